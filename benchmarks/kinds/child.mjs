@@ -1,0 +1,103 @@
+// What benchmarks/kinds.mjs measures in a process of its own, which has no memory but that of the work.
+import { fork } from 'node:child_process'
+import { join } from 'node:path'
+import { childArguments } from '../../dist/core/runner/child-arguments.js'
+import { createKind } from '../../dist/core/separation/kinds/create-kind.js'
+import { resolveModel } from '../../dist/core/separation/models/registry.js'
+import { openSession } from '../../dist/core/separation/models/session.js'
+import { separate } from '../../dist/core/separation/separate.js'
+
+const sampleRate = 44_100
+
+/** Runs one of the tasks below in a new process and returns what it answers. */
+export function inChild(task, settings) {
+  return new Promise((resolve, reject) => {
+    const child = fork(import.meta.filename, [task, JSON.stringify(settings)], { execArgv: [...childArguments] })
+    child.once('message', resolve)
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+  })
+}
+
+const tasks = {
+  separate: run,
+
+  /** The whole pipeline, then the bare network, round by round. Only the first pass counts for the memory. */
+  async 'take-turns'({ rounds: count, seconds, ...settings }) {
+    const { peakBytes } = await run(settings)
+    const network = await BareNetwork.open(settings)
+    const rounds = []
+    for (let round = 0; round < count; round++) {
+      const { ms: pipelineMs, cpuMs: pipelineCpuMs, timings } = await run(settings)
+      const { ms: bareMs, cpuMs: bareCpuMs } = await network.run(seconds)
+      rounds.push({ pipelineMs, pipelineCpuMs, bareMs, bareCpuMs, dspMs: timings.dsp })
+    }
+    await network.close()
+    return { peakBytes, rounds }
+  },
+}
+
+/** One separation. `ms` is without the time to load, `cpuMs` with it. */
+async function run({ input, model, folder, threads, format }) {
+  const startedAt = performance.now()
+  const cpuBefore = process.cpuUsage()
+  const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+  const { timings } = await separate(input, { outputs, model, threads, format })
+  const ms = performance.now() - startedAt - timings.load
+  return { ms, timings, peakBytes: process.resourceUsage().maxRSS * 1024, cpuMs: cpuMsSince(cpuBefore) }
+}
+
+function cpuMsSince(before) {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+/** Runs the networks of a model on the segments that its kind makes of a track, one after another and nothing else. */
+class BareNetwork {
+  #manifest
+  #sessions
+
+  static async open({ model, threads }) {
+    const network = new BareNetwork()
+    const { manifest, paths } = await resolveModel(model)
+    network.#manifest = manifest
+    network.#sessions = []
+    for (const path of paths) network.#sessions.push(await openSession(path, { threads }))
+    return network
+  }
+
+  /** Time within the networks, and their processor time. */
+  async run(seconds) {
+    const kind = await createKind(this.#manifest, this.#sessions, { stems: ['vocals'] })
+    const { step, before, length, given = 0 } = kind.geometry
+    const track = seconds * sampleRate
+    const statistics = { mean: 0, standardDeviation: 0.3 }
+    const total = { ms: 0, cpuMs: 0 }
+    for (let index = 0; index === 0 || index * step + given < track; index++) {
+      const start = Math.max(0, index * step - before)
+      const end = Math.min(index * step - before + length, track)
+      const planes = [0, 1].map(() => Float32Array.from({ length: end - start }, () => Math.random() - 0.5))
+      const segment = { index, start, planes, trackFrames: end === track ? track : undefined }
+      const runs = kind.prepare(segment, statistics)
+      const cpuBefore = process.cpuUsage()
+      const startedAt = performance.now()
+      for (const { network, feeds, fetches } of runs) await this.#sessions[network].run(feeds, fetches)
+      total.ms += performance.now() - startedAt
+      total.cpuMs += cpuMsSince(cpuBefore)
+      kind.collect(segment, runs, statistics)
+    }
+    kind.close()
+    return total
+  }
+
+  async close() {
+    for (const session of this.#sessions) await session.close()
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [task, settings] = process.argv.slice(2)
+  process.send(await tasks[task](JSON.parse(settings)))
+  process.disconnect()
+  // The network's thread is idle now and does not hold the process.
+}

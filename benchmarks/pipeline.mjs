@@ -1,0 +1,141 @@
+// The separation pipeline (WAV in, two WAVs out) against the bare network on the same segments, its memory on long audio, and its
+// second run. Synthetic input: the speed depends on neither the music nor the decoder here. Options: --short leaves out the hour.
+import { fork } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WavWriter } from '../dist/core/separation/audio/wav-writer.js'
+import { openSession, defaultThreads } from '../dist/core/separation/models/session.js'
+import { embeddedModelFolder, loadModel } from '../dist/core/separation/models/manifest.js'
+import { separate } from '../dist/core/separation/separate.js'
+
+const sampleRate = 44_100
+const threads = defaultThreads()
+const rounds = 3
+
+if (process.argv[2] === 'separate-once') {
+  const [input, folder] = process.argv.slice(3)
+  const startedAt = performance.now()
+  await separate(input, { outputs: outputsIn(folder), threads })
+  process.send({ peakBytes: process.resourceUsage().maxRSS * 1024, seconds: (performance.now() - startedAt) / 1000 })
+  process.disconnect()
+  // The network's thread is idle now and does not hold the process.
+} else {
+  await main()
+}
+
+async function main() {
+  const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
+  try {
+    await printMachine()
+    await speed(folder)
+    await memory(folder, process.argv.includes('--short') ? [60, 180] : [180, 3600])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function printMachine() {
+  const version = async (path) => JSON.parse(await readFile(path, 'utf8')).version
+  const onnxruntime = createRequire(import.meta.url)
+    .resolve('onnxruntime-node')
+    .replace(/dist[/\\].*$/, 'package.json')
+  const { manifest } = await loadModel(embeddedModelFolder)
+  print([
+    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
+    [
+      'versions',
+      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, onnxruntime-node ${await version(onnxruntime)}`,
+    ],
+    ['network', `${manifest.name} ${manifest.version}, ${threads} thread(s)`],
+  ])
+}
+
+/** Pipeline and network take turns, so that a machine that is busy for a while slows both. */
+async function speed(folder) {
+  const seconds = 180
+  const input = join(folder, 'speed.wav')
+  await writeNoise(input, seconds)
+  const cold = await separate(input, { outputs: outputsIn(folder), threads })
+  const { manifest, path } = await loadModel(embeddedModelFolder)
+  const session = await openSession(path, { threads })
+  const samples = []
+  for (let round = 0; round < rounds; round++) {
+    const startedAt = performance.now()
+    const { timings } = await separate(input, { outputs: outputsIn(folder), threads })
+    const pipelineMs = performance.now() - startedAt
+    samples.push({ pipelineMs, bareMs: await bareNetwork(session, manifest, seconds), timings })
+  }
+  await session.close()
+  const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
+  const pipelineMs = middle(samples.map((sample) => sample.pipelineMs))
+  const bareMs = middle(samples.map((sample) => sample.bareMs))
+  const part = (name) => Math.round(middle(samples.map(({ timings }) => timings[name])))
+  print([
+    ['input', `${seconds} s of noise, 16-bit stereo WAV, 44.1 kHz; median of ${rounds} rounds`],
+    ['pipeline', `${Math.round(pipelineMs)} ms = ${((seconds * 1000) / pipelineMs).toFixed(1)} x real time`],
+    ['bare session.run, same segments', `${Math.round(bareMs)} ms = ${((seconds * 1000) / bareMs).toFixed(1)} x real time`],
+    ['ratio, middle of the rounds', `${middle(samples.map((sample) => sample.pipelineMs / sample.bareMs)).toFixed(2)} (aim: at most 1.50)`],
+    [
+      'parts of the pipeline',
+      `decode ${part('decode')} ms, spectra ${part('dsp')} ms, write ${part('write')} ms; beside them network ${part('network')} ms`,
+    ],
+    ['time to load, first and second run', `${Math.round(cold.timings.load)} ms and ${part('load')} ms`],
+  ])
+}
+
+async function bareNetwork(session, manifest, seconds) {
+  const { chunk, input, stft } = manifest
+  const frames = 1 + Math.floor((seconds * sampleRate) / stft.hop)
+  const bins = stft.nFft / 2 + 1
+  let totalMs = 0
+  for (let first = 0; first < frames; first += chunk.frames) {
+    const count = Math.min(frames, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
+    const rows = Math.ceil(count / input.framesMultipleOf) * input.framesMultipleOf
+    const tensor = () => ({ dims: [1, 4, rows, bins], data: new Float32Array(4 * rows * bins) })
+    const mixture = tensor()
+    for (let i = 0; i < mixture.data.length; i++) mixture.data[i] = Math.random() * 20 - 10
+    const { runMs } = await session.run({ [session.inputs[0].name]: mixture }, { [session.outputs[0].name]: tensor() })
+    totalMs += runMs
+  }
+  return totalMs
+}
+
+/** Peak resident memory of a fresh process that separates one file. */
+async function memory(folder, lengths) {
+  const peaks = []
+  for (const seconds of lengths) {
+    const input = join(folder, 'memory.wav')
+    await writeNoise(input, seconds)
+    const result = await new Promise((resolve, reject) => {
+      const child = fork(import.meta.filename, ['separate-once', input, folder])
+      child.once('message', resolve)
+      child.once('error', reject)
+      child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+    })
+    peaks.push(result.peakBytes)
+    print([
+      [
+        `${seconds / 60} min in a process of its own`,
+        `peak ${Math.round(result.peakBytes / 2 ** 20)} MiB, ${result.seconds.toFixed(1)} s = ${(seconds / result.seconds).toFixed(1)} x real time`,
+      ],
+    ])
+  }
+  print([['peak memory, long to short', `${(peaks[1] / peaks[0]).toFixed(2)} (aim: at most 1.20)`]])
+}
+
+async function writeNoise(path, seconds) {
+  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
+  for (let second = 0; second < seconds; second++) await writer.write(planes)
+  await writer.close()
+}
+
+function outputsIn(folder) {
+  return { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+}
+
+function print(rows) {
+  for (const [name, value] of rows) console.log(`${name.padEnd(36)} ${value}`)
+}

@@ -1,0 +1,214 @@
+// Jobs a second through the engine against the bare queue under it: Postgres + BullMQ against bare BullMQ, and the memory adapters
+// against bare p-queue. The workflow does nothing, so what is measured is the price of a durable, leased, fenced job. Both sides
+// take turns, so that a machine that is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
+// Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import PQueue from 'p-queue'
+import { Pool } from 'pg'
+import { z } from 'zod'
+import { bullmqQueue } from '../dist/adapters/bullmq/index.js'
+import { fsBlobs } from '../dist/adapters/fs/index.js'
+import { postgresStores } from '../dist/adapters/postgres/index.js'
+import { createEngine, defineWorkflow, inlineRunner } from '../dist/index.js'
+
+const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
+const redisUrl = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
+const jobs = option('jobs', 5000)
+const rounds = option('rounds', 5)
+const submitters = 256
+const concurrency = 256
+
+const nothing = defineWorkflow({
+  id: 'benchmark/nothing',
+  name: 'Nothing',
+  description: 'Does nothing.',
+  params: z.looseObject({}),
+  inputs: [],
+  outputs: {},
+  stages: [{ name: 'nothing', async run() {} }],
+})
+
+await printMachine()
+const missing = await missingServer()
+if (missing) print([['Postgres + BullMQ', `skipped: ${missing}`]])
+else await compare('Postgres + BullMQ', await distributedEngine(), 'bare BullMQ', await bareBullmq(), 0.7)
+if (!process.argv.includes('--no-memory')) {
+  await compare('memory', await memoryEngine(), 'bare p-queue', pQueue(), 0.5)
+  // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for both.
+  await compare('memory', await memoryEngine(), 'p-queue with timeout and signal', pQueue({ isInterruptible: true }))
+}
+
+async function compare(name, engine, bareName, bare, aim) {
+  const samples = []
+  // The first rounds warm up compilers, connections and tables.
+  for (let round = -2; round < rounds; round++) {
+    const order = round % 2 === 0 ? [engine, bare] : [bare, engine]
+    const rates = new Map()
+    for (const side of order) rates.set(side, await rate(side))
+    if (round >= 0) samples.push({ engine: rates.get(engine), bare: rates.get(bare) })
+  }
+  await engine.close()
+  await bare.close()
+  const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
+  const perSecond = (value) => `${Math.round(value)} jobs/s`
+  print([
+    [`${name}, engine`, perSecond(middle(samples.map((sample) => sample.engine)))],
+    [bareName, perSecond(middle(samples.map((sample) => sample.bare)))],
+    ['ratio, median of the rounds', `${middle(samples.map((sample) => sample.engine / sample.bare)).toFixed(2)}${aim === undefined ? '' : ` (aim: at least ${aim.toFixed(2)})`}`],
+    ['ratio, each round', samples.map((sample) => (sample.engine / sample.bare).toFixed(2)).sort().join(' ')],
+  ])
+}
+
+/** From the first submit to the end of the last job. */
+async function rate({ submit, ended }) {
+  const startedAt = performance.now()
+  const all = ended(jobs)
+  let left = jobs
+  await Promise.all(
+    Array.from({ length: submitters }, async () => {
+      while (left-- > 0) await submit()
+    }),
+  )
+  await all
+  return (jobs / (performance.now() - startedAt)) * 1000
+}
+
+/** Counts ends and resolves at the given number. */
+function counter() {
+  let count = 0
+  let target = Infinity
+  let reach = () => {}
+  return {
+    add: () => void (++count === target && reach()),
+    ended: (number) => {
+      count = 0
+      target = number
+      return new Promise((resolve) => (reach = resolve))
+    },
+  }
+}
+
+async function distributedEngine() {
+  const pool = new Pool({ connectionString: databaseUrl })
+  const schema = `benchmark_${randomUUID().replaceAll('-', '')}`
+  const { jobs: store, applications, migrate } = postgresStores({ pool, schema })
+  await migrate()
+  const prefix = `benchmark-${randomUUID()}`
+  const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
+  return startedEngine({ jobs: store, applications, queue: bullmqQueue({ connection: redisUrl, prefix }), blobs: fsBlobs({ directory: folder }) }, async () => {
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+    await deleteKeys(prefix)
+    await rm(folder, { recursive: true })
+  })
+}
+
+function memoryEngine() {
+  return startedEngine({}, async () => {})
+}
+
+async function startedEngine(parts, cleanUp) {
+  const { add, ended } = counter()
+  const engine = createEngine({
+    ...parts,
+    workflows: [nothing],
+    runner: inlineRunner({ resolve: () => nothing }),
+    // Not unlimited: that would spare the engine the question how many jobs wait.
+    limits: { maxQueuedJobs: jobs * 10 },
+    dispatch: { concurrency },
+  })
+  engine.on('job.succeeded', add)
+  engine.on('job.failed', ({ job }) => console.error(job.error))
+  await engine.start()
+  return {
+    submit: () => engine.submit({ app: 'benchmark', workflow: nothing.id, params: {} }),
+    ended,
+    async close() {
+      await engine.close()
+      await cleanUp()
+    },
+  }
+}
+
+async function bareBullmq() {
+  const { add, ended } = counter()
+  const prefix = `benchmark-${randomUUID()}`
+  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const queue = new Queue('bare', { connection, prefix })
+  const worker = new Worker('bare', async () => add(), { connection, prefix, concurrency })
+  await worker.waitUntilReady()
+  const data = { id: randomUUID(), app: 'benchmark' }
+  return {
+    submit: () => queue.add('job', data, { attempts: 1, removeOnComplete: true, removeOnFail: true }),
+    ended,
+    async close() {
+      await worker.close()
+      await queue.close()
+      connection.disconnect()
+      await deleteKeys(prefix)
+    },
+  }
+}
+
+function pQueue({ isInterruptible = false } = {}) {
+  const { add, ended } = counter()
+  const queue = new PQueue({ concurrency, ...(isInterruptible ? { timeout: 7_200_000 } : {}) })
+  return {
+    async submit() {
+      void queue.add(async () => add(), isInterruptible ? { signal: new AbortController().signal } : {})
+    },
+    ended,
+    async close() {},
+  }
+}
+
+async function deleteKeys(prefix) {
+  const redis = new Redis(redisUrl)
+  const keys = await redis.keys(`${prefix}:*`)
+  if (keys.length > 0) await redis.del(keys)
+  redis.disconnect()
+}
+
+async function missingServer() {
+  const pool = new Pool({ connectionString: databaseUrl })
+  const redis = new Redis(redisUrl, { lazyConnect: true, retryStrategy: () => null })
+  redis.on('error', () => {})
+  try {
+    const { rows } = await pool.query('SHOW server_version')
+    await redis.connect()
+    const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1]
+    print([['servers', `PostgreSQL ${rows[0].server_version}, Redis ${redisVersion}`]])
+    return undefined
+  } catch (error) {
+    return `no server at ${databaseUrl} or ${redisUrl} (${error.code ?? error.message}). Set DATABASE_URL and REDIS_URL.`
+  } finally {
+    redis.disconnect()
+    await pool.end()
+  }
+}
+
+async function printMachine() {
+  const version = async (path) => JSON.parse(await readFile(path, 'utf8')).version
+  const bullmq = await version(createRequire(import.meta.url).resolve('bullmq/package.json'))
+  print([
+    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
+    ['versions', `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`],
+    ['input', `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`],
+  ])
+}
+
+function option(name, fallback) {
+  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
+  return given ? Number(given.split('=')[1]) : fallback
+}
+
+function print(rows) {
+  for (const [name, value] of rows) console.log(`${name.padEnd(32)} ${value}`)
+  console.log()
+}

@@ -1,0 +1,15 @@
+// The service inside a Fastify server. It lives in a scope of its own, so your content parsers are not touched.
+import Fastify from 'fastify'
+import { createEngine } from 'stemwork'
+import { fastifyMount } from 'stemwork/fastify'
+import { createApplication, createHandler, issueKey } from 'stemwork/http'
+
+const engine = createEngine()
+await engine.start()
+const application = await createApplication(engine.applications, { name: 'my shop' })
+const { key } = await issueKey(engine.applications, application.id)
+
+const app = Fastify()
+await app.register(fastifyMount(createHandler(engine)), { prefix: '/v1' })
+const address = await app.listen({ port: Number(process.env.PORT ?? 8080), host: '127.0.0.1' })
+console.log(`${address}/v1 with API key ${key}`)

@@ -1,0 +1,15 @@
+// A reporter for vitest: names the tests that failed first and passed when repeated (`--retry`), with the first failure, so that a
+// repeat never hides one.
+export default class SecondAttempts {
+  #tests = []
+
+  onTestCaseResult(test) {
+    if (!test.diagnostic()?.flaky) return
+    const errors = (test.result().errors ?? []).map(({ message, stacks }) => `    ${message.replace(/\s+/g, ' ')}${stacks?.[0] ? ` (line ${stacks[0].line})` : ''}`)
+    this.#tests.push([`  ${test.module.relativeModuleId}: ${test.fullName}`, ...errors].join('\n'))
+  }
+
+  onTestRunEnd() {
+    if (this.#tests.length > 0) console.log(`\nPassed at the second attempt only:\n${this.#tests.join('\n')}`)
+  }
+}

@@ -1,0 +1,2 @@
+export { keyvApplications, type KeyvApplicationsOptions } from './keyv-applications.js'
+export { keyvJobs, type KeyvJobsOptions } from './keyv-jobs.js'

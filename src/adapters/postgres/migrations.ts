@@ -1,0 +1,70 @@
+import { query, type PostgresPool, transaction } from './database.js'
+
+/**
+ * The tables, in steps that are applied once and never changed afterwards. Text is compared by bytes (`COLLATE "C"`): ids sort
+ * as they do in JavaScript, and the order does not change with the server's locale.
+ */
+const steps: ((schema: string) => string[])[] = [
+  (schema) => [
+    // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is derived from
+    // it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where they do not apply.
+    `CREATE TABLE ${schema}.jobs (
+      id text COLLATE "C" PRIMARY KEY,
+      version integer NOT NULL,
+      app text COLLATE "C" NOT NULL,
+      status text COLLATE "C" NOT NULL,
+      deleted boolean NOT NULL,
+      workflow text COLLATE "C" NOT NULL,
+      batch_name text COLLATE "C",
+      upload_keys text[] COLLATE "C",
+      idempotency_key text COLLATE "C",
+      created_at bigint NOT NULL,
+      waiting_since bigint,
+      lease_until bigint,
+      ended_at bigint,
+      removable_at bigint,
+      deliverable_at bigint,
+      record json NOT NULL
+    ) WITH (fillfactor = 85)`,
+    `CREATE INDEX jobs_by_app ON ${schema}.jobs (app, status, created_at DESC, id DESC) WHERE NOT deleted`,
+    `CREATE INDEX jobs_by_age ON ${schema}.jobs (created_at DESC, id DESC) WHERE NOT deleted`,
+    `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
+    `CREATE INDEX jobs_by_upload ON ${schema}.jobs USING gin (upload_keys) WHERE upload_keys IS NOT NULL`,
+    `CREATE UNIQUE INDEX jobs_by_idempotency_key ON ${schema}.jobs (app, idempotency_key) WHERE idempotency_key IS NOT NULL`,
+    `CREATE INDEX jobs_waiting ON ${schema}.jobs (waiting_since, id) WHERE waiting_since IS NOT NULL`,
+    // Without `lease_until`, so that a heartbeat changes no index; as many rows as there are running jobs.
+    `CREATE INDEX jobs_running ON ${schema}.jobs (id) WHERE status = 'STARTED' AND NOT deleted`,
+    `CREATE INDEX jobs_ended ON ${schema}.jobs (ended_at) WHERE ended_at IS NOT NULL`,
+    `CREATE INDEX jobs_removable ON ${schema}.jobs (removable_at) WHERE removable_at IS NOT NULL`,
+    `CREATE INDEX jobs_deliverable ON ${schema}.jobs (deliverable_at) WHERE deliverable_at IS NOT NULL`,
+    `CREATE INDEX jobs_deleted ON ${schema}.jobs (id) WHERE deleted`,
+    // How many visible jobs there are is the sum of `delta`: writers only add rows, so they never wait for each other.
+    `CREATE TABLE ${schema}.job_counts (app text COLLATE "C" NOT NULL, status text COLLATE "C" NOT NULL, delta bigint NOT NULL)`,
+    `CREATE INDEX job_counts_by_app ON ${schema}.job_counts (app, status) INCLUDE (delta)`,
+    `CREATE TABLE ${schema}.applications (id text COLLATE "C" PRIMARY KEY, created_at bigint NOT NULL, record json NOT NULL)`,
+    `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
+    `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
+  ],
+]
+
+/** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
+const lockClass = 0x57e3
+/** Building an index over many rows takes its time. */
+const stepTimeoutMs = 60 * 60 * 1000
+
+/** Brings the tables up to date. Nodes that start together wait for the first of them, and find the work done. */
+export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
+  await transaction(pool, async (client) => {
+    const run = (text: string, values?: unknown[]) => query(client, text, values, stepTimeoutMs)
+    await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+    // Asked first: IF NOT EXISTS demands the right to create schemas also where there is nothing to create.
+    const [[known]] = await run('SELECT to_regnamespace($1)::text', [schema])
+    if (known === null) await run(`CREATE SCHEMA ${schema}`)
+    await run(`CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`)
+    const [[applied]] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
+    for (let number = Number(applied) + 1; number <= steps.length; number++) {
+      for (const text of steps[number - 1](schema)) await run(text)
+      await run(`INSERT INTO ${schema}.migrations (number) VALUES ($1)`, [number])
+    }
+  })
+}

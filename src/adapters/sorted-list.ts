@@ -1,0 +1,60 @@
+/**
+ * Items in ascending order. Adding at the end (new jobs) costs the push alone; removed items stay in place, unseen, until they
+ * are half of the list, so that a removal does not move everything behind it.
+ */
+export class SortedList<Item> {
+  #items: Item[] = []
+  readonly #removed = new Set<Item>()
+  readonly #compare: (a: Item, b: Item) => number
+
+  constructor(compare: (a: Item, b: Item) => number) {
+    this.#compare = compare
+  }
+
+  get size(): number {
+    return this.#items.length - this.#removed.size
+  }
+
+  /** An item that is in the list must not be added again. */
+  add(item: Item): void {
+    const items = this.#items
+    if (this.#removed.delete(item)) return
+    if (items.length === 0 || this.#compare(items[items.length - 1], item) < 0) items.push(item)
+    else items.splice(this.#firstIndex((other) => this.#compare(other, item) >= 0), 0, item)
+  }
+
+  /** The item must be in the list. */
+  remove(item: Item): void {
+    this.#removed.add(item)
+    if (this.#removed.size * 2 <= this.#items.length) return
+    this.#items = this.#items.filter((other) => !this.#removed.has(other))
+    this.#removed.clear()
+  }
+
+  /** From the first item on for which `holds`, which must be false up to some place in the order and true from there. */
+  *ascending(holds: (item: Item) => boolean): Generator<Item> {
+    const items = this.#items
+    for (let index = this.#firstIndex(holds); index < items.length; index++) {
+      if (!this.#removed.has(items[index])) yield items[index]
+    }
+  }
+
+  /** Backwards from the last item before the first for which `holds`. */
+  *descendingBefore(holds: (item: Item) => boolean): Generator<Item> {
+    const items = this.#items
+    for (let index = this.#firstIndex(holds) - 1; index >= 0; index--) {
+      if (!this.#removed.has(items[index])) yield items[index]
+    }
+  }
+
+  #firstIndex(holds: (item: Item) => boolean): number {
+    let low = 0
+    let high = this.#items.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (holds(this.#items[middle])) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+}

@@ -1,0 +1,1 @@
+export { sqliteStores, type SqliteStores, type SqliteStoresOptions } from './sqlite-stores.js'

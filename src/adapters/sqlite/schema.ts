@@ -1,0 +1,45 @@
+/**
+ * The steps from an empty file to the present schema; the file's `user_version` says how many were taken. Append only.
+ *
+ * A row is the record as JSON, and beside it the columns that something is searched or ordered by. Columns of times are null
+ * where the job is not to be found, and their indexes hold only the jobs that are due for something some day.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    app TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    batch_name TEXT,
+    deleted INTEGER NOT NULL,
+    idempotency_key TEXT,
+    claimable_at INTEGER,
+    removable_at INTEGER,
+    deliverable_at INTEGER,
+    completed_at INTEGER,
+    record TEXT NOT NULL
+  );
+  CREATE INDEX jobs_by_time ON jobs (created_at, id) WHERE deleted = 0;
+  CREATE INDEX jobs_by_app ON jobs (app, created_at, id) WHERE deleted = 0;
+  CREATE INDEX jobs_by_status ON jobs (status, app, created_at, id) WHERE deleted = 0;
+  CREATE UNIQUE INDEX jobs_by_idempotency_key ON jobs (app, idempotency_key) WHERE idempotency_key IS NOT NULL;
+  CREATE INDEX jobs_claimable ON jobs (claimable_at, created_at, id) WHERE claimable_at IS NOT NULL;
+  CREATE INDEX jobs_removable ON jobs (removable_at) WHERE removable_at IS NOT NULL;
+  CREATE INDEX jobs_deliverable ON jobs (deliverable_at) WHERE deliverable_at IS NOT NULL;
+  CREATE INDEX jobs_ended ON jobs (completed_at) WHERE completed_at IS NOT NULL AND deleted = 0;
+  CREATE INDEX jobs_deleted ON jobs (id) WHERE deleted = 1;
+
+  CREATE TABLE job_uploads (
+    job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    upload_key TEXT NOT NULL,
+    PRIMARY KEY (job_id, upload_key)
+  ) WITHOUT ROWID;
+  CREATE INDEX job_uploads_by_key ON job_uploads (upload_key, job_id);
+
+  CREATE TABLE applications (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE TABLE api_keys (id TEXT PRIMARY KEY, app TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX api_keys_by_app ON api_keys (app, created_at, id);
+  `,
+]

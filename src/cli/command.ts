@@ -1,0 +1,57 @@
+/** Where a command reads and writes; the process's own in `main.ts`. */
+export interface Terminal {
+  stdout: NodeJS.WritableStream
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+}
+
+export interface CommandOption {
+  type: 'string' | 'boolean'
+  short?: string
+  multiple?: boolean
+  /** Name of the value in the help, for example `dir`. */
+  value?: string
+  help: string
+}
+
+export interface CommandInput {
+  values: Record<string, string | boolean | string[] | undefined>
+  positionals: string[]
+}
+
+/** One subcommand. */
+export interface Command {
+  /** What follows `stemwork` in its help, for example `separate <file or url> [options]`. */
+  usage: string
+  description: string
+  /** How many arguments it takes beside options. */
+  positionals: { min: number; max: number }
+  options: Record<string, CommandOption>
+  /** Examples and notes under the options. */
+  notes?: string
+  /**
+   * @returns the exit status
+   * @throws UsageError for wrong values; StemworkError for what went wrong
+   */
+  run(input: CommandInput, terminal: Terminal): Promise<number>
+}
+
+/** Exit statuses, as shells know them. */
+export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, terminated: 143 } as const
+
+/** The user wrote something that the command does not understand. Ends with status 2. */
+export class UsageError extends Error {}
+
+/** The value of an option that is given at most once. */
+export function textOf(input: CommandInput, name: string): string | undefined {
+  const value = input.values[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+/** @throws UsageError unless the option is absent or a whole number in the range */
+export function numberOf(input: CommandInput, name: string, { min, max }: { min: number; max: number }): number | undefined {
+  const text = textOf(input, name)
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value
+  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}, not "${text}".`)
+}

@@ -1,0 +1,36 @@
+import type { Command } from './command.js'
+
+export interface CommandEntry {
+  /** One line in the list of commands. */
+  summary: string
+  /** Loaded only when called: a command brings its adapters along. */
+  load(): Promise<Command>
+}
+
+/** Every subcommand by name. */
+export const commands: Record<string, CommandEntry> = {
+  separate: {
+    summary: 'Separate a file or URL into vocals and accompaniment on this machine.',
+    load: async () => (await import('./separate.js')).separateCommand,
+  },
+  evaluate: {
+    summary: 'Measure how well models separate songs whose stems are known.',
+    load: async () => (await import('./evaluate.js')).evaluateCommand,
+  },
+  serve: {
+    summary: 'Run the HTTP service.',
+    load: async () => (await import('./serve.js')).serveCommand,
+  },
+  keys: {
+    summary: 'Make, list, rotate and revoke API keys.',
+    load: async () => (await import('./keys.js')).keysCommand,
+  },
+  worker: {
+    summary: 'Run jobs that other nodes accept.',
+    load: async () => (await import('./worker.js')).workerCommand,
+  },
+  models: {
+    summary: 'Show, fetch and remove models.',
+    load: async () => (await import('./models.js')).modelsCommand,
+  },
+}

@@ -1,0 +1,151 @@
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { EngineParts } from '../core/engine.js'
+import { StemworkError } from '../core/errors.js'
+import { localQueue } from '../core/dispatch/local-queue.js'
+import type { Logger } from '../core/ports/logger.js'
+
+/** Where a command keeps things, as URLs. */
+export interface DeploymentUrls {
+  /** Folder that stands for `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
+  data?: string
+  /** `memory:`, `sqlite:<path>`, `postgres://...`, or `redis://...` (Keyv, one process only). */
+  store?: string
+  /** `memory:` or `redis://...` (BullMQ). */
+  queue?: string
+  /** `memory:`, `file:<folder>`, or `s3://<bucket>[/prefix][?endpoint=...&region=...&pathStyle=true]`. */
+  blobs?: string
+}
+
+export interface Deployment {
+  parts: Pick<EngineParts, 'jobs' | 'applications' | 'queue' | 'blobs'>
+  /** Whether jobs outlive this process. */
+  durable: boolean
+  /** Closes what was opened here. */
+  close(): Promise<void>
+}
+
+type Stores = Pick<EngineParts, 'jobs' | 'applications'> & { close(): Promise<void> }
+
+/**
+ * Opens the adapters that the URLs name. Optional packages are loaded only for the URLs that need them.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a URL of another form or a combination that cannot be correct; `MISSING_DEPENDENCY`
+ * with the install command for a package that is not there.
+ */
+export async function openDeployment(urls: DeploymentUrls, logger: Logger): Promise<Deployment> {
+  const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
+  const blobsUrl = urls.blobs ?? (urls.data === undefined ? 'memory:' : `file:${join(urls.data, 'blobs')}`)
+  const queueUrl = urls.queue ?? 'memory:'
+  refuseWrongPairs(storeUrl, queueUrl, blobsUrl)
+
+  const blobs = await openBlobs(blobsUrl)
+  const queue = await openQueue(queueUrl, logger)
+  const stores = await openStores(storeUrl)
+  return {
+    parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
+    durable: !isMemory(storeUrl),
+    close: stores.close,
+  }
+}
+
+function refuseWrongPairs(store: string, queue: string, blobs: string): void {
+  if (!isMemory(store) && isMemory(blobs)) {
+    throw new StemworkError('INVALID_OPTIONS', `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`)
+  }
+  if (!isMemory(queue) && !/^postgres(ql)?:/.test(store)) {
+    throw new StemworkError('INVALID_OPTIONS', `--queue ${nameOf(queue)} rings in several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`)
+  }
+}
+
+async function openStores(url: string): Promise<Stores> {
+  if (isMemory(url)) {
+    const { memoryApplications, memoryJobs } = await import('../adapters/memory/index.js')
+    return { jobs: memoryJobs(), applications: memoryApplications(), close: async () => {} }
+  }
+  if (url.startsWith('sqlite:')) {
+    const { sqliteStores } = await import('../adapters/sqlite/index.js')
+    const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
+    return { jobs, applications, close: async () => close() }
+  }
+  if (/^postgres(ql)?:/.test(url)) {
+    const { default: pg } = await optional('pg', () => import('pg'))
+    const { postgresStores } = await import('../adapters/postgres/index.js')
+    const pool = new pg.Pool({ connectionString: url })
+    const { jobs, applications, migrate } = postgresStores({ pool })
+    await migrate()
+    return { jobs, applications, close: () => pool.end() }
+  }
+  if (/^rediss?:/.test(url)) {
+    const { Keyv } = await optional('keyv', () => import('keyv'))
+    const { default: KeyvRedis } = await optional('@keyv/redis', () => import('@keyv/redis'))
+    const { keyvApplications, keyvJobs } = await import('../adapters/keyv/index.js')
+    const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
+    return { jobs: keyvJobs({ keyv }), applications: keyvApplications({ keyv }), close: () => keyv.disconnect() }
+  }
+  throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
+}
+
+async function openQueue(url: string, logger: Logger): Promise<EngineParts['queue']> {
+  if (isMemory(url)) return localQueue()
+  if (/^rediss?:/.test(url)) {
+    await optional('bullmq', () => import('bullmq'))
+    const { bullmqQueue } = await import('../adapters/bullmq/index.js')
+    return bullmqQueue({ connection: url, logger })
+  }
+  throw unknownUrl('--queue', url, 'memory:, redis://...')
+}
+
+async function openBlobs(url: string): Promise<EngineParts['blobs']> {
+  if (isMemory(url)) {
+    const { memoryBlobs } = await import('../adapters/memory/index.js')
+    return memoryBlobs()
+  }
+  if (url.startsWith('file:')) {
+    const { fsBlobs } = await import('../adapters/fs/index.js')
+    return fsBlobs({ directory: folderOf(url) })
+  }
+  if (url.startsWith('s3:')) {
+    const { S3Client } = await optional('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
+    const { s3Blobs } = await import('../adapters/s3/index.js')
+    const { hostname, pathname, searchParams } = new URL(url)
+    const endpoint = searchParams.get('endpoint') ?? undefined
+    const client = new S3Client({
+      region: searchParams.get('region') ?? process.env.AWS_REGION ?? 'us-east-1',
+      endpoint,
+      // Servers other than AWS seldom answer at <bucket>.<host>.
+      forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    })
+    const prefix = pathname.replace(/^\/+|\/+$/g, '')
+    return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
+  }
+  throw unknownUrl('--blobs', url, 'memory:, file:<folder>, s3://<bucket>')
+}
+
+/** `file:data/blobs` is relative to the working folder, as a path would be; `file:///data/blobs` is a file URL. */
+function folderOf(url: string): string {
+  return url.startsWith('file://') ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname : resolve(url.slice('file:'.length))
+}
+
+function isMemory(url: string): boolean {
+  return url === 'memory:'
+}
+
+/** The URL without what may be secret in it. */
+function nameOf(url: string): string {
+  return `${url.slice(0, url.indexOf(':') + 1)}...`
+}
+
+function unknownUrl(option: string, url: string, forms: string): StemworkError {
+  return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
+}
+
+async function optional<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+  try {
+    return await load()
+  } catch (error) {
+    throw new StemworkError('MISSING_DEPENDENCY', `This needs the package ${name}, which is not installed. Run: npm install ${name}`, { cause: error })
+  }
+}

@@ -1,0 +1,121 @@
+import { rmSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { StemworkError } from '../core/errors.js'
+import { type EvaluatedModel, evaluateSongs, type SongEvaluation } from '../core/separation/evaluation/evaluate.js'
+import { findSongs } from '../core/separation/evaluation/song-folders.js'
+import { summarise } from '../core/separation/evaluation/summary.js'
+import { requireModel } from '../core/separation/models/index.js'
+import { embeddedModelName } from '../core/separation/models/registry.js'
+import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import { evaluationTable } from './evaluation-table.js'
+import { onInterruption } from './interruption.js'
+import { separationOptions, separationSettings } from './model-options.js'
+import { duration, ProgressLine } from './progress-line.js'
+
+export const evaluateCommand: Command = {
+  usage: 'evaluate <folder> [options]',
+  description:
+    'Measures how well models separate songs whose stems are known, beside guesses that take no skill.\n' +
+    'A folder for each song has vocals.* and accompaniments.*, or like MUSDB vocals.*, drums.*, bass.* and other.*;\n' +
+    'with mixture.* that is separated, else the sum of the stems.',
+  positionals: { min: 1, max: 1 },
+  options: {
+    ...separationOptions,
+    model: {
+      type: 'string',
+      value: 'name',
+      multiple: true,
+      help: 'Model to measure, as in "separate"; again for another one; a+b or a=2+b=1 for the (weighted) mean of several. Default: embedded.',
+    },
+    json: { type: 'boolean', help: 'Print one JSON object with the scores of every song, or about the failure, on stdout.' },
+  },
+  notes:
+    'uSDR, SI-SDR and the gain over the mixture are means over the songs, cSDR (the median over frames of 1 s) the median. "False vocals" is\n' +
+    'how loud the predicted vocals are where nobody sings, in dB under the mixture; "sum error" the largest |mixture - vocals - accompaniments|.\n' +
+    'Audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+  async run(input, terminal) {
+    const json = input.values.json === true
+    const models = modelsOf(input)
+    const interruption = onInterruption((status) => process.exit(status))
+    const progress = new ProgressLine(terminal.stderr)
+    try {
+      const songs = await evaluateFolder(input, models, interruption.signal, progress)
+      progress.clear()
+      terminal.stdout.write(json ? `${JSON.stringify(reportOf(input, songs), rounded, 2)}\n` : text(songs))
+      return exitStatus.done
+    } catch (error) {
+      progress.clear()
+      return failed(error, interruption.status(), json, terminal)
+    } finally {
+      interruption.release()
+    }
+  },
+}
+
+function failed(error: unknown, interrupted: number | undefined, json: boolean, { stdout, stderr }: Terminal): number {
+  if (interrupted !== undefined) {
+    stderr.write('Stopped; temporary files were removed.\n')
+    return interrupted
+  }
+  if (!json || !StemworkError.is(error)) throw error
+  const { code, reason = null, message } = error
+  stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
+  return exitStatus.failed
+}
+
+/** @throws UsageError for a weight that is no positive number */
+function modelsOf(input: CommandInput): EvaluatedModel[] {
+  const { model } = input.values
+  const names = Array.isArray(model) ? model : [embeddedModelName]
+  return names.map((name) => ({
+    name,
+    choices: name.split('+').map((part) => {
+      const [choice, weight] = part.split('=')
+      if (choice && (weight === undefined || Number(weight) > 0)) return { model: choice, ...(weight === undefined ? {} : { weight: Number(weight) }) }
+      throw new UsageError(`--model takes a name, or several like a+b or a=2+b=1, not "${name}".`)
+    }),
+  }))
+}
+
+async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], signal: AbortSignal, progress: ProgressLine): Promise<SongEvaluation[]> {
+  const { threads, provider } = separationSettings(input)
+  const folders = await findSongs(input.positionals[0])
+  for (const { choices } of models) for (const { model } of choices) await requireModel(model)
+  const scratchFolder = await mkdtemp(join(tmpdir(), 'stemwork-evaluation-'))
+  const removeAtOnce = () => rmSync(scratchFolder, { recursive: true, force: true })
+  process.once('exit', removeAtOnce)
+  try {
+    const songs: SongEvaluation[] = []
+    const onProgress = (share: number) => progress.show('Evaluating', share)
+    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress })) songs.push(song)
+    return songs
+  } finally {
+    await rm(scratchFolder, { recursive: true, force: true })
+    process.off('exit', removeAtOnce)
+  }
+}
+
+function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
+  return { folder: input.positionals[0], seconds: secondsOf(songs), peakMemoryBytes: peakMemoryBytes(), summary: summarise(songs), songs }
+}
+
+/** Scores beyond a thousandth of a dB are noise; NaN and infinity become null. */
+function rounded(key: string, value: unknown): unknown {
+  return typeof value === 'number' && Number.isFinite(value) && key !== 'sumError' ? Math.round(value * 1000) / 1000 : value
+}
+
+function text(songs: readonly SongEvaluation[]): string {
+  const count = songs.length === 1 ? '1 song' : `${songs.length} songs`
+  return `${evaluationTable(songs)}\n${count}, ${duration(secondsOf(songs))} of audio; peak memory ${Math.round(peakMemoryBytes() / 2 ** 20)} MiB.\n`
+}
+
+function secondsOf(songs: readonly SongEvaluation[]): number {
+  return songs.reduce((sum, { seconds }) => sum + seconds, 0)
+}
+
+/** Of this process, networks included. */
+function peakMemoryBytes(): number {
+  return process.resourceUsage().maxRSS * 1024
+}

@@ -1,0 +1,55 @@
+import { type ExecutionProvider, executionProviders } from '../core/separation/models/execution-provider.js'
+import { requireModel } from '../core/separation/models/index.js'
+import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/stems-workflow.js'
+import type { Workflow } from '../core/workflow/workflow.js'
+import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
+
+const threads: CommandOption = { type: 'string', value: 'n', help: 'Processors that a separation uses. Default: all but one.' }
+
+const provider: CommandOption = {
+  type: 'string',
+  value: executionProviders.join('|'),
+  help: 'What runs the network; where it cannot be had, the processor does, with a warning. Default: cpu.',
+}
+
+/** What one separation takes. */
+export const separationOptions = {
+  model: { type: 'string', value: 'name', help: 'Model to use: a name of "stemwork models list" or a manifest (.json). Default: embedded.' },
+  threads,
+  provider,
+} satisfies Record<string, CommandOption>
+
+/** What a node that runs separations takes. */
+export const serviceModelOptions = {
+  ...separationOptions,
+  'allow-model': { type: 'string', value: 'name', multiple: true, help: 'A model that a job may ask for in params.model.' },
+  'stems-4': { type: 'string', value: 'model', help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.' },
+} satisfies Record<string, CommandOption>
+
+export function separationSettings(input: CommandInput): Pick<StemsSettings, 'threads' | 'provider'> & { model?: string } {
+  return { model: textOf(input, 'model'), threads: numberOf(input, 'threads', { min: 1, max: 256 }), provider: providerOf(input) }
+}
+
+/**
+ * The workflows that the options ask for.
+ *
+ * @param isRunHere whether this process's children do the work, so that the models must be here
+ * @throws StemworkError `MODEL_UNAVAILABLE` for a model that has to be pulled first
+ */
+export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
+  const { model, ...settings } = separationSettings(input)
+  const allowedModels = input.values['allow-model'] as string[] | undefined
+  const fourStemModel = textOf(input, 'stems-4')
+  const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
+  if (isRunHere) for (const name of needed) await requireModel(name)
+  const workflows = [stemsWorkflow({ ...settings, model, allowedModels })]
+  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel }))
+  return workflows
+}
+
+function providerOf(input: CommandInput): ExecutionProvider | undefined {
+  const text = textOf(input, 'provider')
+  const found = executionProviders.find((name) => name === text)
+  if (text !== undefined && !found) throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
+  return found
+}

@@ -1,0 +1,140 @@
+import { createInterface } from 'node:readline/promises'
+import { StemworkError } from '../core/errors.js'
+import { listModels, modelInfo, type ModelSummary, pullModel, removeModel, resolveModel, verifyModel } from '../core/separation/models/index.js'
+import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import { onInterruption } from './interruption.js'
+import { nearest } from './nearest.js'
+import { ProgressLine } from './progress-line.js'
+
+type Action = (name: string, input: CommandInput, terminal: Terminal) => Promise<number>
+
+const actions: Record<string, Action> = {
+  async info(name, input, terminal) {
+    const info = await modelInfo(name)
+    return print(terminal, input, info, () => details(info))
+  },
+  pull,
+  async verify(name, input, terminal) {
+    const { manifest, paths } = await verifyModel(name)
+    return print(terminal, input, { name: manifest.name, paths, verified: true }, () => `${name}: size and sha256 are right.\n`)
+  },
+  async path(name, input, terminal) {
+    const { manifest, paths } = await resolveModel(name)
+    return print(terminal, input, { name: manifest.name, paths }, () => paths.map((path) => `${path}\n`).join(''))
+  },
+  async remove(name, input, terminal) {
+    const removed = await removeModel(name)
+    return print(terminal, input, { name, removed }, () => (removed ? `${name} was removed.\n` : `${name} was not there.\n`))
+  },
+}
+
+export const modelsCommand: Command = {
+  usage: 'models list | info | pull | verify | path | remove [name or manifest] [options]',
+  description: 'Shows, fetches and removes models. One name may be "embedded", that of a known model, or the path of a manifest (.json).',
+  positionals: { min: 1, max: 2 },
+  options: {
+    'accept-licence': { type: 'boolean', help: 'Accept the terms of a model that has any; asked once per model.' },
+    offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
+    json: { type: 'boolean', help: 'Print JSON on stdout.' },
+  },
+  notes:
+    'Models are kept in the folder STEMWORK_MODELS, by default in the platform\'s folder for caches. STEMWORK_MODEL_MIRROR\n' +
+    'names a folder or base URL that has all files by their names, asked instead of their addresses.',
+  async run(input, terminal) {
+    const [action, name] = input.positionals
+    if (action === 'list') {
+      if (name !== undefined) throw new UsageError('models list takes no name.')
+      const models = await listModels()
+      return print(terminal, input, models, () => table(models))
+    }
+    if (!Object.hasOwn(actions, action)) {
+      const match = nearest(action, ['list', ...Object.keys(actions)])
+      throw new UsageError(`There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`)
+    }
+    if (name === undefined) throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
+    try {
+      return await actions[action](name, input, terminal)
+    } catch (error) {
+      if (input.values.json !== true || !StemworkError.is(error)) throw error
+      const { code, message, details } = error
+      terminal.stdout.write(`${JSON.stringify({ error: { code, message, details } }, null, 2)}\n`)
+      return exitStatus.failed
+    }
+  },
+}
+
+async function pull(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
+  const { terms, termsAccepted, installed } = await modelInfo(name)
+  let acceptLicence = input.values['accept-licence'] === true
+  if (terms !== undefined && !installed && termsAccepted !== true) {
+    if (acceptLicence) terminal.stderr.write(`${terms}\n`)
+    else acceptLicence = await isAccepted(terms, terminal)
+  }
+  const interruption = onInterruption((status) => process.exit(status))
+  const progress = new ProgressLine(terminal.stderr)
+  try {
+    const { manifest, paths } = await pullModel(name, {
+      acceptLicence,
+      offline: input.values.offline === true ? true : undefined,
+      signal: interruption.signal,
+      onProgress: ({ file, bytesDone, bytesTotal }) => progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
+    })
+    progress.clear()
+    const summary = { name: manifest.name, paths, sha256: manifest.sha256, licence: manifest.licence, downloaded: !installed }
+    return print(terminal, input, summary, () => `${name} ${installed ? 'was here already' : 'is ready'}: ${paths.join(', ')}\n`)
+  } catch (error) {
+    progress.clear()
+    const status = interruption.status()
+    if (status === undefined) throw error
+    terminal.stderr.write('Stopped; what has arrived is kept, and the same command goes on with it.\n')
+    return status
+  } finally {
+    interruption.release()
+  }
+}
+
+/** Asks a person; nobody answers for a script, which has `--accept-licence`. */
+async function isAccepted(terms: string, { stderr }: Terminal): Promise<boolean> {
+  if (!process.stdin.isTTY || !stderr.isTTY) return false
+  const dialogue = createInterface({ input: process.stdin, output: stderr })
+  try {
+    return /^y(es)?$/i.test((await dialogue.question(`${terms} Accept? [y/N] `)).trim())
+  } finally {
+    dialogue.close()
+  }
+}
+
+function print(terminal: Terminal, input: CommandInput, result: unknown, text: () => string): number {
+  terminal.stdout.write(input.values.json === true ? `${JSON.stringify(result, null, 2)}\n` : text())
+  return exitStatus.done
+}
+
+function table(models: readonly ModelSummary[]): string {
+  const rows = models.map((model) => [model.name, model.kind, size(model), model.speed ?? '-', model.installed ? 'here' : '', model.score ?? '-', model.licence])
+  const all = [['NAME', 'KIND', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
+  const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
+  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('')
+}
+
+function details(model: ModelSummary): string {
+  const { name, kind, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } = model
+  const lines: [string, string | undefined][] = [
+    ['name', name],
+    ['kind', kind],
+    ['stems', stems.join(', ')],
+    ['note', note],
+    ['size', size(model)],
+    ['speed', speed],
+    ['score', score],
+    ['licence', licence],
+    ['terms', terms && `${terms}${termsAccepted ? ' (accepted)' : ''}`],
+    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n           ') || undefined],
+    ['installed', installed ? folder : `no; stemwork models pull ${name}`],
+  ]
+  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(9)}  ${text}\n`])).join('')
+}
+
+function size({ bytes, aboutBytes }: ModelSummary): string {
+  if (bytes === undefined) return aboutBytes === undefined ? '-' : `~${(aboutBytes / 1e6).toFixed(1)} MB`
+  return `${(bytes / 1e6).toFixed(1)} MB`
+}

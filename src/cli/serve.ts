@@ -1,0 +1,119 @@
+import type { Logger } from '../core/ports/logger.js'
+import { createEngine } from '../create-engine.js'
+import { createHandler } from '../http/handler.js'
+import { serve } from '../http/mounts/node.js'
+import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import type { DeploymentUrls } from './deployment.js'
+import { type Interruption, onInterruption } from './interruption.js'
+import { logJobs } from './job-log.js'
+import { serviceModelOptions, stemsWorkflows } from './model-options.js'
+import { settleKeys } from './service-keys.js'
+import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+import { loadWorkflows } from './workflow-modules.js'
+
+const basePath = '/v1'
+const alias = '/api'
+const defaultPort = 8080
+/** How long running jobs may take to finish after the first Ctrl-C; then they are handed back and go on at the next start. */
+const graceMs = 10_000
+/** Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for itself for long. */
+const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
+
+export const serveCommand: Command = {
+  usage: 'serve [options]',
+  description: `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; logs go to stderr.`,
+  positionals: { min: 0, max: 0 },
+  options: {
+    host: { type: 'string', value: 'address', help: 'Address to listen on. Default: 127.0.0.1, which only this machine reaches.' },
+    port: { type: 'string', value: 'n', help: `Port to listen on, 0 for a free one. Default: ${defaultPort}.` },
+    ...storageOptions,
+    'api-only': { type: 'boolean', help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).' },
+    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
+    'public-url': { type: 'string', value: 'url', help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.` },
+    'api-key': { type: 'string', value: 'key', multiple: true, help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.' },
+    console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    ...serviceModelOptions,
+    verbose: { type: 'boolean', help: 'Log more.' },
+  },
+  notes:
+    'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of applications that have no secret of their own.',
+  async run(input, terminal) {
+    const request = requestOf(input)
+    const interruption = onInterruption((status) => process.exit(status))
+    const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
+    const storage = await openStorage(request.urls, logger)
+    try {
+      await runService(request, storage, interruption, logger, terminal)
+      return exitStatus.done
+    } finally {
+      await storage.close()
+      interruption.release()
+    }
+  },
+}
+
+interface ServiceRequest {
+  host: string
+  port: number
+  urls: DeploymentUrls
+  apiOnly: boolean
+  workflows: string[]
+  publicUrl: string | undefined
+  keys: string[]
+  allowPrivate: boolean
+  console: boolean
+  input: CommandInput
+  verbose: boolean
+}
+
+function requestOf(input: CommandInput): ServiceRequest {
+  return {
+    host: textOf(input, 'host') ?? '127.0.0.1',
+    port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,
+    urls: deploymentUrls(input),
+    apiOnly: input.values['api-only'] === true,
+    workflows: (input.values.workflows as string[] | undefined) ?? [],
+    publicUrl: publicUrlOf(textOf(input, 'public-url')),
+    keys: [...((input.values['api-key'] as string[] | undefined) ?? []), ...(process.env.STEMWORK_API_KEYS?.split(/[\s,]+/).filter(Boolean) ?? [])],
+    allowPrivate: input.values['allow-private-inputs'] === true,
+    console: input.values.console === true,
+    input,
+    verbose: input.values.verbose === true,
+  }
+}
+
+function publicUrlOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash) throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
+  return url.pathname === '/' ? url.origin + basePath : url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+async function runService(request: ServiceRequest, storage: ServiceStorage, interruption: Interruption, logger: Logger, { stdout, stderr }: Terminal): Promise<void> {
+  const { parts, scratchDirectory, durable } = storage
+  const isShared = parts.queue.traits.scope === 'shared'
+  if (request.apiOnly && !isShared) throw new UsageError('--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...')
+  const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
+  const newKey = await settleKeys(parts.applications, request.keys)
+  const workflows = [...(await stemsWorkflows(request.input, !request.apiOnly)), ...(await loadWorkflows(request.workflows))]
+  const engine = createEngine({ ...parts, workflows, scratchDirectory, logger, dispatch: isShared ? {} : dispatch, fetch: { allowPrivate: request.allowPrivate }, webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET } })
+  logJobs(engine, logger)
+  const handler = createHandler(engine, { basePath: [basePath, alias], publicUrl: request.publicUrl, secrets: secret ? [secret] : undefined, console: request.console })
+  try {
+    const server = await serve(handler, { host: request.host, port: request.port })
+    if (!request.apiOnly) await engine.start()
+    if (request.console) stderr.write(`Console: ${server.origin}${basePath}/console\n`)
+    if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
+    stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
+    await interruption.stopped
+    stderr.write('Stopping. Again to stop at once.\n')
+    // What is not durable would be lost anyway, so nobody waits for it.
+    const timeoutMs = durable ? graceMs : 0
+    await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])
+  } finally {
+    await engine.close({ timeoutMs: 0 })
+  }
+}

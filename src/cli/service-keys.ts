@@ -1,0 +1,30 @@
+import type { Application, ApplicationStore } from '../core/ports/application-store.js'
+import { createApplication, issueKey, revokeKey } from '../http/applications.js'
+
+/** Name of the one application of a service that is started from the command line. */
+const applicationName = 'default'
+const fromCommandLine = 'command line'
+
+/**
+ * Makes exactly the keys given on the command line work, beside those that were made otherwise; makes one if there would be none.
+ *
+ * @returns the new key, which can be shown only now; undefined if there was no need for one
+ */
+export async function settleKeys(store: ApplicationStore, givenKeys: readonly string[]): Promise<string | undefined> {
+  const app = await application(store)
+  const given = new Set<string>()
+  for (const key of givenKeys) given.add((await issueKey(store, app.id, { key, label: fromCommandLine })).record.id)
+
+  const now = Date.now()
+  const active = (await store.listKeys(app.id)).filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
+  // A key that the operator took out of the command line must not go on working.
+  const dropped = active.filter(({ id, label }) => label === fromCommandLine && !given.has(id))
+  for (const { id } of dropped) await revokeKey(store, id)
+  if (active.length > dropped.length) return undefined
+  return (await issueKey(store, app.id, { label: 'made at the first start' })).key
+}
+
+async function application(store: ApplicationStore): Promise<Application> {
+  const known = (await store.listApplications()).find(({ name }) => name === applicationName)
+  return known ?? (await createApplication(store, { name: applicationName }))
+}

@@ -1,0 +1,72 @@
+import { rmSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Logger } from '../core/ports/logger.js'
+import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
+import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
+import { linkSecret } from './link-secret.js'
+
+/** Where a service keeps what it knows. */
+export interface ServiceStorage extends Deployment {
+  /** For files of running jobs; undefined: the system's temporary folder. */
+  scratchDirectory: string | undefined
+  /** Signs links; undefined: a random one of this process will do. */
+  secret: string | undefined
+}
+
+/** The options of every command that opens a storage. */
+export const storageOptions = {
+  data: { type: 'string', value: 'dir', help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.' },
+  store: { type: 'string', value: 'url', help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).' },
+  queue: { type: 'string', value: 'url', help: 'Queue: memory: or redis://... (BullMQ; needs a Postgres store).' },
+  blobs: { type: 'string', value: 'url', help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].' },
+} satisfies Record<string, CommandOption>
+
+export function deploymentUrls(input: CommandInput): DeploymentUrls {
+  return { data: textOf(input, 'data'), store: textOf(input, 'store'), queue: textOf(input, 'queue'), blobs: textOf(input, 'blobs') }
+}
+
+/** Opens what the URLs name; without any, a storage that ends with the process. */
+export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
+  const { data } = urls
+  const root = data === undefined ? await passingFolder() : resolve(data)
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in memory.
+  const isPassing = data === undefined && urls.store === undefined
+  const deployment = await openDeployment(isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls, logger)
+  try {
+    return { ...deployment, scratchDirectory: await scratchFolder(root, urls), secret: data === undefined ? undefined : await linkSecret(join(root, 'link-secret')) }
+  } catch (error) {
+    await deployment.close()
+    throw error
+  }
+}
+
+/**
+ * The secret of a service's links: given, kept in the data folder, or of this process alone.
+ *
+ * @throws UsageError where links must hold in other processes or after a restart and nothing makes them.
+ */
+export function requiredSecret(storage: ServiceStorage, given: string | undefined): string | undefined {
+  const secret = given ?? storage.secret
+  if (secret === undefined && storage.durable) {
+    throw new UsageError('This store outlives the process, and links must too: give --data <dir>, or the same secret to every node in STEMWORK_LINK_SECRET.')
+  }
+  return secret
+}
+
+async function passingFolder(): Promise<string> {
+  const root = await mkdtemp(join(tmpdir(), 'stemwork-serve-'))
+  process.once('exit', () => rmSync(root, { recursive: true, force: true }))
+  return root
+}
+
+async function scratchFolder(root: string, { data, store }: DeploymentUrls): Promise<string | undefined> {
+  if (data !== undefined && store !== undefined) return undefined
+  const scratch = join(root, 'scratch')
+  // The store in this folder is ours alone, so what lies there belongs to a process that was killed.
+  await rm(scratch, { recursive: true, force: true })
+  await mkdir(scratch, { recursive: true })
+  return scratch
+}

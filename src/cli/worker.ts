@@ -1,0 +1,80 @@
+import { createEngine } from '../create-engine.js'
+import { createHandler } from '../http/handler.js'
+import { serve } from '../http/mounts/node.js'
+import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import { onInterruption } from './interruption.js'
+import { logJobs } from './job-log.js'
+import { serviceModelOptions, stemsWorkflows } from './model-options.js'
+import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+import { loadWorkflows } from './workflow-modules.js'
+
+/** How long running jobs may take to finish after the first signal; then they are handed back and go on at another worker. */
+const graceMs = 10_000
+const operatorPaths = ['/healthz', '/readyz', '/metrics']
+
+export const workerCommand: Command = {
+  usage: 'worker --store postgres://... --queue redis://... --blobs s3://... [options]',
+  description: 'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
+  positionals: { min: 0, max: 0 },
+  options: {
+    store: storageOptions.store,
+    queue: storageOptions.queue,
+    blobs: storageOptions.blobs,
+    concurrency: { type: 'string', value: 'n', help: 'Jobs at a time. Default: 1; a separation uses all processors but one.' },
+    lease: { type: 'string', value: 'seconds', help: 'After how long without a sign of life another worker takes a job over. Default: 30.' },
+    ...serviceModelOptions,
+    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own; give the same to every node.' },
+    'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
+    'health-port': { type: 'string', value: 'n', help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.' },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    verbose: { type: 'boolean', help: 'Log more.' },
+  },
+  notes:
+    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
+    'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',
+  async run(input, { stdout, stderr }) {
+    const urls = deploymentUrls(input)
+    for (const name of ['store', 'queue', 'blobs'] as const) {
+      if (urls[name] === undefined || urls[name] === 'memory:') throw new UsageError(`A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`)
+    }
+    const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
+    const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
+    const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
+    const interruption = onInterruption((status) => process.exit(status))
+    const storage = await openStorage(urls, logger)
+    try {
+      const engine = createEngine({
+        ...storage.parts,
+        workflows: [...(await stemsWorkflows(input, true)), ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? []))],
+        scratchDirectory: storage.scratchDirectory,
+        logger,
+        dispatch: { concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1, leaseMs: leaseSeconds * 1000, sweepIntervalMs: Math.min(15_000, leaseSeconds * 500) },
+        fetch: { allowPrivate: input.values['allow-private-inputs'] === true },
+        webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
+      })
+      logJobs(engine, logger)
+      const handler = createHandler(engine, { basePath: '', metrics: true })
+      const health =
+        healthPort === undefined
+          ? undefined
+          : await serve(async (request, context) => (operatorPaths.includes(new URL(request.url).pathname) ? handler(request, context) : new Response(null, { status: 404 })), {
+              host: textOf(input, 'health-host') ?? '127.0.0.1',
+              port: healthPort,
+            })
+      try {
+        await engine.start()
+        stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
+        await interruption.stopped
+        stderr.write('Stopping. Again to stop at once.\n')
+      } finally {
+        await engine.close({ timeoutMs: graceMs })
+        await health?.close({ timeoutMs: 0 })
+      }
+      return exitStatus.done
+    } finally {
+      await storage.close()
+      interruption.release()
+    }
+  },
+}

@@ -1,0 +1,89 @@
+export interface ClientErrorFacts {
+  /** The service's code, or `NETWORK` when no answer came, `BAD_ANSWER` when the answer was not the service's. */
+  code: string
+  /** HTTP status; 0 when no answer came. */
+  status: number
+  /** Tell it to the operator of the service when you ask for help. */
+  requestId?: string
+  reason?: string
+  errors?: { path: string; message: string }[]
+  /** How long the service asks to wait before the next try. */
+  retryAfterMs?: number
+  cause?: unknown
+}
+
+const mark = 'stemwork.ClientError'
+
+/** Whatever went wrong between this client and the service. An aborted signal is not one: its own reason is thrown. */
+export class ClientError extends Error {
+  override readonly name = 'ClientError'
+  readonly mark = mark
+  readonly code: string
+  readonly status: number
+  readonly requestId: string | undefined
+  readonly reason: string | undefined
+  /** The fields of the request that were refused. */
+  readonly errors: readonly { path: string; message: string }[]
+  readonly retryAfterMs: number | undefined
+
+  constructor(message: string, { code, status, requestId, reason, errors, retryAfterMs, cause }: ClientErrorFacts) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+    this.status = status
+    this.requestId = requestId
+    this.reason = reason
+    this.errors = errors ?? []
+    this.retryAfterMs = retryAfterMs
+  }
+
+  /** Like `instanceof`, and also true for errors of a second copy of this package. */
+  static is(value: unknown): value is ClientError {
+    return typeof value === 'object' && value !== null && (value as { mark?: unknown }).mark === mark
+  }
+}
+
+export function networkError(cause: unknown, what = 'The service'): ClientError {
+  return new ClientError(`${what} did not answer. Check the address and the connection, then try again.`, {
+    code: 'NETWORK',
+    status: 0,
+    cause,
+  })
+}
+
+export function badAnswer(status: number, what: string): ClientError {
+  return new ClientError(`The answer was not that of a media-processing service: ${what}. Check the base address.`, {
+    code: 'BAD_ANSWER',
+    status,
+  })
+}
+
+/** The error that an answer with a failing status tells. Answers of proxies carry no JSON and count by their status. */
+export function answerError(answer: { status: number; body: string; header(name: string): string | null }): ClientError {
+  const { status } = answer
+  const told = parsed(answer.body)
+  const text = (name: string) => (typeof told[name] === 'string' && told[name] !== '' ? told[name] : undefined)
+  return new ClientError(text('message') ?? `The service answered with status ${status}.`, {
+    code: text('code') ?? `HTTP_${status}`,
+    status,
+    requestId: text('requestId') ?? answer.header('x-request-id') ?? undefined,
+    reason: text('reason'),
+    errors: Array.isArray(told.errors) ? (told.errors as { path: string; message: string }[]) : undefined,
+    retryAfterMs: retryAfter(answer.header('retry-after')),
+  })
+}
+
+function parsed(body: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Seconds or a date, RFC 9110, 10.2.3. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined
+  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - Date.now()
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+}

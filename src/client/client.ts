@@ -1,0 +1,116 @@
+import { Connection, type ClientOptions, type RequestOptions } from './connection.js'
+import { type Download, type DownloadOptions, openDownload } from './download.js'
+import type { Job, JobFilters, JobPage, NewJob, Workflow, WorkflowSummary } from './job.js'
+import { putFile, type TransferOptions, type UploadSource } from './upload.js'
+import { waitForJob, type WaitOptions } from './wait.js'
+
+export { ClientError } from './client-error.js'
+export type { ClientOptions, RequestOptions } from './connection.js'
+export type { Download, DownloadOptions } from './download.js'
+export { hasEnded } from './job.js'
+export type { Job, JobError, JobFilters, JobPage, JobProgress, JobStatus, NewJob, Workflow, WorkflowSummary } from './job.js'
+export type { TransferOptions, TransferProgress, UploadSource } from './upload.js'
+export type { WaitOptions } from './wait.js'
+
+export interface CreateOptions extends RequestOptions {
+  /** A repeated call with the same key and job makes no second job. Default: a random one for each call. */
+  idempotencyKey?: string
+}
+
+/** All methods throw `ClientError`, or the signal's reason when it fires. */
+export interface Client {
+  /** Sends a file. The returned address is what a job takes as its input. */
+  upload(source: UploadSource, options?: TransferOptions): Promise<{ downloadUrl: string }>
+  createJob(job: NewJob, options?: CreateOptions): Promise<{ id: string }>
+  getJob(id: string, options?: RequestOptions): Promise<Job>
+  /** One page of jobs, newest first. */
+  listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage>
+  /** The job when it has ended; whether it is SUCCEEDED or FAILED is told by its status. Throws `NOT_FOUND` once it is deleted. */
+  waitForJob(id: string, options?: WaitOptions): Promise<Job>
+  /** Opens a link of a job's `result`. */
+  download(url: string, options?: DownloadOptions): Promise<Download>
+  /** The job as it is after the request; a running one stops a little later. */
+  cancelJob(id: string, options?: RequestOptions): Promise<Job>
+  /** In any state, with all its files. */
+  deleteJob(id: string, options?: RequestOptions): Promise<void>
+  workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
+  /** One of them, with what its params must look like. */
+  workflow(id: string, options?: RequestOptions): Promise<Workflow>
+  /** The application that the key belongs to. */
+  application(options?: RequestOptions): Promise<{ id: string; name: string }>
+}
+
+/**
+ * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Requests that are refused
+ * for the moment (429, 503) and connections that break are tried again, as the service asks by `Retry-After`.
+ *
+ * @example
+ * const client = createClient({ baseUrl: 'https://stems.example.org/v1', apiKey })
+ * const { downloadUrl } = await client.upload(file, { onProgress: ({ bytes }) => show(bytes) })
+ * const { id } = await client.createJob({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
+ * const job = await client.waitForJob(id)
+ * if (job.result) await save(await (await client.download(job.result.vocals)).blob())
+ */
+export function createClient(options: ClientOptions): Client {
+  const connection = new Connection(options)
+  const path = (id: string) => `/job/${encodeURIComponent(id)}`
+
+  return {
+    async upload(source, transfer = {}) {
+      const { value: ticket } = await connection.json<{ uploadUrl: string; downloadUrl: string }>('/upload', transfer)
+      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch: options.fetch !== undefined })
+      return { downloadUrl: ticket.downloadUrl }
+    },
+    async createJob(job, { idempotencyKey = randomKey(), signal } = {}) {
+      const headers = { 'idempotency-key': idempotencyKey }
+      const { value } = await connection.json<{ id: string }>('/job', {
+        method: 'POST',
+        json: job,
+        headers,
+        signal,
+        isRepeatable: true,
+      })
+      return { id: value.id }
+    },
+    getJob: async (id, { signal } = {}) => (await connection.json<Job>(path(id), { signal })).value,
+    async listJobs(filters = {}, { signal } = {}) {
+      const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
+      return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
+    },
+    waitForJob: (id, wait) => waitForJob(connection, id, wait),
+    download: (url, download) => openDownload(connection, url, download),
+    cancelJob: async (id, { signal } = {}) =>
+      (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
+    async deleteJob(id, { signal } = {}) {
+      await connection.json(path(id), { method: 'DELETE', signal })
+    },
+    workflows: async ({ signal } = {}) =>
+      (await connection.json<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).value.workflows,
+    workflow: async (id, { signal } = {}) => (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
+    application: async ({ signal } = {}) =>
+      (await connection.json<{ id: string; name: string }>('/application', { signal })).value,
+  }
+}
+
+function listQuery({ status, workflow, batchName, createdAfter, createdBefore, size, cursor }: JobFilters): URLSearchParams {
+  const query = new URLSearchParams()
+  for (const one of [status ?? []].flat()) query.append('status', one)
+  for (const one of [workflow ?? []].flat()) query.append('workflow', one)
+  if (batchName !== undefined) query.set('batchName', batchName)
+  if (createdAfter !== undefined) query.set('createdAfter', new Date(createdAfter).toISOString())
+  if (createdBefore !== undefined) query.set('createdBefore', new Date(createdBefore).toISOString())
+  if (size !== undefined) query.set('size', String(size))
+  if (cursor !== undefined) query.set('after', cursor)
+  return query
+}
+
+/** The cursor within the `Link` header, which may hold other links too (RFC 8288). */
+function nextCursor(link: string | null): string | undefined {
+  const url = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1]
+  return url === undefined ? undefined : (new URL(url, 'http://localhost').searchParams.get('after') ?? undefined)
+}
+
+/** `crypto.randomUUID` is missing in browsers on pages that are not https. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

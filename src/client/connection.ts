@@ -1,0 +1,122 @@
+import { answerError, badAnswer, ClientError, networkError } from './client-error.js'
+import { backOff, pause } from './pause.js'
+
+export interface ClientOptions {
+  /** Address of the service with its path, for example `https://stems.example.org/v1`. */
+  baseUrl: string
+  /** Sent as the raw value of `Authorization`. Leave it out where the host knows its users otherwise, for example by a cookie. */
+  apiKey?: string
+  /** Default: the global one. */
+  fetch?: typeof fetch
+  /** Further tries after 429, 503 and broken connections. Default: 4. */
+  retries?: number
+}
+
+export interface RequestOptions {
+  signal?: AbortSignal
+}
+
+export interface ApiRequest extends RequestOptions {
+  method?: 'GET' | 'POST' | 'DELETE'
+  query?: URLSearchParams
+  json?: unknown
+  headers?: Record<string, string>
+  /** Whether a second request does no harm, so that it may follow on a broken connection. Default: only for GET. */
+  isRepeatable?: boolean
+}
+
+/** A service that keeps asking for longer waits than this is reported instead of waited for. */
+const longestWaitMs = 60_000
+const back = { firstMs: 500, longestMs: 10_000 }
+
+/** The requests of one client: key, errors and tries. */
+export class Connection {
+  readonly baseUrl: string
+  readonly fetch: typeof fetch
+  readonly #apiKey: string | undefined
+  readonly #retries: number
+
+  constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
+    this.baseUrl = baseUrl.replace(/\/+$/, '')
+    // Browsers refuse a `fetch` that is called on another object than the window.
+    this.fetch = given ?? ((input, init) => fetch(input, init))
+    this.#apiKey = apiKey
+    this.#retries = retries
+  }
+
+  /** @throws ClientError for every status but 2xx; the signal's reason */
+  async json<Answer>(path: string, request: ApiRequest = {}): Promise<{ value: Answer; headers: Headers }> {
+    const response = await this.send(path, request)
+    const text = await bodyText(response, request.signal)
+    try {
+      return { value: JSON.parse(text) as Answer, headers: response.headers }
+    } catch {
+      throw badAnswer(response.status, 'it is not JSON')
+    }
+  }
+
+  /** The answer with its body unread, after as many tries as are allowed. */
+  async send(
+    path: string,
+    { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest = {},
+  ): Promise<Response> {
+    const search = query?.size ? `?${query}` : ''
+    const request: RequestInit = {
+      method,
+      signal,
+      headers: {
+        ...(this.#apiKey === undefined ? {} : { authorization: this.#apiKey }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    }
+    return this.retrying(() => this.once(this.baseUrl + path + search, request), { isRepeatable, signal })
+  }
+
+  /** One request. @throws ClientError; the signal's reason */
+  async once(url: string, request: RequestInit): Promise<Response> {
+    const signal = request.signal ?? undefined
+    let response: Response
+    try {
+      response = await this.fetch(url, request)
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw networkError(error)
+    }
+    if (response.ok) return response
+    const body = await bodyText(response, signal)
+    throw answerError({ status: response.status, body, header: (name) => response.headers.get(name) })
+  }
+
+  /** Tries again what failed for the moment only: refused for now, or, if it is repeatable, a broken connection. */
+  async retrying<Value>(
+    attempt: () => Promise<Value>,
+    { isRepeatable, signal }: { isRepeatable: boolean; signal?: AbortSignal },
+  ): Promise<Value> {
+    for (let turn = 0; ; turn++) {
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!ClientError.is(error) || turn >= this.#retries) throw error
+        const isPassing =
+          error.status === 429 ||
+          error.status === 503 ||
+          (isRepeatable && (error.code === 'NETWORK' || error.status === 502 || error.status === 504))
+        if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
+        // Those who were sent away together shall not come back together.
+        const waitMs = error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
+        await pause(waitMs, signal)
+      }
+    }
+  }
+}
+
+async function bodyText(response: Response, signal: AbortSignal | undefined): Promise<string> {
+  try {
+    return await response.text()
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw networkError(error)
+  }
+}

@@ -1,0 +1,74 @@
+import { networkError } from './client-error.js'
+import type { Connection } from './connection.js'
+import { chunksOf, type TransferOptions } from './upload.js'
+
+export interface DownloadOptions extends TransferOptions {
+  /** Only these bytes, both ends included. */
+  range?: { start: number; end?: number }
+}
+
+/** A file on its way. Read it by `stream` or by `blob`, not by both. */
+export interface Download {
+  /** Bytes of the answer, if the service tells them. */
+  bytes: number | undefined
+  contentType: string
+  /** Name for saving, for example `vocals.wav`. */
+  fileName: string
+  stream: ReadableStream<Uint8Array>
+  blob(): Promise<Blob>
+}
+
+/** Opens a result link; it carries its own permission, so no key is sent. @throws ClientError; the signal's reason */
+export async function openDownload(
+  connection: Connection,
+  url: string,
+  { signal, range, onProgress }: DownloadOptions = {},
+): Promise<Download> {
+  const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
+  const response = await connection.retrying(() => connection.once(url, { headers, signal }), { isRepeatable: true, signal })
+  const length = Number(response.headers.get('content-length') ?? NaN)
+  const bytes = Number.isFinite(length) ? length : undefined
+  const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
+  const stream = counted(response.body, (done) => onProgress?.({ bytes: done, totalBytes: bytes }), signal)
+  return {
+    bytes,
+    contentType,
+    fileName: fileName(response.headers.get('content-disposition'), url),
+    stream,
+    async blob() {
+      const parts: BlobPart[] = []
+      for await (const chunk of chunksOf(stream)) parts.push(chunk as BlobPart)
+      return new Blob(parts, { type: contentType })
+    },
+  }
+}
+
+type BlobPart = Exclude<ConstructorParameters<typeof Blob>[0], undefined>[number]
+
+function counted(
+  body: ReadableStream<Uint8Array> | null,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
+  const reader = body?.getReader()
+  let bytes = 0
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+        if (done || value === undefined) return controller.close()
+        controller.enqueue(value)
+        onBytes((bytes += value.byteLength))
+      } catch (error) {
+        signal?.throwIfAborted()
+        throw networkError(error)
+      }
+    },
+    cancel: async (reason) => reader?.cancel(reason),
+  })
+}
+
+function fileName(disposition: string | null, url: string): string {
+  const named = /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
+  return named ?? (new URL(url).pathname.split('/').at(-1) || 'download')
+}

@@ -1,0 +1,90 @@
+export type JobStatus = 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
+
+export interface WorkflowSummary {
+  id: string
+  name: string
+  description: string
+}
+
+/** A workflow with what a job's `params` must look like. */
+export interface Workflow extends WorkflowSummary {
+  /** JSON Schema. Empty if the workflow checks them by rules that JSON Schema cannot say. */
+  params: Record<string, unknown>
+}
+
+/** Why a job ended FAILED. */
+export interface JobError {
+  code: 'BAD_INPUT' | 'TIMEOUT' | 'INTERNAL_ERROR' | 'CANCELED'
+  title: string
+  message: string
+  /** Machine-readable cause within the code, for example `unsupported_format`. */
+  reason: string | null
+  /** Whether the same job may succeed when it is created again. */
+  retryable: boolean
+}
+
+/** A job as the service shows it. Times are ISO 8601 texts in UTC. */
+export interface Job {
+  id: string
+  name: string | null
+  status: JobStatus
+  workflow: WorkflowSummary
+  workflowParams: Record<string, unknown>
+  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
+  result: Record<string, string> | null
+  /** How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED. */
+  details: Record<string, unknown> | null
+  error: JobError | null
+  createdAt: string
+  startedAt: string | null
+  completedAt: string | null
+  app: string
+  batchName: string | null
+  metadata: Record<string, string>
+  /** 0..1 */
+  progress: number
+  stage: string | null
+  /** When the result files are removed; null until the job has ended. */
+  expiresAt: string | null
+}
+
+/** What a status request tells of a job. */
+export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'>
+
+export interface NewJob {
+  workflow: string
+  params: Record<string, unknown>
+  name?: string | null
+  batchName?: string | null
+  metadata?: Record<string, string>
+  /** Output name to a PUT URL in your own storage. */
+  copyResultsTo?: Record<string, string>
+  webhook?: { url: string; events?: string[] | null } | null
+}
+
+export interface JobFilters {
+  status?: JobStatus | readonly JobStatus[]
+  workflow?: string | readonly string[]
+  batchName?: string
+  /** Only jobs created at this time or later. */
+  createdAfter?: Date | string
+  /** Only jobs created before this time. */
+  createdBefore?: Date | string
+  /** Jobs of a page, 1 to 100. Default: 100. */
+  size?: number
+  /** `next` of the page before. */
+  cursor?: string
+}
+
+export interface JobPage {
+  /** Newest first. */
+  jobs: Job[]
+  /** Jobs that pass the filters, on all pages. */
+  total: number
+  /** Cursor of the next page; undefined on the last one. */
+  next: string | undefined
+}
+
+export function hasEnded(job: Pick<Job, 'status'>): boolean {
+  return job.status === 'SUCCEEDED' || job.status === 'FAILED'
+}

@@ -1,0 +1,119 @@
+import { badAnswer, ClientError, networkError } from './client-error.js'
+import type { Connection, RequestOptions } from './connection.js'
+import { serverEvents } from './event-stream.js'
+import { hasEnded, type Job, type JobProgress } from './job.js'
+import { backOff, pause } from './pause.js'
+
+export interface WaitOptions extends RequestOptions {
+  /** Called at once and at each change that is seen. */
+  onProgress?(progress: JobProgress): void
+  /** `polling` for networks that do not let event streams through. Default: `events`, and polling where they fail. */
+  by?: 'events' | 'polling'
+}
+
+/** The service sends a sign of life every 15 s; a proxy that holds the stream back shows none. */
+const silenceMs = 35_000
+const polling = { firstMs: 1000, longestMs: 5000 }
+/** Event streams that broke before their first event; after so many, the network is taken to forbid them. */
+const maxBrokenStreams = 2
+
+/**
+ * The job when it has ended, SUCCEEDED or FAILED. Broken connections are waited out as long as the service comes back.
+ *
+ * @throws ClientError `NOT_FOUND` once the job is deleted, `UNAUTHORIZED` and the like; the signal's reason
+ */
+export async function waitForJob(connection: Connection, id: string, options: WaitOptions = {}): Promise<Job> {
+  let brokenStreams = options.by === 'polling' ? maxBrokenStreams : 0
+  for (let turn = 0; ; turn++) {
+    const seen: Seen = { changes: 0 }
+    const report = (progress: JobProgress) => {
+      seen.changes++
+      options.onProgress?.(progress)
+    }
+    const isStreaming = brokenStreams < maxBrokenStreams
+    try {
+      const job = isStreaming
+        ? await follow(connection, id, report, options.signal)
+        : await poll(connection, id, report, options.signal)
+      if (job) return job
+    } catch (error) {
+      options.signal?.throwIfAborted()
+      if (!isPassing(error)) throw error
+    }
+    if (isStreaming && seen.changes === 0) brokenStreams++
+    if (seen.changes > 0) turn = 0
+    await pause(backOff(turn, polling), options.signal)
+  }
+}
+
+interface Seen {
+  changes: number
+}
+
+/** Undefined when the stream ended before the job did. */
+async function follow(
+  connection: Connection,
+  id: string,
+  report: (job: Job) => void,
+  signal: AbortSignal | undefined,
+): Promise<Job | undefined> {
+  const stop = new AbortController()
+  const onAbort = () => stop.abort(signal?.reason)
+  signal?.addEventListener('abort', onAbort, { once: true })
+  let watchdog = setTimeout(() => stop.abort(), silenceMs)
+  try {
+    signal?.throwIfAborted()
+    const response = await connection.send(`/job/${encodeURIComponent(id)}/events`, {
+      headers: { accept: 'text/event-stream' },
+      signal: stop.signal,
+    })
+    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
+      await response.body?.cancel()
+      throw badAnswer(502, 'it is no event stream')
+    }
+    for await (const { event, data } of serverEvents(response.body)) {
+      clearTimeout(watchdog)
+      watchdog = setTimeout(() => stop.abort(), silenceMs)
+      if (event === 'deleted') throw deleted()
+      if (event !== 'job') continue
+      const job = JSON.parse(data) as Job
+      report(job)
+      if (hasEnded(job)) return job
+    }
+    return undefined
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw ClientError.is(error) ? error : networkError(error)
+  } finally {
+    clearTimeout(watchdog)
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+async function poll(
+  connection: Connection,
+  id: string,
+  report: (job: JobProgress) => void,
+  signal: AbortSignal | undefined,
+): Promise<Job> {
+  const path = `/job/${encodeURIComponent(id)}`
+  let last: JobProgress | undefined
+  for (let turn = 0; ; turn++) {
+    const { value } = await connection.json<JobProgress>(`${path}/status`, { signal })
+    const isNews = !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
+    if (isNews) report(value)
+    if (hasEnded(value)) return (await connection.json<Job>(path, { signal })).value
+    if (isNews) turn = 0
+    last = value
+    await pause(backOff(turn, polling), signal)
+  }
+}
+
+/** Whether waiting helps. Requests have been tried several times before they come here. */
+function isPassing(error: unknown): boolean {
+  return ClientError.is(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
+}
+
+function deleted(): ClientError {
+  return new ClientError('The job was deleted while it was waited for.', { code: 'NOT_FOUND', status: 404 })
+}

@@ -1,0 +1,31 @@
+import type { RefObject } from 'preact'
+import { useEffect } from 'preact/hooks'
+
+/** Fits the canvas's pixels to its place on the screen; drawing is in CSS pixels. */
+export function canvasSize(canvas: HTMLCanvasElement): {
+  context: CanvasRenderingContext2D | null
+  width: number
+  height: number
+} {
+  const { clientWidth: width, clientHeight: height } = canvas
+  const scale = devicePixelRatio
+  canvas.width = Math.round(width * scale)
+  canvas.height = Math.round(height * scale)
+  const context = canvas.getContext('2d')
+  context?.scale(scale, scale)
+  return { context, width, height }
+}
+
+/** Draws now and whenever the canvas changes its size or the page its colours. */
+export function useRedraws(canvas: RefObject<HTMLCanvasElement | null>, draw: () => void, causes: readonly unknown[]): void {
+  useEffect(() => {
+    const observer = new ResizeObserver(draw)
+    if (canvas.current) observer.observe(canvas.current)
+    const colours = matchMedia('(prefers-color-scheme: dark)')
+    colours.addEventListener('change', draw)
+    return () => {
+      observer.disconnect()
+      colours.removeEventListener('change', draw)
+    }
+  }, causes)
+}

@@ -1,0 +1,61 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+/** A button that opens the file dialogue. Files can be dropped anywhere on the page. */
+export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
+  const input = useRef<HTMLInputElement>(null)
+  const take = useRef(onFiles)
+  take.current = onFiles
+  const [isOver, setOver] = useState(false)
+
+  useEffect(() => {
+    const carriesFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') === true
+    const over = (event: DragEvent) => {
+      if (!carriesFiles(event)) return
+      event.preventDefault()
+      setOver(true)
+    }
+    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false)
+    const drop = (event: DragEvent) => {
+      if (!carriesFiles(event)) return
+      event.preventDefault()
+      setOver(false)
+      const files = [...(event.dataTransfer?.files ?? [])]
+      if (files.length > 0) take.current(files)
+    }
+    addEventListener('dragover', over)
+    addEventListener('dragleave', leave)
+    addEventListener('drop', drop)
+    return () => {
+      removeEventListener('dragover', over)
+      removeEventListener('dragleave', leave)
+      removeEventListener('drop', drop)
+    }
+  }, [])
+
+  return (
+    <div class={isOver ? 'drop over' : 'drop'}>
+      <svg viewBox="0 0 48 48" aria-hidden="true">
+        <path d="M24 32V10m0 0-8 8m8-8 8 8M8 34v4a2 2 0 0 0 2 2h28a2 2 0 0 0 2-2v-4" />
+      </svg>
+      <p>
+        <span class="pointer">Drop a song here, or </span>
+        <button type="button" class="main" onClick={() => input.current?.click()}>
+          Choose a song
+        </button>
+      </p>
+      <p class="quiet">MP3, WAV, FLAC, M4A, OGG and more, or a video with sound</p>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Songs"
+        onChange={(event) => {
+          const files = [...(event.currentTarget.files ?? [])]
+          event.currentTarget.value = ''
+          if (files.length > 0) onFiles(files)
+        }}
+      />
+    </div>
+  )
+}

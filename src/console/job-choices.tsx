@@ -1,0 +1,122 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Client, WorkflowSummary } from '../client/client.js'
+import { formatWords } from './words.js'
+
+export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
+
+/** What a person asks for beside the song. Params that are undefined are left to the service. */
+export interface Choices {
+  workflow: string
+  model?: string
+  format?: string
+  batchName?: string
+}
+
+/** What the params of a workflow let a person choose. */
+export interface Choosable {
+  models: readonly string[]
+  formats: readonly string[]
+  /** Whether it can draw the stems. */
+  hasPictures: boolean
+}
+
+export async function choosable(client: Client, workflow: string, signal: AbortSignal): Promise<Choosable> {
+  const { params } = await client.workflow(workflow, { signal })
+  const properties = (params.properties ?? {}) as Record<string, { enum?: readonly string[] } | undefined>
+  return {
+    models: properties.model?.enum ?? [],
+    formats: properties.format?.enum ?? [],
+    hasPictures: properties.pictures !== undefined,
+  }
+}
+
+interface JobChoicesProps {
+  client: Client
+  workflows: readonly WorkflowSummary[]
+  choices: Choices
+  onChange(choices: Choices): void
+}
+
+/** What to do with the next songs: what the service offers, and nothing where there is no choice. */
+export function JobChoices({ client, workflows, choices, onChange }: JobChoicesProps) {
+  const [options, setOptions] = useState<Choosable>()
+  const { workflow } = choices
+  useEffect(() => {
+    const stop = new AbortController()
+    setOptions(undefined)
+    // Without an answer there is nothing to choose; sending a song tells what is wrong.
+    choosable(client, workflow, stop.signal).then(setOptions, () => undefined)
+    return () => stop.abort()
+  }, [client, workflow])
+
+  return (
+    <>
+      {workflows.length > 1 && (
+        <label class="choice">
+          What to do with it
+          <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
+            {workflows.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <details class="choices">
+        <summary>Options</summary>
+        <div class="choice">
+          <Choice
+            label="Format"
+            names={options?.formats ?? []}
+            chosen={choices.format}
+            words={formatWords}
+            onChange={(format) => onChange({ ...choices, format })}
+          />
+          <Choice
+            label="Model"
+            names={options?.models ?? []}
+            chosen={choices.model}
+            words={(name) => name}
+            onChange={(model) => onChange({ ...choices, model })}
+          />
+          <label>
+            Batch
+            <input
+              type="text"
+              maxLength={255}
+              placeholder="None"
+              value={choices.batchName ?? ''}
+              onInput={({ currentTarget: { value } }) => onChange({ ...choices, batchName: value.trim() || undefined })}
+            />
+          </label>
+        </div>
+      </details>
+    </>
+  )
+}
+
+interface ChoiceProps {
+  label: string
+  names: readonly string[]
+  chosen: string | undefined
+  words(name: string): string
+  onChange(name: string | undefined): void
+}
+
+function Choice({ label, names, chosen, words, onChange }: ChoiceProps) {
+  if (names.length === 0) return null
+  return (
+    <label>
+      {label}
+      <select value={chosen ?? ''} onChange={(event) => onChange(event.currentTarget.value || undefined)}>
+        <option value="">Usual</option>
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {words(name)}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}

@@ -1,0 +1,44 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { readSpectrum } from './spectrum.js'
+import type { Stem } from './stems.js'
+
+const columns = 480
+const rows = 160
+
+/** Dark to light through violet and orange, so that level is also told by lightness alone. */
+const colours: readonly (readonly [number, number, number])[] = [
+  [10, 10, 22],
+  [58, 20, 98],
+  [140, 41, 106],
+  [221, 81, 67],
+  [249, 164, 63],
+  [252, 246, 190],
+]
+
+/** Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is shown. */
+export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  useEffect(() => {
+    const context = canvas.current?.getContext('2d')
+    if (!context) return
+    const stop = new AbortController()
+    const pixels = context.createImageData(1, rows)
+    const onColumn = (column: number, levels: Float32Array) => {
+      for (let row = 0; row < rows; row++) pixels.data.set(colourOf(levels[rows - 1 - row]), row * 4)
+      context.putImageData(pixels, column, 0)
+    }
+    // What cannot be read stays dark; the player tells of a broken connection.
+    readSpectrum(stem.source, { columns, rows, signal: stop.signal, onColumn }).catch(() => stop.abort())
+    return () => stop.abort()
+  }, [stem])
+  return (
+    <canvas ref={canvas} class="spectrogram" width={columns} height={rows} role="img" aria-label={`Spectrogram of ${title}`} />
+  )
+}
+
+function colourOf(level: number): [number, number, number, number] {
+  const place = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
+  const [from, to, share] = [colours[Math.floor(place)], colours[Math.floor(place) + 1], place % 1]
+  const mix = (channel: 0 | 1 | 2) => from[channel] + (to[channel] - from[channel]) * share
+  return [mix(0), mix(1), mix(2), 255]
+}

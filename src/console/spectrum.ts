@@ -1,0 +1,89 @@
+import type { PcmSource } from './pcm-source.js'
+
+const size = 2048
+const lowestHertz = 40
+const highestHertz = 16_000
+const floorDecibels = -96
+const parallelReads = 2
+const mostFramesPerRead = 2 ** 18
+
+/** A Hann window, scaled so that a full-scale sine measures 0 dB. */
+const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
+
+/**
+ * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz, spaced by
+ * octaves, lowest first. What is read at once is bounded, and of long tracks only the moments are read.
+ */
+export async function readSpectrum(
+  source: PcmSource,
+  {
+    columns,
+    rows,
+    signal,
+    onColumn,
+  }: { columns: number; rows: number; signal: AbortSignal; onColumn(column: number, levels: Float32Array): void },
+): Promise<void> {
+  const starts = Array.from({ length: columns }, (_, column) => {
+    const middle = Math.round(((column + 0.5) / columns) * source.frames)
+    return Math.max(0, Math.min(source.frames - size, middle - size / 2))
+  })
+  const columnsPerRead = Math.max(1, Math.floor((mostFramesPerRead * columns) / source.frames))
+  let next = 0
+  const worker = async () => {
+    while (next < columns) {
+      const [first, end] = [next, Math.min(columns, next + columnsPerRead)]
+      next = end
+      const planes = await source.read(starts[first], starts[end - 1] - starts[first] + size, signal)
+      signal.throwIfAborted()
+      for (let column = first; column < end; column++) {
+        const at = starts[column] - starts[first]
+        const part = planes.map((plane) => plane.subarray(at, at + size))
+        onColumn(column, bands(part, rows, source.sampleRate))
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: parallelReads }, worker))
+}
+
+export function bands(planes: readonly Float32Array[], rows: number, sampleRate: number): Float32Array {
+  const real = new Float64Array(size)
+  for (const plane of planes) for (let n = 0; n < plane.length && n < size; n++) real[n] += (plane[n] * hann[n]) / planes.length
+  const imaginary = new Float64Array(size)
+  transform(real, imaginary)
+  const levels = new Float32Array(rows)
+  const bin = (row: number) => (lowestHertz * (highestHertz / lowestHertz) ** (row / rows) * size) / sampleRate
+  for (let row = 0; row < rows; row++) {
+    const from = Math.max(1, Math.floor(bin(row)))
+    const to = Math.min(size / 2, Math.max(from + 1, Math.ceil(bin(row + 1))))
+    let power = 0
+    for (let k = from; k < to; k++) power = Math.max(power, real[k] ** 2 + imaginary[k] ** 2)
+    levels[row] = Math.max(0, 1 - (10 * Math.log10(power + 1e-12)) / floorDecibels)
+  }
+  return levels
+}
+
+/** In-place radix-2 FFT (Cooley and Tukey 1965); the length is a power of two. */
+function transform(real: Float64Array, imaginary: Float64Array): void {
+  const { length } = real
+  for (let i = 1, j = 0; i < length; i++) {
+    let bit = length >> 1
+    for (; j & bit; bit >>= 1) j ^= bit
+    j ^= bit
+    if (i < j) {
+      ;[real[i], real[j]] = [real[j], real[i]]
+      ;[imaginary[i], imaginary[j]] = [imaginary[j], imaginary[i]]
+    }
+  }
+  for (let width = 2; width <= length; width *= 2) {
+    for (let k = 0; k < width / 2; k++) {
+      const angle = (-2 * Math.PI * k) / width
+      const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
+      for (let start = k; start < length; start += width) {
+        const other = start + width / 2
+        const [x, y] = [real[other] * cos - imaginary[other] * sin, real[other] * sin + imaginary[other] * cos]
+        ;[real[other], imaginary[other]] = [real[start] - x, imaginary[start] - y]
+        ;[real[start], imaginary[start]] = [real[start] + x, imaginary[start] + y]
+      }
+    }
+  }
+}

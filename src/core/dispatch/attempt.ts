@@ -1,0 +1,292 @@
+import { createReadStream } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { StemworkError } from '../errors.js'
+import type { JobEvents } from '../events.js'
+import { fetchInput } from '../fetch/fetch-input.js'
+import { attemptPrefix } from '../job/blob-keys.js'
+import { canceled, jobError, mayPass } from '../job/failure.js'
+import type { JobOutput, JobRecord } from '../job/job.js'
+import type { JobChange } from '../job/transitions.js'
+import type { EngineOptions } from '../options.js'
+import type { BlobStore } from '../ports/blob-store.js'
+import type { JobQueue } from '../ports/job-queue.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
+import { type SpanContext, traced } from '../tracing.js'
+import type { Workflow } from '../workflow/workflow.js'
+import type { WorkflowRegistry } from '../workflow/registry.js'
+import { announcements } from '../webhooks/announcement.js'
+import { copyResult } from './copy-results.js'
+import { HeartbeatLoop } from './heartbeat.js'
+import { readUpload } from './read-upload.js'
+import { releaseUploads } from './uploads.js'
+
+export interface AttemptPorts {
+  jobs: JobStore
+  blobs: BlobStore
+  queue: JobQueue
+  runner: Runner
+  workflows: WorkflowRegistry
+  events: JobEvents
+  options: EngineOptions
+  logger: Logger
+}
+
+/** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
+const fetchShare = 0.05
+const publishShare = 0.03
+
+/**
+ * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between, either that
+ * write is accepted or another worker holds the job and this run leaves nothing behind.
+ */
+export class Attempt {
+  readonly #ports: AttemptPorts
+  readonly #job: JobRecord
+  readonly #interrupt = new AbortController()
+  readonly #heartbeat: HeartbeatLoop
+  readonly #directory: string
+
+  /**
+   * @param job the record that `claim` returned
+   * @param scratchDirectory folder in which the run gets one of its own
+   */
+  constructor(job: JobRecord, ports: AttemptPorts, scratchDirectory: string) {
+    const { options, events, jobs, logger } = ports
+    this.#ports = ports
+    this.#job = job
+    this.#directory = join(scratchDirectory, `stemwork-${job.id}-${job.token}`)
+    this.#heartbeat = new HeartbeatLoop(
+      jobs,
+      job,
+      this.#interrupt,
+      {
+        leaseMs: options.dispatch.leaseMs,
+        progressIntervalMs: options.dispatch.progressIntervalMs,
+        onProgress: (updated) => events.announce('job.progressed', updated),
+      },
+      logger,
+    )
+  }
+
+  get jobId(): string {
+    return this.#job.id
+  }
+
+  /** Ends the run at once, for the given reason. */
+  interrupt(reason: StemworkError): void {
+    this.#interrupt.abort(reason)
+  }
+
+  /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
+  run(): Promise<JobRecord | undefined> {
+    return traced('stemwork.job', this.#span(), () => this.#run())
+  }
+
+  async #run(): Promise<JobRecord | undefined> {
+    const { events, options, workflows } = this.#ports
+    events.announce('job.started', this.#job)
+    // Asked for while an earlier worker, now lost, ran the job.
+    if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
+    if (this.#job.attempts > options.dispatch.maxAttempts) return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
+
+    const timeout = setTimeout(() => this.#interrupt.abort(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
+    timeout.unref()
+    this.#heartbeat.start()
+    let usesDisk = false
+    let published = false
+    let end: JobChange | undefined
+    try {
+      const workflow = workflows.require(this.#job.workflow)
+      const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
+      usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
+      if (usesDisk) await mkdir(this.#directory, { recursive: true })
+      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow))
+      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
+      published = Object.keys(result.outputs).length > 0
+      const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
+      this.#interrupt.signal.throwIfAborted()
+      end = {
+        kind: 'succeed',
+        token: this.#job.token,
+        outputs,
+        details: result.details,
+        retentionMs: options.retention.resultsMs,
+        announce: announcements(this.#job, 'job.succeeded'),
+      }
+    } catch (error) {
+      // An abort may surface as any error of the code it interrupted; its reason is the truth.
+      const cause: unknown = this.#interrupt.signal.aborted ? this.#interrupt.signal.reason : error
+      if (published) await this.#discardResults()
+      end = this.#failure(cause)
+    }
+    try {
+      // Not above: when the store stays away, the success may be recorded or not, and its files must stay until that is known.
+      return await this.#settle(end)
+    } finally {
+      clearTimeout(timeout)
+      this.#heartbeat.stop()
+      if (usesDisk) await rm(this.#directory, { recursive: true, force: true }).catch((error: unknown) => this.#warn('Scratch files could not be removed.', error))
+    }
+  }
+
+  async #fetchInputs(workflow: Workflow): Promise<Record<string, InputFile>> {
+    const { blobs, options } = this.#ports
+    const { signal } = this.#interrupt
+    const inputs: Record<string, InputFile> = {}
+    for (const param of workflow.inputs) {
+      this.#heartbeat.report({ stage: 'fetch', progress: 0 })
+      const path = join(this.#directory, `input-${param}`)
+      const key = this.#job.uploads[param]
+      const url = this.#job.params[param]
+      if (key !== undefined) {
+        const { bytes } = await readUpload(blobs, key, path, { signal, maxBytes: options.limits.maxFileBytes })
+        inputs[param] = { path, bytes }
+      } else if (typeof url === 'string') {
+        const { bytes } = await fetchInput(url, path, { signal, maxBytes: options.limits.maxFileBytes, policy: options.fetch })
+        inputs[param] = { path, bytes }
+      }
+    }
+    return inputs
+  }
+
+  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
+    const { options, runner } = this.#ports
+    const share = 1 - fetchShare - publishShare
+    return runner.run(
+      {
+        jobId: this.#job.id,
+        workflow: workflow.id,
+        module: workflow.module?.url ?? null,
+        settings: workflow.module?.settings ?? null,
+        params: this.#job.params,
+        inputs,
+        directory: this.#directory,
+        limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
+      },
+      {
+        signal: this.#interrupt.signal,
+        onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+      },
+    )
+  }
+
+  /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
+  async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
+    const { blobs, options } = this.#ports
+    const { signal } = this.#interrupt
+    const outputs: Record<string, JobOutput> = {}
+    for (const [name, file] of Object.entries(result.outputs)) {
+      this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
+      const { bytes, contentType, fileName } = file
+      const copyTo = this.#job.copyResultsTo[name]
+      if (copyTo !== undefined) {
+        await copyResult(name, file, copyTo, { signal, policy: options.fetch })
+        outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
+        continue
+      }
+      const key = attemptPrefix(this.#job.id, this.#job.token) + fileName
+      await blobs.put(key, createReadStream(file.path), { contentType, signal })
+      outputs[name] = { key, bytes, contentType, fileName }
+    }
+    return outputs
+  }
+
+  /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
+  #failure(error: unknown): JobChange | undefined {
+    const { dispatch, retention } = this.#ports.options
+    const { token, attempts, handbacks } = this.#job
+    if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
+    if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
+      return { kind: 'requeue', token, delayMs: 0, handback: handbacks < dispatch.maxHandbacks }
+    }
+    if (mayPass(error) && attempts < dispatch.maxAttempts) {
+      this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
+      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), handback: false }
+    }
+    this.#warn('The job failed.', error)
+    return { kind: 'fail', token, error: jobError(error), retentionMs: retention.resultsMs, announce: announcements(this.#job, 'job.failed') }
+  }
+
+  async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
+    const settled = change && (await this.#write(change))
+    if (!settled) {
+      await this.#discardResults()
+      return undefined
+    }
+    const { blobs, events, jobs, queue } = this.#ports
+    switch (settled.status) {
+      case 'SUCCEEDED':
+        events.announce('job.succeeded', settled)
+        break
+      case 'FAILED':
+        events.announce('job.failed', settled)
+        break
+      case 'QUEUED':
+        events.announce('job.requeued', settled)
+        await queue
+          .publish({ id: settled.id, app: settled.app }, { delayMs: change.kind === 'requeue' ? change.delayMs : 0 })
+          .catch((error: unknown) => this.#warn('The queue could not be rung; the sweep will do it.', error))
+        return settled
+      case 'STARTED':
+        return settled
+      default:
+        return settled.status satisfies never
+    }
+    await releaseUploads(settled, jobs, blobs).catch((error: unknown) => this.#warn('An uploaded input could not be removed; retention will do it.', error))
+    return settled
+  }
+
+  /** A finished job is not thrown away because the store is away for a moment: tries until the lease must have run out. */
+  async #write(change: JobChange): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#ports
+    const giveUpAt = performance.now() + options.dispatch.leaseMs
+    let mayBeWritten = false
+    for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2000)) {
+      try {
+        const written = await jobs.apply(this.#job.id, change)
+        return written ?? (mayBeWritten ? await this.#ownEnd() : undefined)
+      } catch (error) {
+        mayBeWritten = true
+        if (performance.now() + waitMs > giveUpAt) throw error
+        this.#warn('The end of the job could not be written; trying again.', error)
+        await delay(waitMs)
+      }
+    }
+  }
+
+  /** The record, if this claim was the last and has ended: then the write that seemed to fail was made. */
+  async #ownEnd(): Promise<JobRecord | undefined> {
+    const job = await this.#ports.jobs.get(this.#job.id)
+    return job && job.token === this.#job.token && job.lease === null ? job : undefined
+  }
+
+  async #discardResults(): Promise<void> {
+    await this.#ports.blobs
+      .deletePrefix(attemptPrefix(this.#job.id, this.#job.token))
+      .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
+  }
+
+  #span(): SpanContext {
+    return { jobId: this.#job.id, app: this.#job.app, workflow: this.#job.workflow, attempt: this.#job.attempts }
+  }
+
+  #warn(message: string, error: unknown): void {
+    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, error }, message)
+  }
+}
+
+function workerLost(attempts: number): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    `The process that ran the job ended unexpectedly in each of ${attempts} attempts. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
+    { reason: 'worker_lost' },
+  )
+}
+
+function timedOut(jobTimeoutMs: number): StemworkError {
+  return new StemworkError('TIMEOUT', `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`)
+}

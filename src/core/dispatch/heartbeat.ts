@@ -1,0 +1,90 @@
+import { StemworkError } from '../errors.js'
+import { canceled } from '../job/failure.js'
+import type { JobRecord } from '../job/job.js'
+import type { Logger } from '../ports/logger.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { WorkProgress } from '../ports/runner.js'
+
+export interface HeartbeatOptions {
+  leaseMs: number
+  progressIntervalMs: number
+  onProgress(job: JobRecord): void
+}
+
+/**
+ * Keeps a lease alive while its job runs. One call to the store carries the renewal and the progress up, and a request to
+ * cancel down. Aborts `interrupt` when the job is canceled or the lease is lost, also when the store cannot be reached for so
+ * long that the lease must have run out: another worker may hold the job by then.
+ */
+export class HeartbeatLoop {
+  readonly #jobs: JobStore
+  readonly #job: JobRecord
+  readonly #options: HeartbeatOptions
+  readonly #interrupt: AbortController
+  readonly #logger: Logger
+  readonly #tickMs: number
+  #timer: NodeJS.Timeout | undefined
+  #stopped = false
+  #progress: WorkProgress = { stage: '', progress: 0 }
+  #unwritten = false
+  #renewedAt = performance.now()
+
+  constructor(jobs: JobStore, job: JobRecord, interrupt: AbortController, options: HeartbeatOptions, logger: Logger) {
+    this.#jobs = jobs
+    this.#job = job
+    this.#interrupt = interrupt
+    this.#options = options
+    this.#logger = logger
+    this.#tickMs = Math.min(options.progressIntervalMs, options.leaseMs / 3)
+  }
+
+  report(progress: WorkProgress): void {
+    this.#progress = progress
+    this.#unwritten = true
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => void this.#tick(), this.#tickMs)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #tick(): Promise<void> {
+    if (this.#interrupt.signal.aborted) return
+    const sinceRenewalMs = performance.now() - this.#renewedAt
+    if (this.#unwritten || sinceRenewalMs >= this.#options.leaseMs / 3 - this.#tickMs / 2) await this.#beat(sinceRenewalMs)
+    if (!this.#stopped) this.start()
+  }
+
+  async #beat(sinceRenewalMs: number): Promise<void> {
+    const { stage, progress } = this.#progress
+    this.#unwritten = false
+    const startedAt = performance.now()
+    try {
+      const job = await this.#jobs.apply(this.#job.id, {
+        kind: 'heartbeat',
+        token: this.#job.token,
+        leaseMs: this.#options.leaseMs,
+        progress,
+        stage: stage || null,
+      })
+      if (this.#stopped) return
+      if (!job) return this.#interrupt.abort(leaseLost())
+      this.#renewedAt = startedAt
+      this.#options.onProgress(job)
+      if (job.cancelRequested) this.#interrupt.abort(canceled())
+    } catch (error) {
+      this.#unwritten = true
+      this.#logger.warn({ jobId: this.#job.id, error }, 'A heartbeat did not reach the job store.')
+      if (sinceRenewalMs >= this.#options.leaseMs) this.#interrupt.abort(leaseLost())
+    }
+  }
+}
+
+export function leaseLost(): StemworkError {
+  return new StemworkError('LEASE_LOST', 'Another worker has taken over the job, or it was deleted; this run was stopped.', { retryable: true })
+}

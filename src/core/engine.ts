@@ -1,0 +1,321 @@
+import { hostname } from 'node:os'
+import { Dispatcher, shuttingDown } from './dispatch/dispatcher.js'
+import { leaseLost } from './dispatch/heartbeat.js'
+import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
+import { releaseUploads } from './dispatch/uploads.js'
+import { StemworkError } from './errors.js'
+import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
+import { canceled, jobError } from './job/failure.js'
+import { requestDigest } from './job/idempotency.js'
+import type { JobRecord } from './job/job.js'
+import { type JobRequest, newJob } from './job/new-job.js'
+import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
+import type { ApplicationStore } from './ports/application-store.js'
+import type { BlobStore } from './ports/blob-store.js'
+import type { JobQueue } from './ports/job-queue.js'
+import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
+import { type Logger, silentLogger } from './ports/logger.js'
+import type { Runner } from './ports/runner.js'
+import { announcements } from './webhooks/announcement.js'
+import { Outbox } from './webhooks/outbox.js'
+import { WorkflowRegistry } from './workflow/registry.js'
+import type { Workflow } from './workflow/workflow.js'
+
+/** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
+export interface EngineParts {
+  jobs: JobStore
+  queue: JobQueue
+  blobs: BlobStore
+  applications: ApplicationStore
+  runner: Runner
+  workflows: readonly Workflow[]
+}
+
+export interface SubmitInput {
+  /** Application that owns the job. */
+  app: string
+  workflow: string
+  params: Record<string, unknown>
+  name?: string | null
+  batchName?: string | null
+  metadata?: Record<string, string>
+  /** Blob keys of inputs that were uploaded to this service, by param name; they are read instead of the param's URL. */
+  uploads?: Record<string, string>
+  copyResultsTo?: Record<string, string>
+  webhook?: { url: string; events?: string[] | null } | null
+  /** A repeated submit with the same key and the same content returns the first job instead of making another. */
+  idempotencyKey?: string
+}
+
+/** Restricts a call to one application's jobs; others do not exist for it. */
+export interface JobScope {
+  app?: string
+}
+
+export interface EngineHealth {
+  ok: boolean
+  /** One entry for each part that cannot do its work, in words for an operator. */
+  problems: string[]
+  running: number
+  queued: number
+  runner: ReturnType<Runner['status']>
+}
+
+/**
+ * Accepts jobs, runs them and keeps their results. Constructing one starts nothing; `start()` makes this process a worker.
+ *
+ * @example
+ * const engine = createEngine({ workflows: [stemsWorkflow()] })
+ * await engine.start()
+ * const { job } = await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
+ * engine.on('job.succeeded', ({ job }) => {})
+ */
+export class JobEngine {
+  readonly workflows: WorkflowRegistry
+  readonly blobs: BlobStore
+  readonly applications: ApplicationStore
+  readonly options: EngineOptions
+  readonly #jobs: JobStore
+  readonly #queue: JobQueue
+  readonly #runner: Runner
+  readonly #events: JobEvents
+  readonly #logger: Logger
+  readonly #dispatcher: Dispatcher
+  readonly #sweep: Sweep
+  readonly #outbox: Outbox
+  #sweepTimer: NodeJS.Timeout | undefined
+  #sweeping: Promise<unknown> | undefined
+  #closing: Promise<void> | undefined
+
+  /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
+  constructor(parts: EngineParts, settings: EngineSettings = {}) {
+    refuseUnsafePair(parts)
+    this.options = resolveEngineOptions(settings)
+    this.#logger = this.options.logger ?? silentLogger
+    this.workflows = new WorkflowRegistry(parts.workflows)
+    this.blobs = parts.blobs
+    this.applications = parts.applications
+    this.#jobs = parts.jobs
+    this.#queue = parts.queue
+    this.#runner = parts.runner
+    this.#events = new JobEvents(this.#logger)
+    const shared = { ...parts, workflows: this.workflows, events: this.#events, options: this.options, logger: this.#logger }
+    this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
+    this.#sweep = new Sweep(shared)
+    this.#outbox = new Outbox(shared)
+  }
+
+  /**
+   * Accepts a job: after it returns, the job is durable and will be run. With `options.tx` it becomes visible with the commit
+   * of that transaction of the host's, in a store that supports it.
+   *
+   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
+   * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
+   */
+  async submit(input: SubmitInput, options: { tx?: unknown } = {}): Promise<{ job: JobRecord; created: boolean }> {
+    if (this.#closing) throw shuttingDown()
+    const workflow = this.workflows.require(input.workflow)
+    const checked = workflow.params.safeParse(input.params)
+    if (!checked.success) {
+      const issues = checked.error.issues.map((issue) => ({ path: ['params', ...issue.path].join('.'), message: issue.message }))
+      throw new StemworkError('INVALID_PARAMS', `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`, { details: { issues } })
+    }
+    refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data as Record<string, unknown>)))
+    const [webhook] = await Promise.all([this.#webhook(input), this.#refuseFullQueue(input.app)])
+
+    const idempotency = input.idempotencyKey === undefined ? null : { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
+    const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), { tx: options.tx })
+    if (!created) {
+      if (job.idempotency?.digest === idempotency?.digest) return { job, created }
+      throw new StemworkError('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.')
+    }
+    this.#events.announce('job.created', job)
+    // A job inside an open transaction cannot be claimed yet; a ring that comes too early is made good by the sweep.
+    const delayMs = options.tx === undefined ? 0 : 500
+    try {
+      await this.#queue.publish({ id: job.id, app: job.app }, { delayMs })
+    } catch (error) {
+      this.#logger.warn({ jobId: job.id, error }, 'The queue could not be rung; the sweep will do it.')
+    }
+    return { job, created }
+  }
+
+  async get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    const job = await this.#jobs.get(id)
+    return job && isInScope(job, scope) ? job : undefined
+  }
+
+  /** Newest first. */
+  list(page: JobPage): Promise<JobRecord[]> {
+    return this.#jobs.list(page)
+  }
+
+  count(query: JobQuery): Promise<number> {
+    return this.#jobs.count(query)
+  }
+
+  /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
+  async cancel(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    const known = await this.get(id, scope)
+    if (!known) return undefined
+    const job = await this.#jobs.apply(id, { kind: 'cancel', error: jobError(canceled()), retentionMs: this.options.retention.resultsMs, announce: announcements(known, 'job.failed') })
+    if (!job) return this.get(id, scope)
+    if (job.status === 'FAILED') {
+      this.#events.announce('job.failed', job)
+      await releaseUploads(job, this.#jobs, this.blobs)
+    } else {
+      this.#dispatcher.interrupt(id, canceled())
+    }
+    return job
+  }
+
+  /**
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded,
+   * result files and uploaded input are removed. `undefined`: there was no such job.
+   */
+  async delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    const known = await this.get(id, scope)
+    if (!known) return undefined
+    const job = await this.#jobs.apply(id, { kind: 'delete' })
+    if (!job) return undefined
+    this.#dispatcher.interrupt(id, leaseLost())
+    try {
+      await finishDeletion(job, { jobs: this.#jobs, blobs: this.blobs })
+    } catch (error) {
+      this.#logger.warn({ jobId: id, error }, 'The files of a deleted job could not be removed; the sweep will do it.')
+    }
+    this.#events.announce('job.deleted', job)
+    return known
+  }
+
+  /** Claims and runs one job in this process: the named one, or the one that has waited longest. `undefined`: nothing to run. */
+  run(id?: string): Promise<JobRecord | undefined> {
+    return this.#dispatcher.run(id)
+  }
+
+  /** Makes this process a worker: it takes jobs from the queue, and the sweep finishes what crashes left undone. */
+  async start(): Promise<void> {
+    if (this.#closing) throw shuttingDown()
+    if (this.#sweepTimer) return
+    this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
+    this.#sweepTimer.unref()
+    await this.#dispatcher.start()
+    this.#sweepOnce()
+    for (const name of ['job.succeeded', 'job.failed'] as const) this.on(name, ({ job }) => job.webhook && this.#sendWebhooksSoon())
+  }
+
+  /** One sweep now; `files` forces or skips the slow part that lists all files. */
+  sweep(options: { files?: boolean } = {}): Promise<SweepReport> {
+    return this.#sweep.run(options)
+  }
+
+  /** Sends the webhook messages that are due; resolves with their number. A started engine does it by itself. */
+  sendWebhooks(): Promise<number> {
+    return this.#outbox.send()
+  }
+
+  /**
+   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the attempt,
+   * and ends the child processes. Calling it again returns the same promise.
+   */
+  close(options: { timeoutMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.timeoutMs ?? 10_000)
+    return this.#closing
+  }
+
+  async health(): Promise<EngineHealth> {
+    const problems: string[] = []
+    const queued = await this.#jobs.count({ statuses: ['QUEUED'] }).catch((error: unknown) => {
+      this.#logger.warn({ error }, 'The job store did not answer a health check.')
+      problems.push('The job store does not answer.')
+      return 0
+    })
+    await this.#queue.depth().catch((error: unknown) => {
+      this.#logger.warn({ error }, 'The queue did not answer a health check.')
+      problems.push('The queue does not answer.')
+    })
+    const lost = await this.#lostJobs()
+    if (lost > 0) problems.push(`${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`)
+    if (this.#closing) problems.push('The service is shutting down.')
+    return { ok: problems.length === 0, problems, running: this.#dispatcher.running, queued, runner: this.#runner.status() }
+  }
+
+  on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
+    this.#events.on(name, listener as (...values: unknown[]) => void)
+    return this
+  }
+
+  off<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
+    this.#events.off(name, listener as (...values: unknown[]) => void)
+    return this
+  }
+
+  async #close(timeoutMs: number): Promise<void> {
+    clearInterval(this.#sweepTimer)
+    await this.#dispatcher.stop(timeoutMs)
+    await this.#sweeping
+    await this.#outbox.close()
+    await this.#queue.close()
+    await this.#runner.close()
+  }
+
+  /** Jobs whose lease ran out so long ago that a living worker's sweep would have rung for them. */
+  async #lostJobs(): Promise<number> {
+    const { leaseMs, sweepIntervalMs } = this.options.dispatch
+    const due = await this.#jobs.due('claimable', 100).catch(() => [])
+    return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
+  }
+
+  #sweepOnce(): void {
+    this.#sweeping ??= this.#sweep.run().finally(() => (this.#sweeping = undefined))
+    this.#sendWebhooksSoon()
+  }
+
+  #sendWebhooksSoon(): void {
+    this.sendWebhooks().catch((error: unknown) => this.#logger.warn({ error }, 'Webhook messages could not be read; they stay due.'))
+  }
+
+  /** Where the job's events go, settled at submit: the job's own address, else its application's. */
+  async #webhook(input: SubmitInput): Promise<JobRecord['webhook']> {
+    const application = await this.applications.getApplication(input.app)
+    const target = input.webhook ?? application?.webhook
+    if (!target) return null
+    if (application?.webhook || this.options.webhooks.secret) return { url: target.url, events: target.events ?? null }
+    throw new StemworkError('INVALID_PARAMS', 'A webhook needs a signing secret, and this application has none. Ask the operator to set one.', {
+      details: { issues: [{ path: 'webhook', message: 'the application has no webhook secret' }] },
+    })
+  }
+
+  async #refuseFullQueue(app: string): Promise<void> {
+    const { maxQueuedJobs } = this.options.limits
+    if (maxQueuedJobs === Infinity) return
+    if ((await this.#jobs.count({ app, statuses: ['QUEUED'] })) < maxQueuedJobs) return
+    throw new StemworkError('QUEUE_FULL', `The application has ${maxQueuedJobs} jobs waiting, which is the limit. Wait for some to finish, then submit again.`, { retryable: true })
+  }
+}
+
+function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
+  const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
+  if (unknown.length === 0) return
+  const issues = unknown.map((name) => ({ path: `copyResultsTo.${name}`, message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}` }))
+  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`, { details: { issues } })
+}
+
+function jobRequest(input: SubmitInput, webhook: JobRecord['webhook'], idempotency: JobRecord['idempotency']): JobRequest {
+  const { app, workflow, params, name = null, batchName = null, metadata = {}, uploads = {}, copyResultsTo = {} } = input
+  return { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+}
+
+function isInScope(job: JobRecord, scope: JobScope): boolean {
+  return scope.app === undefined || job.app === scope.app
+}
+
+function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
+  if (queue.traits.scope !== 'shared') return
+  if (jobs.traits.scope !== 'shared') {
+    throw new StemworkError('INVALID_OPTIONS', 'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.')
+  }
+  if (blobs.traits.scope !== 'shared') {
+    throw new StemworkError('INVALID_OPTIONS', 'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.')
+  }
+}

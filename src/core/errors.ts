@@ -1,0 +1,81 @@
+/** Codes that a job carries in `error.code` when it ends FAILED. */
+export type JobErrorCode = 'BAD_INPUT' | 'TIMEOUT' | 'INTERNAL_ERROR' | 'CANCELED'
+
+/** Codes of errors that the library throws at its host. */
+export type EngineErrorCode =
+  | 'INVALID_OPTIONS'
+  | 'INVALID_PARAMS'
+  | 'UNKNOWN_WORKFLOW'
+  | 'UPLOAD_REFUSED'
+  | 'NOT_FOUND'
+  | 'QUEUE_FULL'
+  | 'IDEMPOTENCY_CONFLICT'
+  | 'ALREADY_EXISTS'
+  | 'TOO_LARGE'
+  | 'SHUTTING_DOWN'
+  | 'LEASE_LOST'
+  | 'STORE_UNAVAILABLE'
+  | 'MISSING_DEPENDENCY'
+  | 'MODEL_UNAVAILABLE'
+
+export type ErrorCode = JobErrorCode | EngineErrorCode
+
+/**
+ * Why a job ended with `BAD_INPUT` (or, for the last two, `INTERNAL_ERROR`). `download_http_<status>` carries the status
+ * that the file's server answered.
+ */
+export type FailureReason =
+  | 'download_failed'
+  | `download_http_${number}`
+  | 'blocked_address'
+  | 'too_large'
+  | 'too_long'
+  | 'unsupported_format'
+  | 'decode_failed'
+  | 'no_audio'
+  | 'upload_missing'
+  | 'copy_failed'
+  | 'worker_lost'
+
+export interface StemworkErrorOptions {
+  /** Machine-readable cause within the code. */
+  reason?: FailureReason
+  /** Whether the same request can succeed later without a change by the client. Default: false. */
+  retryable?: boolean
+  /** Facts for the operator and for field-level messages; never secrets, paths or signed URLs. */
+  details?: Record<string, unknown>
+  cause?: unknown
+}
+
+const brand = Symbol.for('stemwork.error')
+
+/**
+ * The one error class of the library. `message` says what happened, what was expected and what to do, in words that may be
+ * shown to a client; the technical cause is in `cause`.
+ */
+export class StemworkError extends Error {
+  override readonly name = 'StemworkError'
+  readonly [brand] = true
+  readonly code: ErrorCode
+  readonly reason: FailureReason | undefined
+  readonly retryable: boolean
+  readonly details: Record<string, unknown>
+
+  constructor(code: ErrorCode, message: string, options: StemworkErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.reason = options.reason
+    this.retryable = options.retryable ?? false
+    this.details = options.details ?? {}
+  }
+
+  /** True for an error of this library, also when it comes from a second installed copy of the package. */
+  static is(error: unknown): error is StemworkError {
+    return typeof error === 'object' && error !== null && (error as Record<symbol, unknown>)[brand] === true
+  }
+}
+
+/** Shorthand for the commonest failure of a job: the client's file cannot be used. */
+export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
+  return new StemworkError('BAD_INPUT', message, { reason, cause })
+}

@@ -1,0 +1,42 @@
+import { StemworkError } from '../errors.js'
+import type { JobError } from './job.js'
+
+const titles: Record<JobError['code'], string> = {
+  BAD_INPUT: 'The input cannot be processed',
+  TIMEOUT: 'The job took too long',
+  INTERNAL_ERROR: 'The service failed',
+  CANCELED: 'The job was canceled',
+}
+
+/** What a job shows of the error that ended it. An error that is not the library's own says nothing of its text to the client. */
+export function jobError(error: unknown): JobError {
+  if (StemworkError.is(error) && isJobCode(error.code)) {
+    return {
+      code: error.code,
+      title: titles[error.code],
+      message: error.message,
+      reason: error.reason ?? null,
+      retryable: error.retryable,
+    }
+  }
+  return {
+    code: 'INTERNAL_ERROR',
+    title: titles.INTERNAL_ERROR,
+    message: 'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    reason: null,
+    retryable: true,
+  }
+}
+
+/** Whether another attempt may succeed. Unknown errors may pass (a full disk, a store that was away); refused inputs do not. */
+export function mayPass(error: unknown): boolean {
+  return StemworkError.is(error) ? error.retryable : true
+}
+
+export function canceled(): StemworkError {
+  return new StemworkError('CANCELED', 'The job was canceled on request.')
+}
+
+function isJobCode(code: string): code is JobError['code'] {
+  return code in titles
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod'
+
+/** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
+export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
+export type JobStatus = z.infer<typeof jobStatusSchema>
+
+/** A finished output: where its bytes lie in the blob store. */
+export const jobOutputSchema = z.object({
+  key: z.string(),
+  bytes: z.number().int().nonnegative(),
+  contentType: z.string(),
+  /** File name offered to a downloader, for example `vocals.wav`; also the end of the result URL's path. */
+  fileName: z.string(),
+  /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
+  copied: z.boolean().optional(),
+})
+export type JobOutput = z.infer<typeof jobOutputSchema>
+
+export const jobErrorSchema = z.object({
+  code: z.enum(['BAD_INPUT', 'TIMEOUT', 'INTERNAL_ERROR', 'CANCELED']),
+  title: z.string(),
+  message: z.string(),
+  reason: z.string().nullable(),
+  retryable: z.boolean(),
+})
+export type JobError = z.infer<typeof jobErrorSchema>
+
+/**
+ * The right to run a job until `until`. `token` is the fencing token: it rises with every claim of the same job, and a write
+ * that carries an older one changes nothing.
+ */
+export const leaseSchema = z.object({
+  owner: z.string(),
+  token: z.number().int().positive(),
+  /** Epoch milliseconds of the store's clock. */
+  until: z.number(),
+})
+export type Lease = z.infer<typeof leaseSchema>
+
+/** One webhook message of the job's outbox, written in the same store operation as the state change that it reports. */
+export const deliverySchema = z.object({
+  /** `webhook-id` of every try of this message. */
+  id: z.string(),
+  url: z.string(),
+  event: z.string(),
+  occurredAt: z.number(),
+  tries: z.number().int(),
+  /** Epoch milliseconds of the next try; null when delivered or given up. */
+  nextTryAt: z.number().nullable(),
+  outcome: z.enum(['pending', 'delivered', 'gone', 'given_up']),
+  lastStatus: z.number().int().nullable(),
+})
+export type Delivery = z.infer<typeof deliverySchema>
+
+/** A job as a store keeps it. All times are epoch milliseconds. */
+export const jobRecordSchema = z.object({
+  id: z.string(),
+  /** Id of the application that owns the job. */
+  app: z.string(),
+  name: z.string().nullable(),
+  workflow: z.string(),
+  params: z.record(z.string(), z.unknown()),
+  /** Blob keys of inputs that were uploaded to this service, by the name of the param that referred to them. */
+  uploads: z.record(z.string(), z.string()),
+  batchName: z.string().nullable(),
+  metadata: z.record(z.string(), z.string()),
+  /** Output name to the client's own PUT URL. */
+  copyResultsTo: z.record(z.string(), z.string()),
+  webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
+
+  status: jobStatusSchema,
+  /** 0..1, never falling within one attempt. */
+  progress: z.number().min(0).max(1),
+  stage: z.string().nullable(),
+  outputs: z.record(z.string(), jobOutputSchema).nullable(),
+  /** What the workflow reports about how the result was made, for example the model's name and hash. */
+  details: z.record(z.string(), z.unknown()),
+  error: jobErrorSchema.nullable(),
+
+  createdAt: z.number(),
+  startedAt: z.number().nullable(),
+  completedAt: z.number().nullable(),
+  /** When the results are removed; null until the job ends. */
+  expiresAt: z.number().nullable(),
+  /** True once retention removed the result files: the job is still listed, its files answer 410. */
+  expired: z.boolean(),
+
+  lease: leaseSchema.nullable(),
+  /** The last fencing token granted; stays when the lease ends. */
+  token: z.number().int().nonnegative(),
+  /** Claims so far, except those handed back. Counted at the claim, so an input that kills its process cannot loop. */
+  attempts: z.number().int().nonnegative(),
+  /** Claims handed back by a graceful shutdown, with a cap of their own. */
+  handbacks: z.number().int().nonnegative(),
+  /** A queued job is not claimed before this time (retry back-off). */
+  notBefore: z.number(),
+  cancelRequested: z.boolean(),
+  /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
+  deleted: z.boolean(),
+  idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
+  deliveries: z.array(deliverySchema),
+})
+export type JobRecord = z.infer<typeof jobRecordSchema>
+
+export function isTerminal(job: Pick<JobRecord, 'status'>): boolean {
+  return job.status === 'SUCCEEDED' || job.status === 'FAILED'
+}

@@ -1,0 +1,175 @@
+import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
+import { isTerminal } from './job.js'
+
+/**
+ * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this
+ * record, and nothing may be written.
+ *
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (retry, hand-back)      any -> deleted
+ *
+ * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set),
+ * with its own clock, so there is one state machine and no adapter has a second opinion.
+ */
+export type JobChange =
+  /** Renews the lease and carries progress up. */
+  | { kind: 'heartbeat'; token: number; leaseMs: number; progress: number; stage: string | null }
+  /** Ends the claim with results. */
+  | {
+      kind: 'succeed'
+      token: number
+      outputs: Record<string, JobOutput>
+      details: Record<string, unknown>
+      retentionMs: number
+      announce: readonly Announcement[]
+    }
+  /** Ends the claim, and the job, with an error. */
+  | { kind: 'fail'; token: number; error: JobError; retentionMs: number; announce: readonly Announcement[] }
+  /** Ends the claim and queues the job again, not before `delayMs` from now. `handback` does not count the attempt. */
+  | { kind: 'requeue'; token: number; delayMs: number; handback: boolean }
+  /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
+  | { kind: 'cancel'; error: JobError; retentionMs: number; announce: readonly Announcement[] }
+  /** Hides the job for good and fences its worker off. */
+  | { kind: 'delete' }
+  /** Notes that retention removed the result files. */
+  | { kind: 'expire' }
+  /**
+   * Takes the next try of a webhook message: of several processes that find it due, only one has the count right. The try after
+   * it is due in `retryInMs`, also when the process dies in this one; null: this is the last.
+   */
+  | { kind: 'try'; deliveryId: string; tries: number; retryInMs: number | null }
+  /** Notes how that try went; `pending` leaves the message to its next try. */
+  | { kind: 'deliver'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
+
+/** A webhook message that a change puts into the job's outbox, in the same write. */
+export interface Announcement {
+  id: string
+  url: string
+  event: string
+}
+
+export interface ClaimRequest {
+  /** Name of the claiming worker, for operators. */
+  owner: string
+  leaseMs: number
+}
+
+/** Whether `job` may be claimed at `now`: queued and due, or started under a lease that ran out. */
+export function isClaimable(job: JobRecord, now: number): boolean {
+  if (job.deleted || isTerminal(job)) return false
+  if (job.status === 'QUEUED') return job.notBefore <= now
+  return job.lease === null || job.lease.until <= now
+}
+
+/** Grants the next fencing token. */
+export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
+  if (!isClaimable(job, now)) return undefined
+  const token = job.token + 1
+  return {
+    ...job,
+    status: 'STARTED',
+    startedAt: job.startedAt ?? now,
+    progress: 0,
+    stage: null,
+    token,
+    lease: { owner: request.owner, token, until: now + request.leaseMs },
+    attempts: job.attempts + 1,
+  }
+}
+
+export function transition(job: JobRecord, change: JobChange, now: number): JobRecord | undefined {
+  switch (change.kind) {
+    case 'heartbeat': {
+      const lease = heldLease(job, change.token)
+      if (!lease) return undefined
+      return {
+        ...job,
+        progress: Math.max(job.progress, change.progress),
+        stage: change.stage,
+        lease: { ...lease, until: now + change.leaseMs },
+      }
+    }
+    case 'succeed':
+      if (!heldLease(job, change.token)) return undefined
+      return {
+        ...ended(job, now, change),
+        status: 'SUCCEEDED',
+        progress: 1,
+        outputs: change.outputs,
+        details: change.details,
+      }
+    case 'fail':
+      if (!heldLease(job, change.token)) return undefined
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'requeue':
+      if (!heldLease(job, change.token)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        lease: null,
+        progress: 0,
+        stage: null,
+        notBefore: now + change.delayMs,
+        attempts: change.handback ? job.attempts - 1 : job.attempts,
+        handbacks: change.handback ? job.handbacks + 1 : job.handbacks,
+      }
+    case 'cancel':
+      if (job.deleted || isTerminal(job)) return undefined
+      if (job.status === 'STARTED') return { ...job, cancelRequested: true }
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'delete':
+      if (job.deleted) return undefined
+      // The token rises, so that a heartbeat or a late result of the present worker finds no lease.
+      return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
+    case 'expire':
+      if (job.deleted || !isTerminal(job) || job.expired) return undefined
+      return { ...job, expired: true }
+    case 'try':
+      return withDelivery(job, change.deliveryId, (delivery) =>
+        delivery.tries === change.tries
+          ? { ...delivery, tries: delivery.tries + 1, nextTryAt: change.retryInMs === null ? null : now + change.retryInMs }
+          : undefined,
+      )
+    case 'deliver':
+      return withDelivery(job, change.deliveryId, (delivery) => ({
+        ...delivery,
+        outcome: change.outcome,
+        lastStatus: change.status,
+        nextTryAt: change.outcome === 'pending' ? delivery.nextTryAt : null,
+      }))
+    default:
+      return change satisfies never
+  }
+}
+
+function heldLease(job: JobRecord, token: number): Lease | undefined {
+  if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token) return undefined
+  return job.lease
+}
+
+function ended(job: JobRecord, now: number, change: { retentionMs: number; announce: readonly Announcement[] }): JobRecord {
+  const announced = change.announce.map(
+    (message): Delivery => ({
+      ...message,
+      occurredAt: now,
+      tries: 0,
+      nextTryAt: now,
+      outcome: 'pending',
+      lastStatus: null,
+    }),
+  )
+  return {
+    ...job,
+    lease: null,
+    stage: null,
+    completedAt: now,
+    expiresAt: now + change.retentionMs,
+    deliveries: [...job.deliveries, ...announced],
+  }
+}
+
+/** Changes one pending message of the outbox. */
+function withDelivery(job: JobRecord, id: string, change: (delivery: Delivery) => Delivery | undefined): JobRecord | undefined {
+  const index = job.deliveries.findIndex((delivery) => delivery.id === id && delivery.outcome === 'pending')
+  const changed = index >= 0 ? change(job.deliveries[index]) : undefined
+  return changed && { ...job, deliveries: job.deliveries.with(index, changed) }
+}

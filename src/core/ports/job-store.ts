@@ -1,0 +1,91 @@
+import type { JobRecord, JobStatus } from '../job/job.js'
+import type { ClaimRequest, JobChange } from '../job/transitions.js'
+
+/** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
+export interface JobQuery {
+  app?: string
+  /** Any of these; an empty list matches no job. */
+  statuses?: readonly JobStatus[]
+  /** Any of these; an empty list matches no job. */
+  workflows?: readonly string[]
+  batchName?: string
+  /** Epoch milliseconds, inclusive. */
+  createdAfter?: number
+  /** Epoch milliseconds, exclusive. */
+  createdBefore?: number
+  /** Jobs of which an input is this blob key. */
+  uploadKey?: string
+}
+
+export interface JobPage extends JobQuery {
+  /** Rows wanted at most. */
+  limit: number
+  /** Rows to skip. Default: 0. */
+  offset?: number
+  /** Only jobs that come after this place in the order of the list; a stable cursor, also when that job is gone. */
+  after?: { createdAt: number; id: string }
+}
+
+/** What the sweep looks for. */
+export type DueKind =
+  /** Queued and due, or started under a lease that ran out. Longest waiting first (`claimableAt`). */
+  | 'claimable'
+  /** Marked deleted, not yet purged. Any order. */
+  | 'deleted'
+  /** Ended, with results whose `expiresAt` has passed and that are not yet removed. Earliest first (`removableAt`). */
+  | 'expired'
+  /** With a pending webhook message whose next try is due. Earliest first (`deliverableAt`). */
+  | 'deliverable'
+
+/**
+ * The truth about jobs. A store owns its clock: leases are granted and compared with the store's time, so workers need no
+ * common one. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
+ *
+ * Records handed in and out are the caller's: a store keeps and returns copies.
+ */
+export interface JobStore {
+  /** `process`: correct only while one process writes it. `shared`: correct under any number of writers. */
+  readonly traits: { readonly scope: 'process' | 'shared' }
+
+  /**
+   * After it returns the job is durable. If a job of the same application that is not deleted and was created within the
+   * store's idempotency window (default 24 h) carries the same idempotency key, nothing is written and that job is returned
+   * with `created: false`. `createdAt` of the record is set by the store.
+   *
+   * @throws StemworkError `ALREADY_EXISTS` for an id that the store knows, deleted but unpurged ones included: never overwrites.
+   * `INVALID_OPTIONS` for a `tx` that the store cannot use.
+   * @param options.tx a transaction of the host in the store's own terms (for example a `pg` client); refused by stores that
+   * have none.
+   */
+  create(job: JobRecord, options?: { tx?: unknown }): Promise<{ job: JobRecord; created: boolean }>
+
+  /** The job, or `undefined` if it never existed, was deleted or purged. */
+  get(id: string): Promise<JobRecord | undefined>
+
+  /** Newest first (`createdAt`, then `id`, both descending). */
+  list(page: JobPage): Promise<JobRecord[]>
+
+  count(query: JobQuery): Promise<number>
+
+  /**
+   * Grants a lease on the named job, or on the one that has waited longest when `id` is absent, with the next fencing token.
+   * Of any number of simultaneous calls for one job at most one gets it. `undefined`: nothing to claim.
+   */
+  claim(request: ClaimRequest & { id?: string }): Promise<JobRecord | undefined>
+
+  /**
+   * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not apply any
+   * more (lost lease, ended, deleted or unknown job) and nothing was written. Finds deleted jobs too, as `transition` judges them.
+   */
+  apply(id: string, change: JobChange): Promise<JobRecord | undefined>
+
+  /** Jobs that the sweep has to attend to; deleted ones only where the kind says so. Never more than `limit`. */
+  due(kind: DueKind, limit: number): Promise<JobRecord[]>
+
+  /**
+   * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than `endedBefore`, the
+   * earliest first; of those, jobs marked deleted are left, for their files may not be removed yet. Returns the ids of the jobs
+   * that are now forgotten; absent ones are no error.
+   */
+  purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
+}

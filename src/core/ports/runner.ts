@@ -1,0 +1,61 @@
+/** A file that crosses the process boundary by its path. */
+export interface InputFile {
+  path: string
+  bytes: number
+}
+
+/** One run of a workflow, in plain data: it may be sent to another process. */
+export interface WorkOrder {
+  jobId: string
+  workflow: string
+  /** ES module (a `file:` URL) whose default export makes the workflow from `settings`; null: only the host's process knows it. */
+  module: string | null
+  settings: unknown
+  params: Record<string, unknown>
+  /** Input files by the name of the param that named them. */
+  inputs: Record<string, InputFile>
+  /** An empty folder of this run's own; outputs are left in it. Removed by the caller. */
+  directory: string
+  limits: WorkLimits
+}
+
+export interface WorkLimits {
+  maxAudioSeconds: number
+}
+
+export interface OutputFile {
+  path: string
+  bytes: number
+  contentType: string
+  fileName: string
+}
+
+export interface WorkResult {
+  outputs: Record<string, OutputFile>
+  details: Record<string, unknown>
+}
+
+export interface WorkProgress {
+  stage: string
+  /** 0..1 over all stages. */
+  progress: number
+}
+
+export interface RunOptions {
+  signal: AbortSignal
+  onProgress(progress: WorkProgress): void
+}
+
+/** Runs work orders: the only door through which a workflow's code is reached. */
+export interface Runner {
+  /**
+   * Runs the order to its end. Throws a `StemworkError` for what the workflow reports (`BAD_INPUT` is not retried), and a
+   * retryable `INTERNAL_ERROR` with reason `worker_lost` when the process that ran it died. Aborting `signal` ends the run at
+   * once, by force if need be, and rejects with the signal's reason.
+   */
+  run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
+  /** For health checks: slots and whether each has a live process. */
+  status(): { slots: number; busy: number; restarts: number }
+  /** Ends idle and running processes. Runs in progress reject. */
+  close(): Promise<void>
+}

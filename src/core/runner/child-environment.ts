@@ -1,0 +1,20 @@
+const inherited = [
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|PWD)$/i,
+  /^(SystemRoot|windir|ComSpec|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|ProgramData|ProgramFiles.*)$/i,
+  /^(LC|XDG|FFMPEG|CUDA|NVIDIA|ORT|OMP|MKL|LD|DYLD)_/,
+  // Not the service's own secrets: STEMWORK_LINK_SECRET, STEMWORK_API_KEYS, STEMWORK_WEBHOOK_SECRET.
+  /^STEMWORK_(?!.*(SECRET|KEY))/,
+  /^NODE_(ENV|EXTRA_CA_CERTS)$/,
+]
+
+/**
+ * The environment of a child: what programs, caches and accelerators need, and `extra`. Everything else stays with the host:
+ * the child decodes strangers' files and must not hold the host's secrets, and `NODE_OPTIONS` would load the host's loaders and
+ * debugger.
+ */
+export function childEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, string> = {}): Record<string, string> {
+  const kept = Object.entries(host).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && inherited.some((pattern) => pattern.test(entry[0])),
+  )
+  return { ...Object.fromEntries(kept), ...extra }
+}

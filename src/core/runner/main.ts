@@ -1,0 +1,66 @@
+import { StemworkError } from '../errors.js'
+import { execute, internalError } from './execute.js'
+import { dieWithHost } from './host-watch.js'
+import { throttleProgress } from './progress-throttle.js'
+import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'
+import { workflowFromModule } from './workflow-module.js'
+
+// The entry of the child process that processRunner forks: takes one order at a time over the channel, until the host goes.
+
+const progressIntervalMs = 100
+const lastWordMs = 1000
+
+let currentRun: number | undefined
+
+function send(message: ChildMessage, sent?: () => void): void {
+  process.send?.(message, undefined, undefined, () => sent?.())
+}
+
+/** SIGKILL, because a plain exit aborts noisily while a thread of the inference library runs. */
+function die(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+function fail(run: number, error: unknown, fatal: boolean): void {
+  const failure = failureOf(StemworkError.is(error) ? error : internalError(error))
+  send({ type: 'failed', run, failure, fatal }, fatal ? die : undefined)
+  if (fatal) setTimeout(die, lastWordMs)
+}
+
+async function take({ run, order }: HostMessage): Promise<void> {
+  currentRun = run
+  const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
+  try {
+    if (order.module === null) throw new TypeError('an order without a module cannot be run in a child')
+    // A module that failed to load stays failed in this process: only a fresh one can try again.
+    const workflow = await workflowFromModule(order.module, order.settings).catch((error: unknown) => void fail(run, error, true))
+    if (!workflow) return
+    const result = await execute(workflow, order, { signal: new AbortController().signal, onProgress: progress.push })
+    progress.flush()
+    send({ type: 'done', run, result })
+  } catch (error) {
+    progress.flush()
+    fail(run, error, false)
+  } finally {
+    currentRun = undefined
+  }
+}
+
+function lost(error: unknown): void {
+  if (currentRun === undefined) die()
+  else fail(currentRun, internalError(error), true)
+}
+
+process.on('disconnect', die)
+process.on('uncaughtException', lost)
+process.on('unhandledRejection', lost)
+// Ctrl-C and a service manager's stop reach the whole group; the host decides what becomes of a running job.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+dieWithHost()
+process.on('message', (value) => {
+  const message = hostMessageSchema.safeParse(value)
+  if (message.success) void take(message.data)
+  else lost(new TypeError('the host sent a message of another version of this library', { cause: message.error }))
+})
+send({ type: 'ready' })

@@ -1,0 +1,103 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import { silentLogger, type Logger } from '../ports/logger.js'
+import type { Runner } from '../ports/runner.js'
+import type { Workflow } from '../workflow/workflow.js'
+import { runInline } from './inline-runner.js'
+import { nicenessSchema } from './process-priority.js'
+import { ProcessSlot } from './process-slot.js'
+import { RunGroup } from './run-group.js'
+
+export interface ProcessRunnerOptions {
+  /** The workflow of an order without a module; such orders run in this process. */
+  resolve(workflowId: string): Workflow
+  /** Child processes, each with one order at a time. Default: 1, as a network uses all cores but one anyway. */
+  slots?: number
+  /** Added to the children's scheduling priority value, -20..19. Default: 10, so that the host stays responsive. */
+  niceness?: number
+  /** How long a new child may take until it answers. Default: 30,000. */
+  startTimeoutMs?: number
+  /** How long an unused child is kept with what it has loaded. Default: 600,000. */
+  idleMs?: number
+  /** Variables for the children, beside the few they inherit (`PATH`, `STEMWORK_*`, ...). The host's others are withheld. */
+  environment?: Record<string, string>
+  /** Arguments of Node for the children, for example `['--max-old-space-size=2048']`. The host's own are not inherited. */
+  nodeArguments?: readonly string[]
+  logger?: Logger
+}
+
+const countsSchema = z.object({
+  slots: z.number().int().positive().default(1),
+  niceness: nicenessSchema,
+  startTimeoutMs: z.number().int().positive().default(30_000),
+  idleMs: z.number().int().positive().max(2 ** 31 - 1).default(600_000),
+})
+
+/**
+ * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker thread
+ * without ending the host. Children start when first needed and stay warm; orders beyond the slots wait their turn.
+ *
+ * An idle child does not keep the host's process alive, and no child outlives it.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects
+ */
+export function processRunner(options: ProcessRunnerOptions): Runner {
+  const counts = countsSchema.safeParse(options)
+  if (!counts.success) {
+    const issue = counts.error.issues[0]
+    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${issue?.path.join('.')}: ${issue?.message}.`)
+  }
+  const { environment = {}, nodeArguments = [], logger = silentLogger, resolve } = options
+  const settings = { ...counts.data, environment, nodeArguments, logger }
+  const slots = Array.from({ length: counts.data.slots }, () => new ProcessSlot(settings))
+  // The last one given back is taken first: it is the warmest.
+  const free = [...slots]
+  const waiting: ((slot: ProcessSlot) => void)[] = []
+  const runs = new RunGroup()
+
+  function take(signal: AbortSignal): Promise<ProcessSlot> {
+    const slot = free.pop()
+    if (slot) return Promise.resolve(slot)
+    return new Promise((give, refuse) => {
+      const onAbort = () => {
+        waiting.splice(waiting.indexOf(onSlot), 1)
+        refuse(signal.reason)
+      }
+      const onSlot = (given: ProcessSlot) => {
+        signal.removeEventListener('abort', onAbort)
+        give(given)
+      }
+      waiting.push(onSlot)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  function giveBack(slot: ProcessSlot): void {
+    const next = waiting.shift()
+    if (next) next(slot)
+    else free.push(slot)
+  }
+
+  return {
+    run: (order, { signal, onProgress }) =>
+      runs.run(signal, async (ending) => {
+        const runOptions = { signal: ending, onProgress }
+        if (order.module === null) return await runInline(resolve(order.workflow), order, runOptions, logger)
+        const slot = await take(ending)
+        try {
+          return await slot.run(order, runOptions)
+        } finally {
+          giveBack(slot)
+        }
+      }),
+    status: () => ({
+      slots: slots.length,
+      busy: slots.length - free.length,
+      restarts: slots.reduce((sum, { losses }) => sum + losses, 0),
+    }),
+    async close() {
+      runs.close()
+      await Promise.all(slots.map((slot) => slot.close()))
+    },
+  }
+}

@@ -1,0 +1,34 @@
+import type { WorkProgress } from '../ports/runner.js'
+
+/**
+ * Passes on each new stage at once and, within a stage, at most one progress per `intervalMs`; of those between, the latest.
+ * `flush` passes on what is still held back.
+ */
+export function throttleProgress(send: (progress: WorkProgress) => void, intervalMs: number) {
+  let held: WorkProgress | undefined
+  let lastAt = -Infinity
+  let lastStage: string | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  function flush(): void {
+    clearTimeout(timer)
+    timer = undefined
+    if (!held) return
+    const progress = held
+    held = undefined
+    lastAt = performance.now()
+    lastStage = progress.stage
+    send(progress)
+  }
+
+  return {
+    flush,
+    push(progress: WorkProgress): void {
+      held = progress
+      const waitMs = lastAt + intervalMs - performance.now()
+      // A stage may block the thread for seconds, so what is due goes out now, not from a timer.
+      if (waitMs <= 0 || progress.stage !== lastStage) flush()
+      else timer ??= setTimeout(flush, waitMs)
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
+import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+
+const workOrderSchema = z.object({
+  jobId: z.string(),
+  workflow: z.string(),
+  module: z.string().nullable(),
+  settings: z.unknown(),
+  params: z.record(z.string(), z.unknown()),
+  inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number() })),
+  directory: z.string(),
+  limits: z.looseObject({ maxAudioSeconds: z.number() }),
+}) satisfies z.ZodType<WorkOrder>
+
+const workProgressSchema = z.object({ stage: z.string(), progress: z.number().min(0).max(1) }) satisfies z.ZodType<WorkProgress>
+
+const workResultSchema = z.object({
+  outputs: z.record(
+    z.string(),
+    z.object({ path: z.string(), bytes: z.number(), contentType: z.string(), fileName: z.string() }),
+  ),
+  details: z.record(z.string(), z.unknown()),
+}) satisfies z.ZodType<WorkResult>
+
+const failureSchema = z.object({
+  code: z.string(),
+  reason: z.string().nullable(),
+  message: z.string(),
+  retryable: z.boolean(),
+  details: z.record(z.string(), z.unknown()),
+  /** For the operator's log only. */
+  cause: z.object({ message: z.string(), stack: z.string() }).nullable(),
+})
+/** A `StemworkError` as plain JSON. */
+export type Failure = z.infer<typeof failureSchema>
+
+/** What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. */
+export const hostMessageSchema = z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema })
+export interface HostMessage {
+  type: 'run'
+  run: number
+  order: WorkOrder
+}
+
+/** What the child tells the host. */
+export const childMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('ready') }),
+  z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
+  z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
+  /** `fatal`: the child ends itself and must not get another order. */
+  z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),
+])
+export type ChildMessage = z.infer<typeof childMessageSchema>
+
+const maxCauseLength = 8_000
+
+export function failureOf(error: StemworkError): Failure {
+  return {
+    code: error.code,
+    reason: error.reason ?? null,
+    message: error.message,
+    retryable: error.retryable,
+    details: plainDetails(error.details),
+    cause: error.cause === undefined ? null : causeOf(error.cause),
+  }
+}
+
+/** The error that `failureOf` described, with its cause's text for the log. */
+export function errorOf(failure: Failure): StemworkError {
+  return new StemworkError(failure.code as ErrorCode, failure.message, {
+    reason: (failure.reason as FailureReason | null) ?? undefined,
+    retryable: failure.retryable,
+    details: failure.details,
+    cause: failure.cause ? Object.assign(new Error(failure.cause.message), { stack: failure.cause.stack }) : undefined,
+  })
+}
+
+function causeOf(cause: unknown): { message: string; stack: string } {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  const stack = cause instanceof Error ? (cause.stack ?? message) : message
+  return { message: message.slice(0, maxCauseLength), stack: stack.slice(0, maxCauseLength) }
+}
+
+function plainDetails(details: Record<string, unknown>): Record<string, unknown> {
+  try {
+    return JSON.parse(JSON.stringify(details))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits, MP3 of
+ * 320 kbit/s.
+ */
+export const audioFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
+
+export type AudioFormat = (typeof audioFormats)[number]
+
+/** How files of a format are named and announced. */
+export function fileType(format: AudioFormat): { extension: string; contentType: string } {
+  switch (format) {
+    case '16':
+    case '24':
+    case '32f':
+      return { extension: 'wav', contentType: 'audio/wav' }
+    case 'flac':
+    case 'flac24':
+      return { extension: 'flac', contentType: 'audio/flac' }
+    case 'mp3':
+      return { extension: 'mp3', contentType: 'audio/mpeg' }
+    default:
+      return format satisfies never
+  }
+}

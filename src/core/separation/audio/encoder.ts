@@ -1,0 +1,42 @@
+import type { AudioFormat } from './audio-format.js'
+import { FlacWriter } from './flac-writer.js'
+import { Mp3Writer } from './mp3-writer.js'
+import { WavWriter } from './wav-writer.js'
+
+/** Writes an audio file as audio arrives. */
+export interface AudioEncoder {
+  /** Appends one plane per channel, all of the same length, nominal range -1..1. They are not kept. */
+  write(planes: readonly Float32Array[]): Promise<void>
+  /** Completes and closes the file. */
+  close(): Promise<{ frames: number; clippedSamples: number; bytes: number }>
+  /** Closes the file without completing it; the caller removes it. */
+  abandon(): Promise<void>
+}
+
+export interface EncoderOptions {
+  sampleRate: number
+  channels: number
+  format: AudioFormat
+}
+
+/**
+ * Creates or replaces the file.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` for FLAC and MP3 without the package that encodes them
+ */
+export async function openEncoder(path: string, { sampleRate, channels, format }: EncoderOptions): Promise<AudioEncoder> {
+  switch (format) {
+    case '16':
+    case '24':
+    case '32f':
+      return WavWriter.open(path, { sampleRate, channels, format })
+    case 'flac':
+      return FlacWriter.open(path, { sampleRate, channels, bits: 16 })
+    case 'flac24':
+      return FlacWriter.open(path, { sampleRate, channels, bits: 24 })
+    case 'mp3':
+      return Mp3Writer.open(path, { sampleRate, channels })
+    default:
+      return format satisfies never
+  }
+}

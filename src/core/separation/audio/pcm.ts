@@ -1,0 +1,49 @@
+/** How one sample of uncompressed audio is stored. */
+export interface PcmEncoding {
+  kind: 'signed' | 'unsigned' | 'float'
+  /** Bytes per sample: 1 to 4 for integers, 4 or 8 for floats. */
+  bytes: number
+  littleEndian: boolean
+}
+
+/** Float files scaled to 16-bit integers still pass; anything beyond is damage, and would spread through the whole separation. */
+const largestFloat = 65_536
+
+/**
+ * Splits interleaved samples into planes. Integers are divided by 2^(bits-1), so that writing them back at the same width
+ * gives the same bytes. Trailing bytes that do not fill a frame are ignored.
+ */
+export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount: number): Float32Array[] {
+  const frames = Math.floor(bytes.length / (encoding.bytes * channelCount))
+  const channels = Array.from({ length: channelCount }, () => new Float32Array(frames))
+  const sample = sampleReader(bytes, encoding)
+  for (let channel = 0; channel < channelCount; channel++) {
+    const plane = channels[channel]
+    const stride = channelCount * encoding.bytes
+    for (let frame = 0, offset = channel * encoding.bytes; frame < frames; frame++, offset += stride) plane[frame] = sample(offset)
+  }
+  return channels
+}
+
+function sampleReader(bytes: Uint8Array, { kind, bytes: width, littleEndian }: PcmEncoding): (offset: number) => number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (kind === 'float') {
+    return (offset) => {
+      const value = width === 8 ? view.getFloat64(offset, littleEndian) : view.getFloat32(offset, littleEndian)
+      return Math.abs(value) <= largestFloat ? value : 0
+    }
+  }
+  if (kind === 'unsigned') return (offset) => (view.getUint8(offset) - 128) / 128
+  switch (width) {
+    case 1:
+      return (offset) => view.getInt8(offset) / 128
+    case 2:
+      return (offset) => view.getInt16(offset, littleEndian) / 32_768
+    case 3:
+      return littleEndian
+        ? (offset) => ((view.getUint8(offset) << 8) | (view.getInt16(offset + 1, true) << 16)) / 2_147_483_648
+        : (offset) => ((view.getInt16(offset, false) << 16) | (view.getUint8(offset + 2) << 8)) / 2_147_483_648
+    default:
+      return (offset) => view.getInt32(offset, littleEndian) / 2_147_483_648
+  }
+}

@@ -1,0 +1,73 @@
+import type { FileBytes } from './file-bytes.js'
+import { findMpegAudio } from './frame-sync.js'
+import type { AudioFormat } from './sniff.js'
+
+/**
+ * How long the file says it is, in seconds, or undefined where it does not say or cannot be believed. Used only to refuse audio that is
+ * too long before any work is done.
+ *
+ * @param head the file's first bytes, after an ID3v2 tag
+ */
+export async function statedSeconds(file: FileBytes, format: AudioFormat, head: Uint8Array): Promise<number | undefined> {
+  switch (format) {
+    case 'mp3':
+      return mp3Seconds(head)
+    case 'aiff':
+      return aiffSeconds(head)
+    case 'vorbis':
+    case 'opus':
+      return oggSeconds(head, await file.read(Math.max(0, file.size - tailBytes), tailBytes), format)
+    default:
+      return undefined
+  }
+}
+
+/** An Ogg page is at most 65,307 bytes long, so that the last one begins in here. */
+const tailBytes = 66_000
+/** A stream cut from a broadcast counts from the broadcast's start. */
+const latestStartSeconds = 60
+
+/** By the frame count of the `Xing` or `Info` tag in the first frame (Xing's VBR header; also written by LAME). */
+function mp3Seconds(head: Uint8Array): number | undefined {
+  const sync = findMpegAudio(head)
+  if (!sync) return undefined
+  const { position, sampleRate, samplesPerFrame } = sync
+  const bytes = Buffer.from(head.buffer, head.byteOffset + position, Math.min(200, head.length - position))
+  const tag = Math.max(bytes.indexOf('Xing', 0, 'latin1'), bytes.indexOf('Info', 0, 'latin1'))
+  if (tag < 0 || tag + 12 > bytes.length || (bytes.readUInt32BE(tag + 4) & 1) === 0) return undefined
+  return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
+}
+
+/** By the common chunk: a frame count and an 80-bit float for the rate, of which an integer part of 16 bits matters. */
+function aiffSeconds(head: Uint8Array): number | undefined {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
+  const common = bytes.indexOf('COMM', 12, 'latin1')
+  if (common < 0 || common + 22 > bytes.length) return undefined
+  const exponent = bytes.readUInt16BE(common + 16) - 16_383
+  const sampleRate = bytes.readUInt32BE(common + 18) * 2 ** (exponent - 31)
+  return sampleRate > 0 ? bytes.readUInt32BE(common + 10) / sampleRate : undefined
+}
+
+/** By the last page's granule position, which counts samples (RFC 3533, 6; Opus counts at 48 kHz always: RFC 7845, 4). */
+function oggSeconds(head: Uint8Array, tail: Uint8Array, format: 'vorbis' | 'opus'): number | undefined {
+  const first = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
+  const last = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)
+  const sampleRate = format === 'opus' ? 48_000 : first.length >= 44 ? first.readUInt32LE(40) : 0
+  if (sampleRate === 0) return undefined
+  const serial = first.readUInt32LE(14)
+  for (let page = first.indexOf('OggS', 1, 'latin1'); page >= 0; page = first.indexOf('OggS', page + 1, 'latin1')) {
+    const start = granule(first, page, serial)
+    if (start !== undefined && start > latestStartSeconds * sampleRate) return undefined
+  }
+  let end: number | undefined
+  for (let page = last.indexOf('OggS', 0, 'latin1'); page >= 0; page = last.indexOf('OggS', page + 1, 'latin1')) {
+    end = granule(last, page, serial) ?? end
+  }
+  return end === undefined ? undefined : end / sampleRate
+}
+
+function granule(bytes: Buffer, page: number, serial: number): number | undefined {
+  if (page + 18 > bytes.length || bytes.readUInt32LE(page + 14) !== serial) return undefined
+  const value = bytes.readBigInt64LE(page + 6)
+  return value > 0n ? Number(value) : undefined
+}

@@ -1,0 +1,104 @@
+import { type SpectrumLayout, Stft } from '../audio/stft.js'
+
+/** A stretch of the mixture, stereo, with `context` more samples on both sides: silence beyond the ends of the track. */
+export interface MixtureWindow {
+  planes: Float32Array[]
+  context: number
+}
+
+/** A separation that takes no skill: a score says nothing until it is compared with these. */
+export interface Guess {
+  name: string
+  /** Estimates for the stretch without its context. Valid until the next call. */
+  estimate(window: MixtureWindow): GuessedStems
+  close(): void
+}
+
+export interface GuessedStems {
+  vocals: Float32Array[]
+  /** Absent: the mixture without the vocals. */
+  accompaniments?: Float32Array[]
+}
+
+/** Samples of context that the guesses need. */
+export const guessContext = 4096
+/** Lengths of windows without context are multiples of this. */
+export const guessStep = 1024
+
+const bandGain = 0.35
+const band = { fromHz: 150, toHz: 12_000 }
+const centreBand = { fromHz: 120, toHz: 15_000 }
+
+/** All guesses, for mixtures at this rate. */
+export async function createGuesses(sampleRate: number): Promise<Guess[]> {
+  const hertz = (bin: number) => (bin * sampleRate) / guessContext
+  const isIn = ({ fromHz, toHz }: typeof band, bin: number) => hertz(bin) >= fromHz && hertz(bin) <= toHz
+  return [
+    scaled('mixture', 1, true),
+    scaled('silence', 0, false),
+    scaled('mixture x 1/4', 0.25, false),
+    await masked('0.35 x 150 Hz to 12 kHz', ({ left, right }) => {
+      for (const { re, im } of [left, right]) {
+        for (let i = 0; i < re.length; i++) {
+          const gain = isIn(band, i % bins) ? bandGain : 0
+          re[i] *= gain
+          im[i] *= gain
+        }
+      }
+    }),
+    await masked('centre mask', ({ left, right }) => {
+      for (let i = 0; i < left.re.length; i++) {
+        const [midRe, midIm] = [left.re[i] + right.re[i], left.im[i] + right.im[i]]
+        const mid = Math.hypot(midRe, midIm)
+        const side = Math.hypot(left.re[i] - right.re[i], left.im[i] - right.im[i])
+        const gain = mid > side && isIn(centreBand, i % bins) ? (mid - side) / (mid + side) : 0
+        left.re[i] = right.re[i] = (gain * midRe) / 2
+        left.im[i] = right.im[i] = (gain * midIm) / 2
+      }
+    }),
+  ]
+}
+
+/** @param isBoth whether the accompaniments are guessed to be the same; else they are the rest of the mixture */
+function scaled(name: string, gain: number, isBoth: boolean): Guess {
+  return {
+    name,
+    estimate({ planes, context }) {
+      const vocals = planes.map((plane) => plane.slice(context, -context).map((value) => gain * value))
+      return isBoth ? { vocals, accompaniments: vocals } : { vocals }
+    },
+    close: () => undefined,
+  }
+}
+
+interface Spectrum {
+  re: Float32Array
+  im: Float32Array
+}
+
+const bins = guessContext / 2 + 1
+const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
+
+/** Changes the spectra (frame after frame of `bins`) of both channels in place. */
+async function masked(name: string, mask: (spectra: { left: Spectrum; right: Spectrum }) => void): Promise<Guess> {
+  const stft = await Stft.create({ size: guessContext, hop: guessStep })
+  return {
+    name,
+    estimate({ planes, context }) {
+      const frames = stft.framesIn(planes[0].length)
+      const [left, right] = planes.map((plane) => {
+        const spectrum = { re: new Float32Array(frames * bins), im: new Float32Array(frames * bins) }
+        stft.forward(plane, frames, spectrum.re, spectrum.im, layout)
+        return spectrum
+      })
+      mask({ left, right })
+      const vocals = [left, right].map(({ re, im }) => {
+        const whole = new Float32Array(stft.samplesOf(frames))
+        stft.inverse(re, im, frames, layout, whole)
+        return whole.subarray(context, planes[0].length - context)
+      })
+      return { vocals }
+    },
+    close: () => stft.close(),
+  }
+}

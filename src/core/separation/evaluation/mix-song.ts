@@ -1,0 +1,34 @@
+import { rm } from 'node:fs/promises'
+import { badInput } from '../../errors.js'
+import { FloatPlanes } from '../float-planes.js'
+import { WavWriter } from '../audio/wav-writer.js'
+import type { MixedSong } from './compare.js'
+import type { SongFolder } from './song-folders.js'
+import { addStereo, tracks } from './tracks.js'
+
+/**
+ * Reads a song once, so that what is wrong with its files is told before a model works on it, and writes the sum of its stems to
+ * `path` (WAV, floats) unless it has a mixture of its own.
+ *
+ * @throws StemworkError `BAD_INPUT` for files that cannot be read or do not belong together, or hold no audio; the signal's reason
+ */
+export async function mixSong(song: SongFolder, path: string, signal?: AbortSignal): Promise<{ song: MixedSong; seconds: number }> {
+  const stems = [song.vocals, ...song.accompaniments]
+  const { blocks, sampleRate } = await tracks([...stems, ...(song.mixture === undefined ? [] : [song.mixture])], undefined, signal)
+  const writer = song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
+  const planes = new FloatPlanes()
+  let frames = 0
+  try {
+    for await (const { channels } of blocks) {
+      frames += channels[0].length
+      await writer?.write(addStereo(planes.take(2, channels[0].length), channels.slice(0, 2 * stems.length)))
+    }
+    await writer?.close()
+  } catch (error) {
+    await writer?.abandon().catch(() => undefined)
+    await rm(path, { force: true })
+    throw error
+  }
+  if (frames === 0) throw badInput('no_audio', 'Its files hold no audio.')
+  return { song: { ...song, mixture: song.mixture ?? path }, seconds: frames / sampleRate }
+}

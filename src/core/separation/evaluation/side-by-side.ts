@@ -1,0 +1,92 @@
+import { badInput } from '../../errors.js'
+import type { AudioBlock, AudioStream } from '../audio/audio-stream.js'
+
+export interface NamedStream {
+  /** What messages call it. */
+  name: string
+  stream: AudioStream
+}
+
+/** Lossy codecs pad the end of a file; more than that is another recording. */
+const mostOverhangSeconds = 0.05
+
+/**
+ * One stream of the channels of several, in their order, cut where the shortest ends. Memory does not grow with their length.
+ *
+ * @throws StemworkError `BAD_INPUT` for different sample rates at once, for lengths that differ by more than 50 ms at the end
+ */
+export function sideBySide(sources: readonly NamedStream[]): AudioStream {
+  const [{ name, stream }] = sources
+  for (const other of sources) {
+    if (other.stream.sampleRate === stream.sampleRate) continue
+    throw badInput(
+      'unsupported_format',
+      `The files have different sample rates: ${name} ${stream.sampleRate} Hz, ${other.name} ${other.stream.sampleRate} Hz. Bring them to one rate.`,
+    )
+  }
+  const channelCount = sources.reduce((sum, source) => sum + source.stream.channelCount, 0)
+  return { sampleRate: stream.sampleRate, channelCount, frames: undefined, format: stream.format, blocks: joined(sources, stream.sampleRate) }
+}
+
+async function* joined(sources: readonly NamedStream[], sampleRate: number): AsyncGenerator<AudioBlock> {
+  const cursors = sources.map(({ stream }) => new Cursor(stream))
+  let taken = 0
+  for (;;) {
+    let frames = Infinity
+    for (const cursor of cursors) frames = Math.min(frames, await cursor.available())
+    if (frames === 0) break
+    yield { channels: cursors.flatMap((cursor) => cursor.take(frames)) }
+    taken += frames
+  }
+  const shortest = sources[await firstEnded(cursors)].name
+  for (const [index, cursor] of cursors.entries()) {
+    if (!(await cursor.hasMoreThan(mostOverhangSeconds * sampleRate))) continue
+    const end = (taken / sampleRate).toFixed(2)
+    throw badInput('decode_failed', `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index].name} goes on. Cut them to one length.`)
+  }
+}
+
+async function firstEnded(cursors: readonly Cursor[]): Promise<number> {
+  for (const [index, cursor] of cursors.entries()) if ((await cursor.available()) === 0) return index
+  return 0
+}
+
+/** Reads a stream in pieces of any size. */
+class Cursor {
+  readonly #blocks: AsyncIterator<AudioBlock>
+  #channels: readonly Float32Array[] = [new Float32Array(0)]
+  #offset = 0
+
+  constructor({ blocks }: AudioStream) {
+    this.#blocks = blocks[Symbol.asyncIterator]()
+  }
+
+  /** Frames that can be taken; 0 at the end of the stream. */
+  async available(): Promise<number> {
+    while (this.#offset === this.#channels[0].length) {
+      const next = await this.#blocks.next()
+      if (next.done) return 0
+      this.#channels = next.value.channels
+      this.#offset = 0
+    }
+    return this.#channels[0].length - this.#offset
+  }
+
+  take(frames: number): Float32Array[] {
+    const from = this.#offset
+    this.#offset += frames
+    return this.#channels.map((plane) => plane.subarray(from, from + frames))
+  }
+
+  /** Reads on until it is known. */
+  async hasMoreThan(frames: number): Promise<boolean> {
+    let left = frames
+    while (left >= 0) {
+      const available = await this.available()
+      if (available === 0) return false
+      this.take(available)
+      left -= available
+    }
+    return true
+  }
+}

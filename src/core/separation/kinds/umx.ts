@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import type { SpectrumLayout } from '../audio/stft.js'
+import { FloatPool } from '../float-pool.js'
+import { kindParameters, type Manifest } from '../models/manifest.js'
+import type { Tensor } from '../models/network.js'
+import type { Kind, KindOptions, NetworkRun, NetworkShape } from './kind.js'
+import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
+import { TrackFrames } from './track-frames.js'
+import { refineVocals, type StereoSpectrum } from './wiener.js'
+
+const parametersSchema = z.object({
+  stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
+  /** Frames of a segment, for a network that leaves their number open. */
+  frames: z.number().int().positive().default(512),
+  /** Steps of the expectation-maximisation that refines the vocals with both channels. */
+  wienerSteps: z.union([z.literal(0), z.literal(1)]).default(1),
+})
+
+/** Frames over which that step estimates how a source lies between the channels, as in the reference implementation. */
+const wienerFrames = 300
+
+/**
+ * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get the
+ * mixture's phase. The rest of the magnitudes is the other source, and one step of expectation-maximisation makes both fit
+ * the two channels.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
+ */
+export async function umxKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+  const parameters = kindParameters(manifest, parametersSchema)
+  const { input, output, bins, frames = parameters.frames } = magnitudes(networks)
+  const track = await TrackFrames.create({
+    size: 2 * (bins - 1),
+    hop: parameters.stft.hop,
+    frames,
+    overlap: options.overlap ?? 0.25,
+    padding: 'reflect',
+  })
+  const pool = new FloatPool()
+  // Segments between `prepare` and `collect`: the network gets no phases.
+  const mixtures = new Map<number, StereoSpectrum>()
+  const layout: SpectrumLayout = { frameStride: 1, binStride: frames }
+  const planeLength = bins * frames
+  const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
+  const plane = (data: Float32Array, channel: number) => data.subarray(channel * planeLength, (channel + 1) * planeLength)
+
+  return {
+    sampleRate: manifest.audio.sampleRate,
+    geometry: track.geometry,
+    stems: ['vocals'],
+    needsTrackStatistics: false,
+    batchAxis: freeAxis(input, 0),
+
+    prepare(segment): NetworkRun[] {
+      const mixture = { re: pool.take(2 * planeLength), im: pool.take(2 * planeLength) }
+      for (const channel of [0, 1])
+        track.analyse(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout)
+      mixtures.set(segment.index, mixture)
+      const magnitude = tensor()
+      for (let i = 0; i < magnitude.data.length; i++) magnitude.data[i] = Math.sqrt(mixture.re[i] ** 2 + mixture.im[i] ** 2)
+      return [{ network: 0, feeds: { [input.name]: magnitude }, fetches: { [output.name]: tensor() } }]
+    },
+
+    collect(segment, [{ feeds, fetches }]) {
+      const mixture = mixtures.get(segment.index) ?? { re: pool.take(0), im: pool.take(0) }
+      mixtures.delete(segment.index)
+      const magnitude = feeds[input.name].data
+      const vocals = fetches[output.name].data
+      const [first, last] = track.used(segment)
+      if (parameters.wienerSteps === 0) usePhases(mixture, magnitude, vocals)
+      else refineVocals(mixture, magnitude, vocals, { bins, frames, first, last, windowFrames: wienerFrames })
+      const planes = [0, 1].map((channel) =>
+        track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
+      )
+      for (const each of [magnitude, vocals, mixture.re, mixture.im]) pool.give(each)
+      return track.estimate(segment, { vocals: planes })
+    },
+
+    close: () => track.close(),
+  }
+}
+
+/** Turns the mixture into the vocals: their magnitudes with its phases. */
+function usePhases({ re, im }: StereoSpectrum, mixture: Float32Array, vocals: Float32Array): void {
+  for (let i = 0; i < vocals.length; i++) {
+    const gain = mixture[i] > 0 ? vocals[i] / mixture[i] : 0
+    re[i] *= gain
+    im[i] *= gain
+  }
+}
+
+function magnitudes(networks: readonly NetworkShape[]) {
+  const [{ inputs, outputs }] = networks
+  const [input, output] = [inputs[0], outputs[0]]
+  const [, , bins, frames] = axisSizes(input)
+  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
+  if (!isOne || !bins || !fits(input, [undefined, 2, bins, frames]) || !fits(output, [undefined, 2, bins, frames])) {
+    throw misfit(networks, 'one input and one output [batch, 2, bins, frames] with a fixed number of bins')
+  }
+  return { input, output, bins, frames }
+}

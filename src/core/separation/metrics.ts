@@ -1,0 +1,168 @@
+/** Scores in dB. They grow with quality; the definitions are those of separation papers, sums run over channels and samples. */
+export interface StemScores {
+  /** `10 log10((sum s^2 + 1e-7) / (sum (s - e)^2 + 1e-7))` over the whole track. */
+  uSdr: number
+  /**
+   * Median of the same ratio over frames of one second; frames in which the reference or the estimate is silent are left out,
+   * and so is a rest shorter than a frame unless there is nothing else. NaN when no frame is left.
+   */
+  cSdr: number
+  /** `10 log10(|a s|^2 / |a s - e|^2)` with the scale `a = <s, e> / <s, s>` that fits best, hence blind to level. */
+  siSdr: number
+}
+
+/** Compares an estimate with its reference as both arrive, block by block. */
+export class StemComparison {
+  readonly #frames: Frames
+  readonly #whole = new Sums()
+  readonly #frameScores: number[] = []
+  #frame = new Sums()
+
+  constructor(sampleRate: number) {
+    this.#frames = new Frames(sampleRate)
+  }
+
+  /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
+  add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+    for (const { from, to, isFull } of this.#frames.cut(reference[0].length)) {
+      reference.forEach((plane, channel) => this.#frame.add(plane, estimate[channel], from, to))
+      if (isFull) this.#endFrame()
+    }
+  }
+
+  scores(): StemScores {
+    const rest = this.#frameScores.length === 0 && this.#frame.isSounding ? [this.#frame.sdr] : []
+    const whole = new Sums().join(this.#whole).join(this.#frame)
+    return { uSdr: whole.sdr, cSdr: median([...this.#frameScores, ...rest]), siSdr: whole.siSdr }
+  }
+
+  #endFrame(): void {
+    if (this.#frame.isSounding) this.#frameScores.push(this.#frame.sdr)
+    this.#whole.join(this.#frame)
+    this.#frame = new Sums()
+  }
+}
+
+/** How loud predicted vocals are where there are none: in frames of one second in which the true ones are 60 dB or more under the mixture. */
+export class FalseVocals {
+  readonly #frames: Frames
+  #vocals = 0
+  #mixture = 0
+  #estimate = 0
+  #freeMixture = 0
+  #freeEstimate = 0
+
+  constructor(sampleRate: number) {
+    this.#frames = new Frames(sampleRate)
+  }
+
+  /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
+  add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+    for (const { from, to, isFull } of this.#frames.cut(vocals[0].length)) {
+      this.#vocals += energy(vocals, from, to)
+      this.#mixture += energy(mixture, from, to)
+      this.#estimate += energy(estimate, from, to)
+      if (isFull) this.#endFrame()
+    }
+  }
+
+  /** Energy of the predicted vocals over that of the mixture in these frames, in dB; NaN where there are none. The rest behind the last whole second is left out. */
+  get level(): number {
+    return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
+  }
+
+  #endFrame(): void {
+    if (this.#vocals <= vocalFreeShare * this.#mixture) {
+      this.#freeMixture += this.#mixture
+      this.#freeEstimate += this.#estimate
+    }
+    this.#vocals = this.#mixture = this.#estimate = 0
+  }
+}
+
+/** -60 dB: stems from lossy files are never quite silent. */
+const vocalFreeShare = 1e-6
+
+function energy(planes: readonly Float32Array[], from: number, to: number): number {
+  let sum = 0
+  for (const plane of planes) for (let i = from; i < to; i++) sum += plane[i] * plane[i]
+  return sum
+}
+
+/** Cuts blocks at the ends of frames of one second. */
+class Frames {
+  readonly #length: number
+  #position = 0
+
+  constructor(sampleRate: number) {
+    this.#length = Math.round(sampleRate)
+  }
+
+  /** The parts of a block of so many samples; `isFull`: a frame ends with this part. */
+  *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
+    for (let from = 0; from < samples; ) {
+      const to = Math.min(samples, from + this.#length - this.#position)
+      this.#position = (this.#position + to - from) % this.#length
+      yield { from, to, isFull: this.#position === 0 }
+      from = to
+    }
+  }
+}
+
+/** The middle value, or the mean of the two middle ones; NaN of nothing. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+const guard = 1e-7
+
+class Sums {
+  #reference = 0
+  #estimate = 0
+  #product = 0
+  #difference = 0
+
+  add(reference: Float32Array, estimate: Float32Array, from: number, to: number): void {
+    let rr = 0
+    let ee = 0
+    let re = 0
+    let dd = 0
+    for (let i = from; i < to; i++) {
+      const r = reference[i]
+      const e = estimate[i]
+      rr += r * r
+      ee += e * e
+      re += r * e
+      dd += (r - e) * (r - e)
+    }
+    this.#reference += rr
+    this.#estimate += ee
+    this.#product += re
+    this.#difference += dd
+  }
+
+  join(other: Sums): this {
+    this.#reference += other.#reference
+    this.#estimate += other.#estimate
+    this.#product += other.#product
+    this.#difference += other.#difference
+    return this
+  }
+
+  get isSounding(): boolean {
+    return this.#reference > 0 && this.#estimate > 0
+  }
+
+  get sdr(): number {
+    return 10 * Math.log10((this.#reference + guard) / (this.#difference + guard))
+  }
+
+  /** From the sums alone: `|a s|^2 = <s, e>^2 / <s, s>` and `|a s - e|^2 = <e, e> - |a s|^2`. */
+  get siSdr(): number {
+    if (this.#reference === 0) return NaN
+    const target = this.#product ** 2 / this.#reference
+    return 10 * Math.log10(target / Math.max(this.#estimate - target, Number.MIN_VALUE))
+  }
+}

@@ -1,0 +1,26 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type ByteSource, PermanentFailure } from './byte-source.js'
+
+/** A file of this machine, by a path or a `file:` URL; a relative path begins at `folder`. It is read, never moved or changed. */
+export function localFile(address: string, folder: string): ByteSource {
+  const path = address.startsWith('file:') ? pathOf(address, folder) : resolve(folder, address)
+  return {
+    name: path,
+    async open({ from, signal }) {
+      const file = await stat(path).catch((error: unknown) => {
+        throw new PermanentFailure(`${path} cannot be read`, { cause: error })
+      })
+      if (!file.isFile()) throw new PermanentFailure(`${path} is not a file`)
+      const validator = `${file.size}-${file.mtimeMs}`
+      return { from, validator, totalBytes: file.size, chunks: createReadStream(path, { start: from, signal }) }
+    },
+  }
+}
+
+/** `file:weights/a.onnx` is relative, as a path would be; `file:///weights/a.onnx` is a URL. */
+function pathOf(address: string, folder: string): string {
+  return address.startsWith('file://') ? fileURLToPath(address) : resolve(folder, address.slice('file:'.length))
+}

@@ -1,0 +1,5 @@
+export { modelCacheFolder } from './cache.js'
+export { listModels, modelInfo, type ModelSummary, removeModel, requireModel, verifyModel } from './installed.js'
+export type { Manifest, Model } from './manifest.js'
+export { type PullOptions, type PullProgress, pullModel } from './pull.js'
+export { modelNames, resolveModel } from './registry.js'

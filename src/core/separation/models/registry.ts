@@ -1,0 +1,73 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StemworkError } from '../../errors.js'
+import { folderInCache, modelCacheFolder, readJson } from './cache.js'
+import { knownModels } from './known-models.js'
+import { checkModel, embeddedModelFolder, type Manifest, manifestSchema, type Model } from './manifest.js'
+import { isLocal, manifestOf, type ModelEntry, ownModel } from './model-entry.js'
+
+/** Name of the model that comes with the package. */
+export const embeddedModelName = 'embedded'
+
+/** Names that `resolveModel` knows without a path. */
+export const modelNames: readonly string[] = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
+
+/**
+ * What is known of a model.
+ *
+ * @param choice a name, or the path of a manifest or of its folder
+ * @throws StemworkError `INVALID_OPTIONS` for a name that nobody knows or a manifest that is wrong
+ */
+export async function modelEntry(choice: string): Promise<ModelEntry> {
+  const known = knownModels.find(({ facts }) => facts.name === choice)
+  if (known) return known
+  if (choice === embeddedModelName) return ownModel(join(embeddedModelFolder, 'model.json'))
+  if (choice.endsWith('.json')) return ownModel(choice)
+  const isFolder = /[/\\]/.test(choice) || (await stat(choice).then((found) => found.isDirectory(), () => false))
+  if (isFolder) return ownModel(join(choice, 'model.json'))
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `There is no model "${choice}". Expected the path of a manifest (.json) or one of: ${modelNames.join(', ')}.`,
+  )
+}
+
+/**
+ * A model that is ready to be used: its files are on this machine, and their hashes are right. Never touches the network.
+ *
+ * @param choice a name, or the path of a manifest or of its folder
+ * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, a wrong
+ * manifest and damaged files
+ */
+export async function resolveModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
+  const entry = await modelEntry(choice)
+  const folder = modelFolder(entry, cacheFolder)
+  const manifest = await manifestOnDisk(entry, cacheFolder)
+  if (manifest) return checkModel(folder, manifest)
+  throw missingModel(choice)
+}
+
+export function missingModel(choice: string): StemworkError {
+  return new StemworkError('MODEL_UNAVAILABLE', `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`, {
+    details: { model: choice },
+  })
+}
+
+/** Folder of the model's files: its own, or its place in the cache. */
+export function modelFolder(entry: ModelEntry, cacheFolder: string): string {
+  return isLocal(entry) && entry.folder !== undefined ? entry.folder : folderInCache(cacheFolder, entry)
+}
+
+/** The manifest with the sizes and hashes that the files must have; undefined for a model that was not pulled, or in another version. */
+export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Promise<Manifest | undefined> {
+  if (isLocal(entry)) {
+    return manifestOf(entry, entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })))
+  }
+  const recorded = manifestSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
+  if (!recorded.success) return undefined
+  const files = [recorded.data, ...(recorded.data.moreFiles ?? [])]
+  const isOther = entry.files.some((expected, index) => {
+    const found = files.at(index)
+    return found?.file !== expected.file || (expected.sha256 !== undefined && expected.sha256 !== found.sha256)
+  })
+  return isOther ? undefined : manifestOf(entry, files)
+}

@@ -1,0 +1,128 @@
+import { guardedFetch } from '../fetch/guarded-fetch.js'
+import type { Delivery, JobRecord } from '../job/job.js'
+import type { EngineOptions } from '../options.js'
+import type { ApplicationStore } from '../ports/application-store.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { webhookHeaders } from './signature.js'
+
+export interface OutboxPorts {
+  jobs: JobStore
+  applications: ApplicationStore
+  options: EngineOptions
+  logger: Logger
+}
+
+const batch = 50
+
+/**
+ * Sends the webhook messages that jobs carry. A message is in the job's record since the change that it reports, so a crash
+ * loses none; the receiver may see one twice and tells by `webhook-id`.
+ */
+export class Outbox {
+  readonly #ports: OutboxPorts
+  readonly #closed = new AbortController()
+  #sending: Promise<number> | undefined
+  #again = false
+
+  constructor(ports: OutboxPorts) {
+    this.#ports = ports
+  }
+
+  /** Sends all that is due. Calls during a round make one more round. */
+  send(): Promise<number> {
+    this.#again = true
+    this.#sending ??= this.#rounds().finally(() => (this.#sending = undefined))
+    return this.#sending
+  }
+
+  /** Gives up the requests in flight; their messages stay due. */
+  async close(): Promise<void> {
+    this.#closed.abort()
+    await this.#sending?.catch(() => {})
+  }
+
+  async #rounds(): Promise<number> {
+    let sent = 0
+    while (this.#again && !this.#closed.signal.aborted) {
+      this.#again = false
+      const jobs = await this.#ports.jobs.due('deliverable', batch)
+      const results = await Promise.all(jobs.map((job) => this.#sendDue(job)))
+      sent += results.reduce((sum, count) => sum + count, 0)
+      // A full batch means that more may wait; a batch in which nothing could be taken would only spin.
+      if (jobs.length === batch && results.some((count) => count > 0)) this.#again = true
+    }
+    return sent
+  }
+
+  async #sendDue(job: JobRecord): Promise<number> {
+    let sent = 0
+    for (const delivery of job.deliveries) {
+      if (delivery.outcome !== 'pending' || delivery.nextTryAt === null) continue
+      try {
+        if (await this.#try(job, delivery)) sent++
+      } catch (error) {
+        this.#ports.logger.warn({ jobId: job.id, deliveryId: delivery.id, error }, 'A webhook message could not be handled; its next try is due later.')
+      }
+    }
+    return sent
+  }
+
+  async #try(job: JobRecord, delivery: Delivery): Promise<boolean> {
+    const { jobs, options, logger } = this.#ports
+    const { tryDelaysMs } = options.webhooks
+    const nextDelayMs = tryDelaysMs[delivery.tries]
+    const taken = await jobs.apply(job.id, {
+      kind: 'try',
+      deliveryId: delivery.id,
+      tries: delivery.tries,
+      retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
+    })
+    if (!taken) return false
+    const status = await this.#post(job, delivery)
+    const last = nextDelayMs === undefined
+    const outcome = status !== null && status >= 200 && status < 300 ? 'delivered' : status === 410 ? 'gone' : last ? 'given_up' : 'pending'
+    await jobs.apply(job.id, { kind: 'deliver', deliveryId: delivery.id, outcome, status })
+    if (outcome === 'given_up') logger.warn({ jobId: job.id, deliveryId: delivery.id, status }, 'A webhook message was given up after its last try.')
+    return true
+  }
+
+  /** The receiver's status; null when it could not be reached. */
+  async #post(job: JobRecord, delivery: Delivery): Promise<number | null> {
+    const { options, logger } = this.#ports
+    const payload = JSON.stringify({
+      type: delivery.event,
+      timestamp: new Date(delivery.occurredAt).toISOString(),
+      data: { id: job.id, status: job.status, workflow: job.workflow, name: job.name, batchName: job.batchName, metadata: job.metadata },
+    })
+    try {
+      const secret = await this.#secret(job.app)
+      if (secret === undefined) throw new Error('The application has no webhook secret any more.')
+      const response = await guardedFetch(delivery.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...webhookHeaders(secret, { id: delivery.id, sentAt: Date.now(), payload }) },
+        body: Buffer.from(payload),
+        signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), this.#closed.signal]),
+        // Only the status counts.
+        maxBytes: Infinity,
+        policy: options.fetch,
+        maxRedirects: 0,
+      })
+      response.cancel()
+      return response.status
+    } catch (error) {
+      logger.info({ jobId: job.id, deliveryId: delivery.id, error }, 'A webhook receiver could not be reached.')
+      return null
+    }
+  }
+
+  async #secret(app: string): Promise<string | undefined> {
+    const application = await this.#ports.applications.getApplication(app)
+    return application?.webhook?.secret ?? this.#ports.options.webhooks.secret
+  }
+}
+
+/** Up to 20 % later, so that messages that failed together do not come back together. */
+function jittered(delayMs: number): number {
+  return Math.round(delayMs * (1 + Math.random() * 0.2))
+}

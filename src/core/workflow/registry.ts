@@ -1,0 +1,34 @@
+import { StemworkError } from '../errors.js'
+import type { Workflow } from './workflow.js'
+
+/** The workflows an engine offers, by id. */
+export class WorkflowRegistry {
+  readonly #workflows = new Map<string, Workflow>()
+
+  constructor(workflows: readonly Workflow[]) {
+    for (const workflow of workflows) {
+      if (this.#workflows.has(workflow.id)) {
+        throw new StemworkError('INVALID_OPTIONS', `Two workflows have the id "${workflow.id}"; ids must be unique.`)
+      }
+      this.#workflows.set(workflow.id, workflow)
+    }
+  }
+
+  get(id: string): Workflow | undefined {
+    return this.#workflows.get(id)
+  }
+
+  /** @throws StemworkError `UNKNOWN_WORKFLOW` naming the known ones. */
+  require(id: string): Workflow {
+    const workflow = this.#workflows.get(id)
+    if (workflow) return workflow
+    const known = [...this.#workflows.keys()]
+    throw new StemworkError('UNKNOWN_WORKFLOW', `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`, {
+      details: { known },
+    })
+  }
+
+  list(): Workflow[] {
+    return [...this.#workflows.values()]
+  }
+}

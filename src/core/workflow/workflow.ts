@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import type { InputFile, WorkLimits } from '../ports/runner.js'
+
+/** What a stage works with. */
+export interface StageContext<Params = Record<string, unknown>> {
+  readonly jobId: string
+  readonly params: Params
+  /** Input files by param name, already fetched to local disk. */
+  readonly inputs: Record<string, InputFile>
+  /** Folder for intermediate files; gone after the run. */
+  readonly directory: string
+  readonly limits: WorkLimits
+  /** Fires on cancel, delete, timeout, lost lease and shutdown. */
+  readonly signal: AbortSignal
+  /** Path at which the stage writes the named output. */
+  outputPath(name: string): string
+  /** 0..1 within this stage. */
+  progress(fraction: number): void
+  /** Adds to the job's `details`. */
+  detail(name: string, value: unknown): void
+}
+
+export interface Stage<Params = Record<string, unknown>> {
+  name: string
+  /** Share of the whole run's progress, relative to the other stages. Default: 1. */
+  weight?: number
+  run(context: StageContext<Params>): Promise<void>
+}
+
+export interface OutputDeclaration {
+  /** For example `vocals.wav`: the end of the result URL's path. */
+  fileName: string
+  contentType: string
+  /** An optional output may be missing after the run. */
+  optional?: boolean
+}
+
+export interface WorkflowDefinition<Schema extends z.ZodType = z.ZodType> {
+  /** `service/<name>` for workflows open to every application. */
+  id: string
+  name: string
+  description: string
+  /** What `params` must look like; unknown keys are refused or kept as the schema says. */
+  params: Schema
+  /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
+  inputs?: readonly string[]
+  /** The outputs, or those that the given params ask for. */
+  outputs: Record<string, OutputDeclaration> | ((params: z.output<Schema>) => Record<string, OutputDeclaration>)
+  stages: readonly Stage<z.output<Schema>>[]
+  /**
+   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
+   * stages run in the host's process, which suits light work only.
+   */
+  module?: { url: string | URL; settings?: unknown }
+}
+
+/** A checked workflow, as the registry keeps it. */
+export interface Workflow {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly params: z.ZodType
+  readonly inputs: readonly string[]
+  readonly stages: readonly Stage[]
+  readonly module: { url: string; settings: unknown } | null
+  outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
+}
+
+const definitionSchema = z.object({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, 'must be path-like, for example "service/loudness"')
+    .max(200),
+  name: z.string().min(1),
+  description: z.string(),
+  inputs: z.array(z.string().min(1)).default(['inputUrl']),
+  stages: z.array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() })).min(1),
+})
+
+const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
+const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
+
+/**
+ * Checks a workflow and makes it ready for `createEngine({ workflows })`.
+ *
+ * @example
+ * const sizes = defineWorkflow({
+ *   id: 'service/size',
+ *   name: 'File size',
+ *   description: 'Reports how many bytes the input has.',
+ *   params: z.object({ inputUrl: z.url() }),
+ *   outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
+ *   stages: [{
+ *     name: 'measure',
+ *     async run({ inputs, outputPath }) {
+ *       await writeFile(outputPath('report'), JSON.stringify({ bytes: inputs.inputUrl.bytes }))
+ *     },
+ *   }],
+ * })
+ * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong.
+ */
+export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDefinition<Schema>): Workflow {
+  const checked = definitionSchema.safeParse(definition)
+  if (!checked.success) {
+    const issue = checked.error.issues[0]
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`)
+  }
+  const { outputs } = definition
+  return {
+    id: definition.id,
+    name: definition.name,
+    description: definition.description,
+    params: definition.params,
+    inputs: checked.data.inputs,
+    stages: definition.stages as readonly Stage[],
+    module: definition.module ? { url: String(definition.module.url), settings: definition.module.settings ?? null } : null,
+    outputs(params) {
+      const declared = typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
+      for (const [name, { fileName }] of Object.entries(declared)) {
+        if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
+          throw new StemworkError('INVALID_OPTIONS', `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`)
+        }
+      }
+      return declared
+    },
+  }
+}

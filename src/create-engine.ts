@@ -1,0 +1,59 @@
+import 'reflect-metadata'
+import { container, instanceCachingFactory, type InjectionToken } from 'tsyringe'
+import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory/index.js'
+import { localQueue } from './core/dispatch/local-queue.js'
+import { type EngineParts, JobEngine } from './core/engine.js'
+import type { EngineSettings } from './core/options.js'
+import { processRunner } from './core/runner/process-runner.js'
+import { stemsWorkflow } from './core/separation/stems-workflow.js'
+import { WorkflowRegistry } from './core/workflow/registry.js'
+
+/** Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow. */
+export type CreateEngineOptions = EngineSettings & Partial<EngineParts>
+
+const tokens = {
+  jobs: Symbol('jobs') as InjectionToken<EngineParts['jobs']>,
+  queue: Symbol('queue') as InjectionToken<EngineParts['queue']>,
+  blobs: Symbol('blobs') as InjectionToken<EngineParts['blobs']>,
+  applications: Symbol('applications') as InjectionToken<EngineParts['applications']>,
+  workflows: Symbol('workflows') as InjectionToken<EngineParts['workflows']>,
+  runner: Symbol('runner') as InjectionToken<EngineParts['runner']>,
+}
+
+/**
+ * The composition root: the only place that knows which classes fill which ports. Starts nothing; call `engine.start()` to
+ * make the process a worker.
+ *
+ * @example
+ * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
+ * @throws StemworkError `INVALID_OPTIONS`.
+ */
+export function createEngine(options: CreateEngineOptions = {}): JobEngine {
+  const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
+  const scope = container.createChildContainer()
+  provide(tokens.jobs, jobs, memoryJobs)
+  provide(tokens.queue, queue, localQueue)
+  provide(tokens.blobs, blobs, memoryBlobs)
+  provide(tokens.applications, applications, memoryApplications)
+  provide(tokens.workflows, workflows, () => [stemsWorkflow()])
+  provide(tokens.runner, runner, () => {
+    const registry = new WorkflowRegistry(scope.resolve(tokens.workflows))
+    const { concurrency: slots, niceness } = settings.dispatch ?? {}
+    return processRunner({ slots, niceness, logger: settings.logger, resolve: (id) => registry.require(id) })
+  })
+  return new JobEngine(
+    {
+      jobs: scope.resolve(tokens.jobs),
+      queue: scope.resolve(tokens.queue),
+      blobs: scope.resolve(tokens.blobs),
+      applications: scope.resolve(tokens.applications),
+      workflows: scope.resolve(tokens.workflows),
+      runner: scope.resolve(tokens.runner),
+    },
+    settings,
+  )
+
+  function provide<Part>(token: InjectionToken<Part>, given: Part | undefined, make: () => Part): void {
+    scope.register(token, { useFactory: instanceCachingFactory(() => given ?? make()) })
+  }
+}

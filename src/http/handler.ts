@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto'
+import { StemworkError } from '../core/errors.js'
+import { type ApiAnswer, empty } from './answer.js'
+import type { ApiRequest } from './api-request.js'
+import { authenticate } from './authenticate.js'
+import { Call, type Service } from './call.js'
+import { corsHeaders, preflightHeaders } from './cors.js'
+import { deprecationHeaders } from './deprecation.js'
+import type { HttpEngine } from './http-engine.js'
+import { JobWatch } from './job-watch.js'
+import { KnownKeys } from './known-keys.js'
+import { Metrics } from './metrics.js'
+import { type Handler, mountable } from './mountable.js'
+import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions } from './options.js'
+import { Problem, problemAnswer, toProblem } from './problem.js'
+import { RateLimiter } from './rate-limit.js'
+import { RequestIds } from './request-ids.js'
+import type { RequestUrl } from './request-url.js'
+import { type Match, RouteTable } from './route-table.js'
+import { allRoutes } from './routes.js'
+import { UrlSigner } from './signed-url.js'
+
+/**
+ * The whole HTTP interface as one function, for any framework. The mounts in `stemwork/express`, `stemwork/node` and the others
+ * put it into theirs.
+ *
+ * @example
+ * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
+ * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects.
+ */
+export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
+  const options = resolveHandlerOptions(settings)
+  const { logger } = engine.options
+  const service: Service = {
+    engine,
+    options,
+    signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
+    watch: new JobWatch(engine, options.limits.waitingRequests),
+    keys: new KnownKeys(),
+    metrics: options.metrics ? new Metrics(engine) : undefined,
+  }
+  const table = new RouteTable(allRoutes(options))
+  const requestIds = new RequestIds()
+  const limiter = new RateLimiter(options.rateLimits)
+  if (options.directStorage && !(engine.blobs.signPut && engine.blobs.signGet)) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'directStorage needs a blob store that can sign links, such as S3. Leave it off with this one.',
+    )
+  }
+  if (options.publicUrl && !options.publicUrl.startsWith('https://')) {
+    logger?.warn(
+      { publicUrl: options.publicUrl },
+      'publicUrl is not https. Existing clients download only results whose link begins with https://.',
+    )
+  }
+
+  const isWatched = service.metrics !== undefined || logger !== undefined
+  return mountable(async (request, { mountPath = '', bodyRead = false }) => {
+    const startedAt = isWatched ? performance.now() : 0
+    const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
+    const headers: Record<string, string> = { 'x-request-id': requestId }
+    let operation = 'none'
+    let answer: ApiAnswer
+    try {
+      if (options.cors) Object.assign(headers, corsHeaders(request, options.cors))
+      const { url, match, basePath, deprecated } = locate(request, mountPath)
+      if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
+      if (match.kind === 'route') {
+        const { route, params } = match
+        operation = route.operation
+        const caller = route.access === 'key' ? await authenticate(request, service) : undefined
+        if (caller) limiter.take(caller.id, route.bucket ?? 'other', headers)
+        answer = await route.run(new Call({ service, request, requestId, bodyRead, headers, url, basePath }, caller), params)
+        if (request.method === 'HEAD') answer.body = null
+      } else {
+        answer = withoutRoute(request, match)
+      }
+    } catch (error) {
+      const problem = toProblem(error)
+      if (problem.code === 'INTERNAL_ERROR' && !request.signal.aborted) {
+        logger?.error(
+          { requestId, method: request.method, error: problem.cause ?? problem },
+          'A request failed inside the service.',
+        )
+      }
+      answer = problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
+    }
+    if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
+    for (const name in headers) answer.headers[name] = headers[name]
+    if (isWatched) {
+      const tookMs = performance.now() - startedAt
+      service.metrics?.observe(operation, answer.status, tookMs / 1000)
+      logger?.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
+    }
+    return answer
+  })
+
+  function locate(request: ApiRequest, mountPath: string): Place {
+    const url = readAddress(request)
+    for (const base of options.basePath) {
+      const basePath = mountPath + base
+      if (!isBelow(url.pathname, basePath)) continue
+      const match = table.match(request.method, url.pathname, basePath.length)
+      return { url, match, basePath, deprecated: options.deprecated[base] }
+    }
+    const match: Match = isBelow(url.pathname, mountPath)
+      ? table.match(request.method, url.pathname, mountPath.length)
+      : { kind: 'none' }
+    const answersHere = match.kind === 'route' && match.route.atRoot
+    return { url, match: answersHere ? match : { kind: 'none' }, basePath: mountPath + options.basePath[0], deprecated: undefined }
+  }
+
+  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>): ApiAnswer {
+    if (match.kind === 'none')
+      throw new Problem('NOT_FOUND', 'There is nothing at this path. The routes are listed in the documentation of the service.')
+    const allow = match.allow.join(', ')
+    if (request.method === 'OPTIONS') return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
+    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, { headers: { allow } })
+  }
+}
+
+/** Where a request goes. */
+interface Place {
+  url: RequestUrl
+  match: Match
+  /** Path in front of the routes, mount path included. */
+  basePath: string
+  /** Present at a base path that is on its way out. */
+  deprecated: HandlerOptions['deprecated'][string] | undefined
+}
+
+function readAddress(request: ApiRequest): RequestUrl {
+  try {
+    return request.address()
+  } catch (cause) {
+    throw new Problem('BAD_INPUT', 'The address of the request is not valid; check the Host header.', { cause })
+  }
+}
+
+function isBelow(path: string, base: string): boolean {
+  return path.startsWith(base) && (path.length === base.length || path[base.length] === '/')
+}
+
+function incomingId(id: string | null): string | undefined {
+  return id !== null && /^[A-Za-z0-9._:-]{1,128}$/.test(id) ? id : undefined
+}

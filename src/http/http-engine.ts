@@ -1,0 +1,19 @@
+import type { JobEngine } from '../core/engine.js'
+
+/** What the HTTP side needs of an engine, and nothing more. */
+export type HttpEngine = Pick<
+  JobEngine,
+  | 'submit'
+  | 'get'
+  | 'list'
+  | 'count'
+  | 'cancel'
+  | 'delete'
+  | 'workflows'
+  | 'blobs'
+  | 'applications'
+  | 'options'
+  | 'on'
+  | 'off'
+  | 'health'
+>

@@ -1,0 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Handler } from '../mountable.js'
+import { responder } from './node-bridge.js'
+
+/** What is used of a Koa context; nothing of Koa is imported. */
+export interface KoaContext {
+  req: IncomingMessage
+  res: ServerResponse
+  path: string
+  url: string
+  originalUrl: string
+  respond?: boolean
+}
+
+export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<void>
+
+/**
+ * The handler as Koa middleware. `path` is where it answers; other paths go on to the next middleware. Use it before any body
+ * parser.
+ *
+ * @example
+ * app.use(koaMount(createHandler(engine), { path: '/v1' }))
+ */
+export function koaMount(handler: Handler, options: { path?: string } = {}): KoaMiddleware {
+  const path = (options.path ?? '').replace(/\/+$/, '')
+  const respond = responder(handler)
+  return async (context, next) => {
+    if (context.path !== path && !context.path.startsWith(`${path}/`)) {
+      await next()
+      return
+    }
+    const { originalUrl, url } = context
+    const outerPath = originalUrl.endsWith(url) ? originalUrl.slice(0, originalUrl.length - url.length) : ''
+    // Koa would end the answer a second time.
+    context.respond = false
+    await respond(context.req, context.res, { mountPath: outerPath + path, originalUrl })
+  }
+}

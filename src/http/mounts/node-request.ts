@@ -1,0 +1,113 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { NodeRequest } from 'srvx/node'
+import type { ApiRequest, RequestHeaders } from '../api-request.js'
+import { type RequestUrl, RequestUrlReader } from '../request-url.js'
+
+/** Paths and queries that a URL leaves as they are. */
+const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
+
+/** Of a header that comes several times node keeps the first here; web requests join them. */
+const keptOnce = new Set(['authorization', 'content-length', 'content-type', 'host', 'if-modified-since', 'if-unmodified-since'])
+
+/** Makes requests of what `node:http` and `node:http2` give, nearly all of which have the same host. */
+export class NodeRequestReader {
+  readonly #urls = new RequestUrlReader()
+  #host: string | undefined
+  #isEncrypted = false
+  #origin = new URL('http://localhost')
+
+  /** @param target the request's whole URL, if a framework has cut something off `request.url`. */
+  read(request: IncomingMessage, response: ServerResponse, target: string | undefined): ApiRequest {
+    return new NodeApiRequest(this, request, response, target)
+  }
+
+  /** @throws TypeError */
+  address(request: IncomingMessage, target: string, asked: ApiRequest): RequestUrl {
+    if (!plainTarget.test(target)) return this.#urls.read(asked.web.url)
+    const { host } = request.headers
+    const isEncrypted = (request.socket as TLSSocket).encrypted === true
+    if (host === undefined || host !== this.#host || isEncrypted !== this.#isEncrypted) {
+      this.#origin = this.#urls.read(asked.web.url).origin
+      this.#host = host
+      this.#isEncrypted = isEncrypted
+    }
+    const mark = target.indexOf('?')
+    return mark < 0
+      ? { origin: this.#origin, pathname: target, search: '' }
+      : { origin: this.#origin, pathname: target.slice(0, mark), search: target.slice(mark) }
+  }
+}
+
+/** Only what is asked for is made. */
+class NodeApiRequest implements ApiRequest, RequestHeaders {
+  readonly method: string
+  readonly #reader: NodeRequestReader
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #target: string | undefined
+  #web: Request | undefined
+
+  constructor(reader: NodeRequestReader, request: IncomingMessage, response: ServerResponse, target: string | undefined) {
+    this.method = request.method ?? 'GET'
+    this.#reader = reader
+    this.#request = request
+    this.#response = response
+    this.#target = target
+  }
+
+  get headers(): RequestHeaders {
+    return this
+  }
+
+  get(name: string): string | null {
+    const value = this.#request.headers[name]
+    if (value === undefined) return null
+    const isWhole = typeof value === 'string' && !(keptOnce.has(name) && isRepeated(name, this.#request.rawHeaders))
+    return isWhole ? value : this.web.headers.get(name)
+  }
+
+  has(name: string): boolean {
+    return this.#request.headers[name] !== undefined
+  }
+
+  address(): RequestUrl {
+    return this.#reader.address(this.#request, this.#target ?? this.#request.url ?? '/', this)
+  }
+
+  get body(): ReadableStream<Uint8Array> | null {
+    return this.web.body
+  }
+
+  get bodyUsed(): boolean {
+    return this.web.bodyUsed
+  }
+
+  get signal(): AbortSignal {
+    return this.web.signal
+  }
+
+  get web(): Request {
+    return (this.#web ??= webRequest(this.#request, this.#response, this.#target))
+  }
+}
+
+function webRequest(request: IncomingMessage, response: ServerResponse, target: string | undefined): Request {
+  const web = new NodeRequest({ req: request, res: response })
+  if (target === undefined) return web
+  const { url } = request
+  request.url = target
+  // Reading it here fixes it: the bridge looks at `request.url` once, when it is first asked.
+  void web.url
+  request.url = url
+  return web
+}
+
+function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
+  let times = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const raw = rawHeaders[index]
+    if (raw.length === name.length && raw.toLowerCase() === name) times++
+  }
+  return times > 1
+}

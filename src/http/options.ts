@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { StemworkError } from '../core/errors.js'
+
+/** Who a request comes from. */
+export interface Caller {
+  /** `[A-Za-z0-9._-]`, 1 to 128 characters: it becomes part of blob keys. */
+  id: string
+  name: string
+}
+
+/** Tells who sent a request; `undefined` answers 401. */
+export type Authenticate = (request: Request) => Promise<Caller | undefined> | Caller | undefined
+
+export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
+
+const pathSchema = z.string().regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
+const seconds = z.number().int().positive()
+const rateSchema = z.union([
+  z.literal(false),
+  z.strictObject({ requests: z.number().int().positive(), perSeconds: z.number().positive() }),
+])
+
+export const handlerOptionsSchema = z.strictObject({
+  basePath: z
+    .union([pathSchema.transform((path) => [path]), z.array(pathSchema).min(1)])
+    .default([''])
+    .describe('Path under which the routes lie, below the path that the mount is put at; several are aliases of each other.'),
+  publicUrl: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional()
+    .describe(
+      'Absolute address of the service including its path, as clients see it; links begin with it. Default: taken from each request.',
+    ),
+  trustProxy: z
+    .boolean()
+    .default(false)
+    .describe('Believe X-Forwarded-Proto, -Host and -Prefix. Only behind a proxy that sets them itself.'),
+  secrets: z
+    .array(z.string().min(32))
+    .min(1)
+    .optional()
+    .describe(
+      'Sign links; the first one signs, all verify. Default: random for this process, so links end with it and no other process knows them.',
+    ),
+  authenticate: z
+    .custom<Authenticate>((value) => typeof value === 'function')
+    .optional()
+    .describe('Replaces the key check. It gets every request except storage links and health checks.'),
+  anonymous: callerSchema
+    .optional()
+    .describe('Application of requests that carry no key at all. Only for services that nobody else can reach.'),
+  links: z
+    .strictObject({
+      uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),
+      inputSeconds: seconds.default(24 * 3600).describe('Lifetime of the download link of an upload.'),
+      resultSeconds: seconds.default(3600).describe('Lifetime of a result link; every look at the job makes fresh ones.'),
+    })
+    .prefault({}),
+  directStorage: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept neither chunked bodies nor forms.',
+    ),
+  limits: z
+    .strictObject({
+      jsonBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(256 * 1024)
+        .describe('Largest JSON body.'),
+      idleMs: z
+        .number()
+        .int()
+        .positive()
+        .default(30_000)
+        .describe('Longest wait for the next bytes of a body, or for a reader to take more.'),
+      waitingRequests: z
+        .number()
+        .int()
+        .positive()
+        .default(200)
+        .describe('Event streams and waiting requests of an application at a time, for each process.'),
+      minBytesPerSecond: z
+        .number()
+        .positive()
+        .default(1024)
+        .describe('A body that comes more slowly than this for longer than idleMs is given up.'),
+      discardBytes: z
+        .number()
+        .int()
+        .nonnegative()
+        .default(64 * 1024 ** 2)
+        .describe('How much of a refused body is read on before the answer, so that clients that send on can read it.'),
+    })
+    .prefault({}),
+  rateLimits: z
+    .strictObject({
+      create: rateSchema.default({ requests: 10, perSeconds: 1 }),
+      status: rateSchema.default({ requests: 1000, perSeconds: 1 }),
+      other: rateSchema.default({ requests: 60, perSeconds: 1 }),
+    })
+    .prefault({})
+    .describe('Requests an application may make, for each process.'),
+  cors: z
+    .union([
+      z.literal(false),
+      z.strictObject({ origins: z.union([z.literal('*'), z.array(z.string())]), maxAgeSeconds: seconds.default(600) }),
+    ])
+    .default(false)
+    .describe('Web pages that may call the service from a browser.'),
+  deprecated: z
+    .record(pathSchema, z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }))
+    .default({})
+    .describe('Base paths that are on their way out; their answers carry Deprecation and Sunset headers.'),
+  console: z.boolean().default(false).describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+  docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
+  metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
+})
+
+export type HandlerSettings = z.input<typeof handlerOptionsSchema>
+export type HandlerOptions = z.output<typeof handlerOptionsSchema>
+
+/** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
+export function resolveHandlerOptions(settings: HandlerSettings): HandlerOptions {
+  const result = handlerOptionsSchema.safeParse(settings)
+  if (result.success) return result.data
+  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  throw new StemworkError('INVALID_OPTIONS', `Invalid HTTP options. ${problems.join('; ')}.`, { details: { problems } })
+}

@@ -1,0 +1,98 @@
+import type { z } from 'zod'
+import type { ApiAnswer } from './answer.js'
+import type { Call, KeyedCall } from './call.js'
+import { readJson } from './json-body.js'
+import { type FieldIssue, Problem, type ProblemCode } from './problem.js'
+
+/** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
+export type Access = 'key' | 'link' | 'open'
+
+/** Whose rate limit a request counts against. */
+export type RateBucket = 'create' | 'status' | 'other'
+
+export interface AnswerDescription {
+  description: string
+  schema?: z.ZodType
+  contentType?: string
+  headers?: Record<string, string>
+}
+
+interface RouteFacts<A extends Access> {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Segments like `:id` are params; a last segment `*name` takes the rest of the path. */
+  path: string
+  /** Unique name, for the OpenAPI document and metrics. */
+  operation: string
+  summary: string
+  description?: string
+  access: A
+  bucket?: RateBucket
+  answer: AnswerDescription
+  /** Further statuses that are no errors, with their meaning. */
+  otherAnswers?: Record<number, string>
+  /** Errors of its own, besides those that every route can answer. */
+  problems?: readonly ProblemCode[]
+  /** Media types of a body that is not JSON. */
+  rawBody?: readonly string[]
+  /** Also answers at the root of the mount, where infrastructure looks for it. */
+  atRoot?: boolean
+  /** Request headers that it understands, with their meaning. */
+  requestHeaders?: Record<string, string>
+}
+
+interface RouteInput<Query extends z.ZodType, Body extends z.ZodType> {
+  params: Record<string, string>
+  query: z.output<Query>
+  body: z.output<Body>
+}
+
+export interface RouteDefinition<A extends Access, Query extends z.ZodType, Body extends z.ZodType> extends RouteFacts<A> {
+  query?: Query
+  body?: Body
+  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Query, Body>): Promise<ApiAnswer>
+}
+
+/** A route as the table keeps it: input is checked before the handler sees it. */
+export interface Route extends RouteFacts<Access> {
+  readonly query?: z.ZodType
+  readonly body?: z.ZodType
+  run(call: Call | KeyedCall, params: Record<string, string>): Promise<ApiAnswer>
+}
+
+/** The one source of matching, validation and the OpenAPI document. */
+export function defineRoute<A extends Access, Query extends z.ZodType = z.ZodUndefined, Body extends z.ZodType = z.ZodUndefined>(
+  definition: RouteDefinition<A, Query, Body>,
+): Route {
+  const { handle, query, body, ...facts } = definition
+  const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
+    handle(call as A extends 'key' ? KeyedCall : Call, { params, query: queried, body: sent } as RouteInput<Query, Body>)
+  const run: Route['run'] = async (call, params) => {
+    const queried = query && check(query, queryObject(call.search), '')
+    return pass(call, params, queried, body && check(body, await readJson(call), ''))
+  }
+  // One promise less for what is polled.
+  return { ...facts, query, body, run: query || body ? run : (call, params) => pass(call, params, undefined, undefined) }
+}
+
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix: string): z.output<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const issues: FieldIssue[] = result.error.issues.map((issue) => ({
+    path: prefix + issue.path.join('.'),
+    message: issue.message,
+  }))
+  const told = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
+  throw new Problem('BAD_INPUT', `The request is not valid. ${told}.`, { issues })
+}
+
+/** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */
+function queryObject(search: URLSearchParams): Record<string, string | string[]> {
+  const object: Record<string, string | string[]> = Object.create(null)
+  for (const [name, value] of search) {
+    const known = object[name]
+    if (known === undefined) object[name] = value
+    else if (Array.isArray(known)) known.push(value)
+    else object[name] = [known, value]
+  }
+  return object
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { jobErrorSchema, jobStatusSchema } from '../core/job/job.js'
+
+export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
+
+export const jobIdSchema = z.object({ id: z.uuid() }).meta({ id: 'JobId' })
+
+export const workflowSummarySchema = z
+  .object({ id: z.string(), name: z.string(), description: z.string() })
+  .meta({ id: 'WorkflowSummary' })
+
+export const workflowViewSchema = workflowSummarySchema
+  .extend({
+    params: z
+      .record(z.string(), z.unknown())
+      .describe('JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.'),
+  })
+  .meta({ id: 'Workflow' })
+
+export const jobViewSchema = z
+  .object({
+    id: z.uuid(),
+    name: z.string().nullable(),
+    status: jobStatusSchema,
+    workflow: workflowSummarySchema,
+    workflowParams: z.record(z.string(), z.unknown()).describe('The `params` that were submitted.'),
+    result: z
+      .record(z.string(), z.string())
+      .nullable()
+      .describe('Output name to download link; null until SUCCEEDED. Every look at the job makes fresh links.'),
+    details: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.'),
+    error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
+    createdAt: timestampSchema,
+    startedAt: timestampSchema.nullable(),
+    completedAt: timestampSchema.nullable(),
+    app: z.string().describe('Id of the application that owns the job.'),
+    batchName: z.string().nullable(),
+    metadata: z.record(z.string(), z.string()),
+    progress: z.number().min(0).max(1),
+    stage: z.string().nullable(),
+    expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
+  })
+  .meta({ id: 'Job' })
+export type JobView = z.infer<typeof jobViewSchema>
+
+export const jobStatusViewSchema = jobViewSchema
+  .pick({ id: true, status: true, progress: true, stage: true })
+  .meta({ id: 'JobStatus' })
+
+export const uploadTicketSchema = z
+  .object({
+    uploadUrl: z.url().describe('PUT the file here: as the plain body or in the multipart field `filedata`.'),
+    downloadUrl: z.url().describe('Pass this as the input URL once the upload is done.'),
+  })
+  .meta({ id: 'UploadTicket' })
+
+export const applicationViewSchema = z.object({ id: z.string(), name: z.string() }).meta({ id: 'Application' })
+
+export const workflowListSchema = z.object({ workflows: z.array(workflowSummarySchema) }).meta({ id: 'WorkflowList' })
+
+const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
+const nameSchema = z.string().min(1).max(255)
+
+export const newJobSchema = z
+  .object({
+    name: nameSchema.nullish(),
+    workflow: z.string().min(1).max(200),
+    params: z.record(z.string(), z.unknown()),
+    batchName: nameSchema.nullish(),
+    metadata: z
+      .record(z.string().min(1).max(40), z.string().max(500))
+      .refine((metadata) => Object.keys(metadata).length <= 50, 'may have at most 50 keys')
+      .optional()
+      .meta({ maxProperties: 50 }),
+    copyResultsTo: z.record(z.string(), httpUrl).optional().describe('Output name to a PUT URL in your own storage.'),
+    webhook: z.object({ url: httpUrl, events: z.array(z.string().min(1).max(100)).max(20).nullish() }).nullish(),
+  })
+  .meta({ id: 'NewJob' })
+
+export const problemSchema = z
+  .object({
+    code: z.string(),
+    title: z.string(),
+    message: z.string(),
+    status: z.number().int(),
+    reason: z.string().optional(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    requestId: z.string(),
+  })
+  .meta({ id: 'Problem' })

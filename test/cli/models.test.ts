@@ -1,0 +1,111 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { manifestFor, sha256, weightBytes, writeManifest } from '../models/model-files.js'
+import { weightsServer } from '../models/weights-server.js'
+import { Stemwork, stemwork } from './stemwork.js'
+
+let folder: string
+let manifest: string
+let cache: string
+let count = 0
+const bytes = weightBytes(2_000_000)
+const before = { ...process.env }
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-models-'))
+  manifest = await writeManifest(join(folder, 'own.json'), manifestFor(bytes, { terms: 'For research only.' }))
+})
+beforeEach(() => {
+  cache = join(folder, `cache-${++count}`)
+  Object.assign(process.env, { STEMWORK_MODELS: cache, STEMWORK_OFFLINE: '0' })
+  delete process.env.STEMWORK_MODEL_MIRROR
+})
+afterAll(async () => {
+  for (const name of ['STEMWORK_MODELS', 'STEMWORK_OFFLINE', 'STEMWORK_MODEL_MIRROR']) {
+    if (before[name] === undefined) delete process.env[name]
+    else process.env[name] = before[name]
+  }
+  await rm(folder, { recursive: true })
+})
+
+async function withServer() {
+  const server = await weightsServer({ 'own.onnx': bytes })
+  process.env.STEMWORK_MODEL_MIRROR = server.url
+  return server
+}
+
+describe('stemwork models', () => {
+  it('lists what is known, with licence, size and score, as a table or JSON', async () => {
+    const { status, stdout } = await stemwork(['models', 'list'])
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*here .*MIT$/m)
+    expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
+    const models = JSON.parse((await stemwork(['models', 'list', '--json'])).stdout)
+    expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({ bytes: 174_263_526, installed: false, terms: expect.stringContaining('research') })
+  })
+
+  it('asks for the terms, pulls with progress, and knows then where it is', async () => {
+    const server = await withServer()
+    const refused = await stemwork(['models', 'pull', manifest])
+    expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/For research only\. .*--accept-licence/) })
+    expect(server.requests).toHaveLength(0)
+    const pulled = await stemwork(['models', 'pull', manifest, '--accept-licence'])
+    expect(pulled).toMatchObject({ status: 0, stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/) })
+    const { stdout } = await stemwork(['models', 'path', manifest])
+    expect(sha256(await readFile(stdout.trim()))).toBe(sha256(bytes))
+    expect(pulled.stdout).toContain(stdout.trim())
+    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({ name: 'own', downloaded: false, sha256: sha256(bytes) })
+    expect(server.requests).toHaveLength(1)
+    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('right')
+    expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
+    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({ removed: true })
+    expect((await stemwork(['models', 'path', manifest])).stderr).toContain(`stemwork models pull ${manifest}`)
+  })
+
+  it('stays off the network with --offline, and reports failures as JSON when asked', async () => {
+    const server = await withServer()
+    const { status, stdout } = await stemwork(['models', 'pull', manifest, '--accept-licence', '--offline', '--json'])
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout).error).toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('offline') })
+    process.env.STEMWORK_OFFLINE = '1'
+    expect((await stemwork(['models', 'pull', manifest, '--accept-licence'])).stderr).toContain('offline')
+    expect(server.requests).toHaveLength(0)
+  })
+
+  it('keeps what has arrived when it is interrupted', async () => {
+    const server = await withServer()
+    server.hold = 1_000_000
+    const process = new Stemwork(['models', 'pull', manifest, '--accept-licence'])
+    await process.printed('stderr', /Downloading own\.onnx \d+%/)
+    process.kill('SIGINT')
+    expect(await process.finished()).toMatchObject({ status: 130, stderr: expect.stringContaining('goes on with it') })
+    server.hold = undefined
+    expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
+    expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)
+    const [own] = (await readdir(cache)).filter((name) => name.startsWith('own-'))
+    expect((await readdir(join(cache, own))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
+  })
+
+  it.each([
+    [['models', 'pul', 'x'], 'There is no "models pul". Did you mean pull?'],
+    [['models', 'pull'], 'models pull needs the name of a model'],
+    [['models', 'list', 'x'], 'models list takes no name'],
+    [['models'], 'Something is missing.'],
+  ])('refuses %j with status 2', async (args, message) => {
+    expect(await stemwork(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  it('names what is known when a model is not', async () => {
+    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({ status: 1, stderr: expect.stringContaining('htdemucs') })
+  })
+})
+
+describe('--model', () => {
+  it('is refused at once by separate and serve when the model is not here', async () => {
+    const command = 'stemwork models pull kim-vocal-2'
+    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
+    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
+  })
+})

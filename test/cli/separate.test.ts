@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
+
+let folder: string
+let mixture: Float32Array[]
+let server: Server
+let url: string
+const song = () => join(folder, 'song.wav')
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
+  mixture = (await demoSong.writeDemoSong(song())).mixture
+  const short = await excerpt(folder, { fromSeconds: 6, seconds: 2 })
+  server = createServer((_, response) => response.end(short)).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/my%20song.wav?x=1`
+})
+afterAll(async () => {
+  server.close()
+  await rm(folder, { recursive: true })
+})
+
+describe('stemwork separate', () => {
+  it('writes two stems of the same length whose sum is the mixture within rounding', async () => {
+    const { status, stdout, stderr } = await stemwork(['separate', song(), '-o', join(folder, 'stems')])
+    expect(status, stderr).toBe(0)
+    expect(await readdir(join(folder, 'stems'))).toEqual(['accompaniments.wav', 'vocals.wav'])
+    const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`)))))
+    expect(vocals[0]).toHaveLength(mixture[0].length)
+    expect(accompaniments[0]).toHaveLength(mixture[0].length)
+    let worst = 0
+    mixture.forEach((plane, channel) => plane.forEach((sample, i) => (worst = Math.max(worst, Math.abs(vocals[channel][i] + accompaniments[channel][i] - sample)))))
+    expect(worst).toBeLessThanOrEqual(1 / 32_768)
+    expect(stdout).toContain(join(folder, 'stems', 'vocals.wav'))
+    expect(stdout).toMatch(/33 s of audio in .* x real time/)
+    expect(stderr).toMatch(/^Separating \d+%/)
+    expect(stderr).not.toContain('\r')
+  })
+
+  it('prints one JSON object with --json, and 24-bit files with --format 24, in a folder named after the song', async () => {
+    await writeFile(join(folder, 'short.wav'), await excerpt(folder, { fromSeconds: 6, seconds: 2 }))
+    const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
+    expect(status).toBe(0)
+    const report = JSON.parse(stdout)
+    expect(report).toMatchObject({ input: 'short.wav', seconds: 2, outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') }, details: { sampleRate: 44_100, clippedSamples: 0 } })
+    const headerBytes = (await stat(report.outputs.vocals)).size - 2 * 44_100 * 2 * 3
+    expect(headerBytes).toBeGreaterThan(40)
+    expect(headerBytes).toBeLessThan(200)
+  })
+
+  it('reads a URL inside this machine only when told to', async () => {
+    const refused = await stemwork(['separate', url, '--json'], folder)
+    expect(refused.status).toBe(1)
+    expect(JSON.parse(refused.stdout).error).toMatchObject({ code: 'BAD_INPUT', reason: 'blocked_address' })
+    const allowed = await stemwork(['separate', url, '--allow-private-inputs'], folder)
+    expect(allowed.status, allowed.stderr).toBe(0)
+    expect(await readdir(join(folder, 'my song-stems'))).toEqual(['accompaniments.wav', 'vocals.wav'])
+  })
+
+  it('says why a file cannot be used, with status 1, and leaves no folder behind', async () => {
+    await writeFile(join(folder, 'letter.mp3'), 'Dear listener,')
+    const { status, stdout, stderr } = await stemwork(['separate', 'letter.mp3', '-o', 'letter'], folder)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(/^stemwork: .*audio/)
+    expect(existsSync(join(folder, 'letter'))).toBe(false)
+    const missing = await stemwork(['separate', 'nothing.mp3'], folder)
+    expect(missing).toMatchObject({ status: 1, stderr: 'stemwork: There is no file "nothing.mp3".\n' })
+  })
+
+  it('stops at Ctrl-C with status 130 and removes what it had begun', async () => {
+    const run = new Stemwork(['separate', song(), '-o', join(folder, 'stopped')])
+    await run.printed('stderr', /Separating/)
+    expect(await readdir(join(folder, 'stopped'))).toEqual([expect.stringMatching(/^\.unfinished-/)])
+    run.kill('SIGINT')
+    const { status, stdout, stderr } = await run.finished()
+    expect({ status, stdout }).toEqual({ status: 130, stdout: '' })
+    expect(stderr).toContain('Stopped; unfinished files were removed.')
+    expect(existsSync(join(folder, 'stopped'))).toBe(false)
+  })
+})

@@ -1,0 +1,52 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { commands } from '../../src/cli/commands.js'
+import { stemwork } from './stemwork.js'
+
+describe('the command line', () => {
+  it('lists every command in its help', async () => {
+    const { status, stdout } = await stemwork(['--help'])
+    expect(status).toBe(0)
+    for (const name of Object.keys(commands)) expect(stdout).toContain(`  ${name} `)
+  })
+
+  it.each(Object.keys(commands))('explains %s with --help, which starts nothing', async (name) => {
+    const { status, stdout, stderr } = await stemwork([name, '--help'])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toContain(`Usage: stemwork ${name}`)
+    const { options } = await commands[name].load()
+    for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
+  })
+
+  it('tells the version of the package', async () => {
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+    expect(await stemwork(['--version'])).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it.each([
+    [['separate', 'song.mp3', '--jsn'], 'Unknown option --jsn. Did you mean --json?'],
+    [['separate', 'song.mp3', '--ouput=here'], 'Unknown option --ouput. Did you mean --output?'],
+    [['separate', 'song.mp3', '-x'], 'Unknown option -x.'],
+    [['serve', '--prot', '80'], 'Unknown option --prot. Did you mean --port?'],
+    [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
+    [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
+    [['serve', '--public-url', 'stems.example.org'], '--public-url must be like https://stems.example.org, not "stems.example.org".'],
+    [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
+    [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
+    [['separate', 'a.mp3', 'b.mp3'], '"b.mp3" is one argument too many.'],
+    [['separate'], 'Something is missing.'],
+    [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
+    [['--verson'], 'Unknown option --verson. Did you mean --version?'],
+  ])('refuses %j with status 2 and says what is meant', async (args, message) => {
+    const { status, stdout, stderr } = await stemwork(args)
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toContain(`stemwork: ${message}`)
+    expect(stderr).toContain('--help')
+  })
+
+  it('shows its help on stderr, with status 2, when it is called with nothing', async () => {
+    const { status, stdout, stderr } = await stemwork([])
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toContain('Usage: stemwork <command>')
+  })
+})

@@ -1,0 +1,234 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ClientError, createClient, type Client } from '../../src/client/client.js'
+import { type Service, startService } from '../http/harness.js'
+import { startFront } from './front.js'
+
+const stems = 'service/stems-vocals-accompaniment'
+const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+let service: Service
+let client: Client
+beforeAll(async () => {
+  service = await startService()
+  client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+})
+afterAll(() => service.close())
+
+async function held(): Promise<string> {
+  return (await client.createJob({ workflow: 'service/held', params: {}, name: 'held' })).id
+}
+
+/** Held jobs stay there until they are stopped; fetching and publishing take small shares of the whole. */
+function isHalfway(progress: number): boolean {
+  return progress > 0.4 && progress < 1
+}
+
+async function failure(promise: Promise<unknown>): Promise<ClientError> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!ClientError.is(error)) throw new Error(`expected a ClientError, got ${String(error)}`)
+  return error
+}
+
+describe('the client', () => {
+  test('tells who it is and what there is to run', async () => {
+    expect(await client.application()).toEqual({ id: service.app.id, name: 'Test application' })
+    expect((await client.workflows()).map(({ id }) => id)).toEqual([stems, 'service/held'])
+    expect(await client.workflow(stems)).toMatchObject({ id: stems, params: { required: ['inputUrl'] } })
+  })
+
+  test.each(['blob', 'bytes', 'stream', 'generator'])(
+    'uploads a %s with progress, runs a job and downloads its results',
+    async (kind) => {
+      const bytes = randomBytes(600_000)
+      const source =
+        {
+          blob: new Blob([bytes]),
+          bytes,
+          stream: new Blob([bytes]).stream() as ReadableStream<Uint8Array>,
+          generator: inPieces(bytes),
+        }[kind] ?? bytes
+      const uploaded: number[] = []
+      const { downloadUrl } = await client.upload(source, { onProgress: (progress) => uploaded.push(progress.bytes) })
+      expect(uploaded.length).toBeGreaterThan(1)
+      expect(uploaded.at(-1)).toBe(bytes.length)
+      expect(uploaded).toEqual([...uploaded].sort((a, b) => a - b))
+
+      const { id } = await client.createJob({ workflow: stems, params: { inputUrl: downloadUrl }, name: 'song.wav' })
+      const job = await client.waitForJob(id)
+      expect(job).toMatchObject({ id, status: 'SUCCEEDED', name: 'song.wav', progress: 1, details: { model: { name: 'none' } } })
+      const downloaded: number[] = []
+      const file = await client.download(job.result?.vocals ?? '', { onProgress: (progress) => downloaded.push(progress.bytes) })
+      expect(file).toMatchObject({ fileName: 'vocals.wav', contentType: 'audio/wav', bytes: bytes.length })
+      expect(digest(new Uint8Array(await (await file.blob()).arrayBuffer()))).toBe(digest(bytes))
+      expect(downloaded.at(-1)).toBe(bytes.length)
+      const part = await client.download(job.result?.vocals ?? '', { range: { start: 10, end: 19 } })
+      expect(Buffer.from(await (await part.blob()).arrayBuffer())).toEqual(bytes.subarray(10, 20))
+      await client.deleteJob(id)
+      expect(await failure(client.getJob(id))).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+    },
+  )
+
+  test('lists jobs by filters and pages', async () => {
+    const batchName = 'pages'
+    for (const name of ['a', 'b', 'c']) await client.createJob({ workflow: 'service/held', params: {}, name, batchName })
+    const first = await client.listJobs({ batchName, size: 2, status: ['QUEUED', 'STARTED'], workflow: 'service/held' })
+    expect([first.jobs.map(({ name }) => name), first.total]).toEqual([['c', 'b'], 3])
+    const second = await client.listJobs({ batchName, size: 2, cursor: first.next })
+    expect([second.jobs.map(({ name }) => name), second.next]).toEqual([['a'], undefined])
+    expect((await client.listJobs({ batchName, createdBefore: new Date(0) })).jobs).toEqual([])
+    for (const { id } of [...first.jobs, ...second.jobs]) await client.deleteJob(id)
+  })
+
+  test.each(['events', 'polling'] as const)('reports the progress of a job by %s until it is canceled', async (by) => {
+    const id = await held()
+    const seen: string[] = []
+    let canceled: Promise<unknown> | undefined
+    const ended = client.waitForJob(id, {
+      by,
+      onProgress({ status, progress }) {
+        if (seen.push(status) && isHalfway(progress)) canceled ??= client.cancelJob(id)
+      },
+    })
+    expect(await ended).toMatchObject({ status: 'FAILED', error: { code: 'CANCELED' } })
+    await canceled
+    expect(seen).toContain('STARTED')
+    await client.deleteJob(id)
+  })
+
+  test('ends a wait when the job is deleted', async () => {
+    const id = await held()
+    let deleted: Promise<void> | undefined
+    const onProgress = ({ progress }: { progress: number }) => {
+      if (isHalfway(progress)) deleted ??= client.deleteJob(id)
+    }
+    expect(await failure(client.waitForJob(id, { onProgress }))).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+    await deleted
+  })
+
+  test('stops a wait, an upload and a download by their signals, with the reason that was given', async () => {
+    const reason = new Error('the user left')
+    const id = await held()
+    const stop = new AbortController()
+    await expect(client.waitForJob(id, { signal: stop.signal, onProgress: () => stop.abort(reason) })).rejects.toBe(reason)
+    await client.deleteJob(id)
+
+    const endless = new AbortController()
+    async function* zeros() {
+      for (;;) yield new Uint8Array(1000)
+    }
+    await expect(
+      client.upload(zeros(), {
+        signal: endless.signal,
+        onProgress: ({ bytes }) => void (bytes > 100_000 && endless.abort(reason)),
+      }),
+    ).rejects.toBe(reason)
+    await expect(client.getJob(id, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  })
+
+  test('throws what the service says, with its code, status and request id', async () => {
+    const error = await failure(client.createJob({ workflow: 'service/none', params: {} }))
+    expect(error).toMatchObject({ code: 'UNKNOWN_WORKFLOW', status: 422, requestId: expect.stringMatching(/.{10}/) })
+    expect(error.message).toContain('service/held')
+    expect(await failure(createClient({ baseUrl: service.base, apiKey: 'nobody-knows-this-key' }).application())).toMatchObject({
+      code: 'UNAUTHORIZED',
+      status: 401,
+    })
+    expect(await failure(client.download(`${service.base}/storage/results/x/1/vocals.wav`))).toMatchObject({
+      code: 'FORBIDDEN',
+      status: 403,
+    })
+    expect(await failure(createClient({ baseUrl: 'http://127.0.0.1:1', retries: 0 }).application())).toMatchObject({
+      code: 'NETWORK',
+      status: 0,
+    })
+    const invalid = await failure(client.createJob({ workflow: stems, params: { inputUrl: 'no url' } }))
+    expect(invalid.errors).toMatchObject([{ path: expect.stringContaining('inputUrl') }])
+  })
+})
+
+describe('behind a bad network the client', () => {
+  test('waits as long as Retry-After says and then tries again', async () => {
+    const front = await startFront(service.server.origin, [{ status: 429, headers: { 'retry-after': '1' } }, { status: 503 }])
+    const startedAt = performance.now()
+    expect(await createClient({ baseUrl: front.base, apiKey: service.app.key }).application()).toMatchObject({
+      id: service.app.id,
+    })
+    // Timers and this clock may differ by a millisecond.
+    expect(performance.now() - startedAt).toBeGreaterThan(990)
+    expect(front.seen).toHaveLength(3)
+    await front.close()
+  })
+
+  test('gives up after the tries that it was allowed', async () => {
+    const front = await startFront(
+      service.server.origin,
+      Array.from({ length: 9 }, () => ({ status: 429, headers: { 'retry-after': '0' } })),
+    )
+    const impatient = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 1 })
+    expect(await failure(impatient.application())).toMatchObject({ code: 'HTTP_429', status: 429, retryAfterMs: 0 })
+    expect(front.seen).toHaveLength(2)
+    await front.close()
+  })
+
+  test('creates one job when the connection breaks after the service has heard', async () => {
+    const front = await startFront(service.server.origin, ['answer lost'])
+    const batchName = 'broken connection'
+    const { id } = await createClient({ baseUrl: front.base, apiKey: service.app.key }).createJob({
+      workflow: 'service/held',
+      params: {},
+      batchName,
+    })
+    expect((await client.listJobs({ batchName })).jobs.map((job) => job.id)).toEqual([id])
+    await client.deleteJob(id)
+    await front.close()
+  })
+
+  test('falls back to polling where event streams do not come through', async () => {
+    const broken = { path: /\/events$/, status: 502 }
+    const front = await startFront(
+      service.server.origin,
+      Array.from({ length: 20 }, () => broken),
+    )
+    const id = await held()
+    let canceled: Promise<unknown> | undefined
+    const ended = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 }).waitForJob(id, {
+      onProgress({ progress }) {
+        if (isHalfway(progress)) canceled ??= client.cancelJob(id)
+      },
+    })
+    expect(await ended).toMatchObject({ status: 'FAILED' })
+    await canceled
+    expect(front.seen.filter((path) => path.endsWith('/events'))).toHaveLength(2)
+    expect(front.seen.some((path) => path.endsWith('/status'))).toBe(true)
+    await client.deleteJob(id)
+    await front.close()
+  })
+
+  test('goes on with a new event stream when one breaks in mid-job', async () => {
+    const front = await startFront(service.server.origin, [])
+    const id = await held()
+    let broke = false
+    let canceled: Promise<unknown> | undefined
+    const ended = createClient({ baseUrl: front.base, apiKey: service.app.key }).waitForJob(id, {
+      onProgress({ progress }) {
+        if (!isHalfway(progress)) return
+        if (broke) canceled ??= client.cancelJob(id)
+        else front.dropConnections()
+        broke = true
+      },
+    })
+    expect(await ended).toMatchObject({ status: 'FAILED', error: { code: 'CANCELED' } })
+    await canceled
+    expect(front.seen.filter((path) => path.endsWith('/events'))).toHaveLength(2)
+    await client.deleteJob(id)
+    await front.close()
+  })
+})
+
+async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
+}

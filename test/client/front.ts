@@ -1,0 +1,51 @@
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What happens to the next request (or the next to `path`) instead of its being passed on. */
+export type Mishap = { status: number; headers?: Record<string, string>; path?: RegExp } | 'answer lost'
+
+export interface Front {
+  base: string
+  /** Paths of the requests so far. */
+  seen: string[]
+  dropConnections(): void
+  close(): Promise<void>
+}
+
+/** A proxy before the service that lets the given mishaps happen, one after the other. */
+export async function startFront(origin: string, mishaps: Mishap[]): Promise<Front> {
+  const seen: string[] = []
+  const server = createServer((incoming, answer) => {
+    const path = incoming.url ?? '/'
+    seen.push(path)
+    const index = mishaps.findIndex((mishap) => mishap === 'answer lost' || !mishap.path || mishap.path.test(path))
+    const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
+    if (mishap === undefined || mishap === 'answer lost') return pass(origin, incoming, answer, mishap === 'answer lost')
+    answer.writeHead(mishap.status, mishap.headers).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    seen,
+    dropConnections: () => server.closeAllConnections(),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, isLost: boolean): void {
+  const onward = request(origin + incoming.url, { method: incoming.method, headers: incoming.headers }, (response) => {
+    if (isLost) {
+      response.resume().on('end', () => answer.destroy())
+      return
+    }
+    answer.writeHead(response.statusCode ?? 502, response.headers)
+    response.pipe(answer)
+  })
+  onward.on('error', () => answer.destroy())
+  answer.on('close', () => onward.destroy())
+  incoming.pipe(onward)
+}

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Browser, chromium } from 'playwright-core'
+
+const places = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+
+/** An installed Chromium or Chrome; undefined if there is none. */
+export const chromiumPath = [process.env.CHROMIUM_PATH ?? '', ...places].find((path) => path !== '' && existsSync(path))
+
+const quiet = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** A browser with an empty profile. */
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: chromiumPath, args: quiet })
+}
+
+export interface ConsoleService {
+  base: string
+  key: string
+  stop(): Promise<void>
+}
+
+/** `stemwork serve --console` in a process of its own, with the real stems workflow. */
+export async function startConsole(): Promise<ConsoleService> {
+  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+  const key = 'a-key-of-the-console-tests'
+  const options = ['--port', '0', '--console', '--threads', '1', '--api-key', key, '--allow-model', 'embedded']
+  const child = spawn(process.execPath, [main, 'serve', ...options], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log: string[] = []
+  createInterface({ input: child.stderr }).on('line', (line) => log.push(line))
+  const ended = once(child, 'exit')
+  const line = once(createInterface({ input: child.stdout }), 'line').then(([text]) => String(text))
+  const base = /on (\S+)$/.exec((await Promise.race([line, ended.then(() => '')])) ?? '')?.[1]
+  if (!base) throw new Error(`The service did not start:\n${log.join('\n')}`)
+  return {
+    base,
+    key,
+    async stop() {
+      child.kill('SIGINT')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,153 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { PcmSource } from '../../../src/console/pcm-source.js'
+import { Player, type PlayerContext } from '../../../src/console/player.js'
+
+const sampleRate = 1000
+
+/** What was started when: the value of a track's sample is its own frame number. */
+interface Start {
+  at: number
+  frame: number
+  frames: number
+  node: { stopped: boolean }
+}
+
+/** An audio clock that the test moves, with a list of what was started on it. */
+function fakeContext() {
+  const starts: Start[] = []
+  const gains: { gain: { value: number; setTargetAtTime(value: number): void } }[] = []
+  const context = {
+    currentTime: 5,
+    destination: {},
+    resume: async () => undefined,
+    close: async () => undefined,
+    createGain() {
+      const gain = { value: 1, setTargetAtTime: (value: number) => void (gain.value = value) }
+      gains.push({ gain })
+      return { gain, connect: () => undefined }
+    },
+    createBuffer(_channels: number, frames: number) {
+      const plane = new Float32Array(frames)
+      return { plane, copyToChannel: (from: Float32Array) => plane.set(from) }
+    },
+    createBufferSource() {
+      const node = { stopped: false, buffer: undefined as { plane: Float32Array } | undefined }
+      return Object.assign(node, {
+        connect: () => undefined,
+        disconnect: () => undefined,
+        stop: () => void (node.stopped = true),
+        start: (at: number) =>
+          starts.push({ at, frame: node.buffer?.plane[0] ?? NaN, frames: node.buffer?.plane.length ?? 0, node }),
+      })
+    },
+  }
+  return { starts, gains, clock: context, context: context as unknown as PlayerContext }
+}
+
+function counting(seconds: number, delayMs = 0): PcmSource {
+  return {
+    sampleRate,
+    frames: seconds * sampleRate,
+    async read(from, frames) {
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs))
+      return [Float32Array.from({ length: Math.min(frames, seconds * sampleRate - from) }, (_, n) => from + n)]
+    },
+  }
+}
+
+function play(sources: PcmSource[]) {
+  const fake = fakeContext()
+  const changes = vi.fn()
+  const player = new Player(
+    sources.map((source, index) => ({ name: `track ${index}`, source })),
+    { onChange: changes, onError: (error) => expect.unreachable(String(error)), createContext: () => fake.context },
+  )
+  return { ...fake, player, changes }
+}
+
+describe('the player', () => {
+  test('starts the same frames of all tracks at the same instant, though one comes late', async () => {
+    const { player, starts } = play([counting(5), counting(5, 30)])
+    player.play()
+    expect(player.isWaiting).toBe(true)
+    await vi.waitFor(() => expect(starts).toHaveLength(6))
+    for (let piece = 0; piece < 6; piece += 2) {
+      const [one, other] = [starts[piece], starts[piece + 1]]
+      expect([other.at, other.frame, other.frames]).toEqual([one.at, one.frame, one.frames])
+    }
+    player.close()
+  })
+
+  test('joins pieces without a gap', async () => {
+    const { player, starts } = play([counting(7)])
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(4))
+    for (let piece = 1; piece < starts.length; piece++) {
+      expect(starts[piece].at).toBeCloseTo(starts[piece - 1].at + starts[piece - 1].frames / sampleRate, 9)
+      expect(starts[piece].frame).toBe(starts[piece - 1].frame + starts[piece - 1].frames)
+    }
+    player.close()
+  })
+
+  test('seeks to the exact frame, stops what was playing, and tells the position by the audio clock', async () => {
+    const { player, starts, clock } = play([counting(30), counting(30)])
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
+    player.seek(17.25)
+    expect(starts.every(({ node }) => node.stopped)).toBe(true)
+    const before = starts.length
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(before + 2))
+    expect(starts.slice(before, before + 2).map(({ frame }) => frame)).toEqual([17_250, 17_250])
+    clock.currentTime = starts[before].at + 1.5
+    expect(player.position).toBeCloseTo(18.75, 6)
+    player.pause()
+    clock.currentTime += 10
+    expect([player.isPlaying, player.position]).toEqual([false, expect.closeTo(18.75, 6)])
+    player.close()
+  })
+
+  test('goes on together after the network was too slow', async () => {
+    let arrive = () => {}
+    const arrived = new Promise<void>((resolve) => (arrive = resolve))
+    const whole = counting(8)
+    const slow: PcmSource = {
+      ...whole,
+      read: (from, ...rest) => (from > 0 ? arrived.then(() => whole.read(from, ...rest)) : whole.read(from, ...rest)),
+    }
+    const { player, starts, clock } = play([counting(8), slow])
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(2))
+    clock.currentTime += 60
+    arrive()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(4))
+    expect(starts[2].at).toBeGreaterThan(clock.currentTime)
+    expect([starts[3].at, starts[3].frame]).toEqual([starts[2].at, starts[2].frame])
+    expect(player.position).toBeCloseTo(starts[2].frame / sampleRate, 6)
+    player.close()
+  })
+
+  test('schedules no more than some seconds ahead, and rests at the start after the end', async () => {
+    const { player, starts, clock } = play([counting(60)])
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(4))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(starts.length).toBe(4)
+    player.seek(59)
+    await vi.waitFor(() => expect(starts.length).toBe(5))
+    clock.currentTime += 2
+    await vi.waitFor(() => expect(player.isPlaying).toBe(false))
+    expect(player.position).toBe(0)
+    player.close()
+  })
+
+  test('sets volumes before and while it plays', async () => {
+    const { player, starts, gains } = play([counting(5), counting(5)])
+    player.setVolume('track 1', 0.25)
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
+    expect(gains.map(({ gain }) => gain.value)).toEqual([1, 0.25])
+    player.setVolume('track 0', 0)
+    expect(gains[0].gain.value).toBe(0)
+    player.close()
+  })
+})

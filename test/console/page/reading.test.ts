@@ -1,0 +1,105 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/pcm-source.js'
+import { bands, readSpectrum } from '../../../src/console/spectrum.js'
+import { TimeLeft } from '../../../src/console/time-left.js'
+import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
+import { WavWriter } from '../../../src/core/separation/audio/wav-writer.js'
+
+const never = new AbortController().signal
+
+describe('reading a result', () => {
+  test.each([
+    ['16', 2 ** -15],
+    ['24', 2 ** -23],
+    ['32f', 0],
+  ] as const)('gives the samples of any stretch of a WAV file, format %s', async (format, tolerance) => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-console-'))
+    const left = Float32Array.from({ length: 5000 }, (_, n) => Math.sin(n) * 0.9)
+    const right = left.map((value) => -value / 3)
+    const path = join(folder, 'a.wav')
+    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format })
+    await writer.write([left, right])
+    await writer.close()
+    const source = await openPcm(rangesOf(await readFile(path)), never)
+    await rm(folder, { recursive: true })
+    expect([source.sampleRate, source.frames]).toEqual([44_100, 5000])
+    const planes = await source.read(1234, 10_000, never)
+    expect(planes.map(({ length }) => length)).toEqual([3766, 3766])
+    for (const [channel, truth] of [left, right].entries()) {
+      for (let n = 0; n < 3766; n++) expect(Math.abs(planes[channel][n] - truth[1234 + n])).toBeLessThanOrEqual(tolerance)
+    }
+  })
+})
+
+describe('the spectrogram', () => {
+  test('shows a full-scale tone at 0 dB in its band, and silence at the floor', () => {
+    const rate = 44_100
+    const tone = Float32Array.from({ length: 2048 }, (_, n) => Math.sin((2 * Math.PI * 1000 * n) / rate))
+    const levels = bands([tone, tone], 160, rate)
+    const loudest = levels.indexOf(Math.max(...levels))
+    const hertz = 40 * (16_000 / 40) ** (loudest / 160)
+    expect(hertz).toBeGreaterThan(900)
+    expect(hertz).toBeLessThan(1100)
+    expect(levels[loudest]).toBeGreaterThan(0.98)
+    expect(levels[150]).toBeLessThan(0.4)
+    expect(Math.max(...bands([new Float32Array(2048)], 160, rate))).toBe(0)
+  })
+
+  test.each([60_000, 40_000_000])(
+    'fills every column of %i frames and reads no more than a megabyte of samples at once',
+    async (frames) => {
+      const reads: number[] = []
+      const source: PcmSource = {
+        sampleRate: 44_100,
+        frames,
+        async read(from, count) {
+          expect(from + count).toBeLessThanOrEqual(frames)
+          reads.push(count)
+          return [new Float32Array(count)]
+        },
+      }
+      const filled = new Set<number>()
+      await readSpectrum(source, { columns: 480, rows: 10, signal: never, onColumn: (column) => filled.add(column) })
+      expect(filled.size).toBe(480)
+      expect(Math.max(...reads)).toBeLessThan(2 ** 18 + 2048)
+    },
+  )
+})
+
+describe('the time left', () => {
+  test('follows the speed of the last seconds, counts down between two reports, and starts over with a new attempt', () => {
+    const left = new TimeLeft()
+    left.observe(0, 0)
+    expect(left.seconds(500)).toBeUndefined()
+    for (let second = 1; second <= 10; second++) left.observe(second / 100, second * 1000)
+    expect(left.seconds(10_000)).toBeCloseTo(90, 6)
+    expect(left.seconds(12_000)).toBeCloseTo(88, 6)
+    for (let second = 11; second <= 60; second++) left.observe(0.1 + (second - 10) / 200, second * 1000)
+    expect(left.seconds(60_000)).toBeCloseTo(0.65 * 200, 0)
+    left.observe(0, 61_000)
+    expect(left.seconds(61_000)).toBeUndefined()
+  })
+
+  test('is told in words', () => {
+    expect([3, 41, 70, 200, undefined].map(timeLeftWords)).toEqual([
+      'A few seconds left',
+      'About 45 seconds left',
+      'About a minute left',
+      'About 3 minutes left',
+      'Working out the time left',
+    ])
+    expect([0, 61.9, 3723].map(clock)).toEqual(['0:00', '1:01', '1:02:03'])
+    expect(['vocals', 'accompanimentsPeaks', 'loudness_report'].map(outputWords)).toEqual([
+      'Vocals',
+      'Accompaniment peaks',
+      'Loudness report',
+    ])
+  })
+})
+
+function rangesOf(file: Buffer): RangeReader {
+  return async ({ start, end }) => new Uint8Array(file.subarray(start, end === undefined ? undefined : end + 1)).buffer
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Service, startService } from '../http/harness.js'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ http: { console: true, publicUrl: 'https://stems.example.org/v1' } })
+})
+afterAll(() => service.close())
+
+describe('the console', () => {
+  test('is not there unless the host turns it on', async () => {
+    const plain = await startService()
+    expect((await fetch(`${plain.base}/console`)).status).toBe(404)
+    expect((await fetch(`${plain.base}/console/app.js`)).status).toBe(404)
+    await plain.close()
+  })
+
+  test('is a page whose policy allows its own script and style, the service, and nothing else', async () => {
+    const page = await fetch(`${service.base}/console`)
+    expect(page.status).toBe(200)
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    const policy = page.headers.get('content-security-policy') ?? ''
+    expect(policy.split('; ')).toEqual([
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "img-src 'self'",
+      "connect-src 'self' https://stems.example.org",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "require-trusted-types-for 'script'",
+    ])
+    const html = await page.text()
+    expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
+    const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
+    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js'])
+    for (const address of addresses) expect((await fetch(new URL(address, page.url))).status).toBe(200)
+  })
+
+  test('is found with a slash at the end too', async () => {
+    const answer = await fetch(`${service.base}/console/`)
+    expect([answer.status, answer.redirected, answer.url]).toEqual([200, true, `${service.base}/console`])
+  })
+
+  test('sends its parts with their types, and not again while they are the same', async () => {
+    const script = await fetch(`${service.base}/console/app.js`)
+    expect([script.headers.get('content-type'), script.headers.get('x-content-type-options')]).toEqual([
+      'text/javascript; charset=utf-8',
+      'nosniff',
+    ])
+    const again = await fetch(`${service.base}/console/app.js`, {
+      headers: { 'if-none-match': script.headers.get('etag') ?? '' },
+    })
+    expect(again.status).toBe(304)
+    expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
+  })
+
+  test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x'])('has no part %s', async (name) => {
+    expect((await fetch(`${service.base}/console/${name}`)).status).toBe(404)
+  })
+
+  test('loads nothing from elsewhere', async () => {
+    for (const part of ['app.js', 'console.css']) {
+      const text = await (await fetch(`${service.base}/console/${part}`)).text()
+      const addresses = [...text.matchAll(/https?:\/\/[^"'`\s)]+/g)].map(([address]) => address)
+      // Names of XML languages, and a base for relative links: nothing that is asked for.
+      expect(addresses.filter((address) => !/^http:\/\/(www\.w3\.org\/|localhost$)/.test(address))).toEqual([])
+    }
+  })
+
+  test('is no part of the described interface', async () => {
+    const { paths } = (await (await fetch(`${service.base}/openapi.json`)).json()) as { paths: Record<string, unknown> }
+    expect(Object.keys(paths).filter((path) => path.includes('console'))).toEqual([])
+  })
+})

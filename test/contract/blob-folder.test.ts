@@ -1,0 +1,152 @@
+import { spawnSync } from 'node:child_process'
+import { appendFile, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { keysUnder, sourceOf } from '../../src/adapters/contract/blob-samples.js'
+import { fsBlobs } from '../../src/adapters/fs/index.js'
+import type { BlobStore } from '../../src/core/ports/blob-store.js'
+
+const key = 'results/job/1/vocals.wav'
+let directory: string
+let store: BlobStore
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'stemwork-folder-'))
+  store = fsBlobs({ directory })
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+describe('a blob folder', () => {
+  test('holds a blob at the path of its key, its bytes first', async () => {
+    await store.put(key, sourceOf('RIFF and so on'))
+    expect((await readFile(join(directory, key), 'utf8')).startsWith('RIFF and so on')).toBe(true)
+  })
+
+  test('keeps no empty folders of blobs that are gone', async () => {
+    await store.put(key, sourceOf('x'))
+    await store.put('uploads/app/ticket', sourceOf('x'))
+    await store.delete('uploads/app/ticket')
+    await store.deletePrefix('results/job/')
+    expect(await readdir(directory)).toEqual([])
+    await expect(store.put(key, failing())).rejects.toThrow('lost')
+    expect(await readdir(directory)).toEqual([])
+  })
+
+  test('takes puts into folders that are being emptied at the same time', async () => {
+    await Promise.all(
+      Array.from({ length: 60 }, async (_, n) => {
+        await store.put(`uploads/app/ticket-${n}`, sourceOf(`body ${n}`))
+        await store.delete(`uploads/app/ticket-${n}`)
+      }),
+    )
+    expect(await readdir(directory)).toEqual([])
+  })
+
+  test('tells a damaged file from a missing one, and lists the others', async () => {
+    await store.put(key, sourceOf('0123456789'))
+    await store.put('results/job/1/whole.wav', sourceOf('whole'))
+    await writeFile(join(directory, 'results', 'job', 'readme.txt'), 'put here by somebody')
+    for (const damage of [
+      () => appendFile(join(directory, key), 'x'),
+      () => truncate(join(directory, key), 5),
+      () => truncate(join(directory, key), 0),
+    ]) {
+      await damage()
+      await expect(store.get(key)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      await expect(store.stat(key)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    }
+    expect(await keysUnder(store, 'results/')).toEqual(['results/job/1/whole.wav'])
+    await store.delete(key)
+    expect(await store.stat(key)).toBeUndefined()
+  })
+
+  test('does not list or follow what is no file', async () => {
+    await store.put(key, sourceOf('x'))
+    await symlink('/etc', join(directory, 'results', 'etc'))
+    expect(await keysUnder(store, 'results/')).toEqual([key])
+  })
+
+  test('serves many puts and reads of two stores on one folder', async () => {
+    const other = fsBlobs({ directory })
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 ? store : other).put('uploads/app/one', sourceOf(`writer ${n}`), { ifAbsent: true }),
+      ),
+    )
+    expect(outcomes.filter((outcome) => outcome.status === 'fulfilled').length).toBe(1)
+    expect(await other.stat('uploads/app/one')).toEqual(await store.stat('uploads/app/one'))
+  })
+
+  test('does not clean up what it is writing, however old', async () => {
+    let clock = Date.now()
+    const patient = fsBlobs({ directory, clock: () => clock })
+    let finish = () => {}
+    const finished = new Promise<void>((resolve) => (finish = resolve))
+    const put = patient.put(key, waiting(finished))
+    clock += 24 * 60 * 60 * 1000
+    expect(await patient.cleanUp?.(60 * 60 * 1000)).toBe(0)
+    finish()
+    expect((await put).bytes).toBe(10)
+  })
+
+  test('refuses a content type that is too long before it reads the source', async () => {
+    await expect(store.put(key, failing(), { contentType: 'x'.repeat(2000) })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    expect(await readdir(directory)).toEqual([])
+  })
+
+  test.skipIf(process.platform !== 'linux')(
+    'closes the file of a body that is thrown away unread, in part or whole',
+    async () => {
+      await store.put(key, sourceOf('x'.repeat(1_000_000)))
+      const openFiles = async () => (await readdir('/proc/self/fd')).length
+      const before = await openFiles()
+      for (let n = 0; n < 50; n++) {
+        const found = await store.get(key)
+        if (!found) return expect.unreachable()
+        const stream = Readable.from(found.body)
+        const closed = new Promise((resolve) => stream.once('close', resolve))
+        if (n % 2) stream.destroy()
+        else stream.once('data', () => stream.destroy())
+        await closed
+      }
+      expect((await openFiles()) - before).toBeLessThan(5)
+    },
+  )
+
+  test.skipIf(process.platform !== 'linux' || !canLimitFileSize())(
+    'answers a disk that takes no more with a retryable error and leaves nothing',
+    () => {
+      // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in either case.
+      const script = `
+      import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/fs/index.js', import.meta.url).href)}
+      process.on('SIGXFSZ', () => {})
+      const store = fsBlobs({ directory: ${JSON.stringify(directory)} })
+      const source = (async function* () { for (let n = 0; n < 64; n++) yield Buffer.alloc(65536) })()
+      const error = await store.put('results/job/1/a', source).catch((error) => error)
+      console.log(JSON.stringify({ code: error.code, retryable: error.retryable, left: await store.stat('results/job/1/a') ?? null }))`
+      const { stdout, stderr } = spawnSync(
+        'sh',
+        ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, script],
+        { encoding: 'utf8' },
+      )
+      expect(JSON.parse(stdout || JSON.stringify(stderr))).toEqual({ code: 'STORE_UNAVAILABLE', retryable: true, left: null })
+    },
+  )
+})
+
+function canLimitFileSize(): boolean {
+  return spawnSync('sh', ['-c', 'ulimit -f 1000']).status === 0
+}
+
+async function* failing(): AsyncGenerator<Uint8Array, void, void> {
+  yield Buffer.from('some')
+  throw new Error('lost')
+}
+
+async function* waiting(until: Promise<void>): AsyncGenerator<Uint8Array, void, void> {
+  yield Buffer.from('first')
+  await until
+  yield Buffer.from('later')
+}

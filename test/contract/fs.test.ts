@@ -1,0 +1,18 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'vitest'
+import { blobStoreContract } from '../../src/adapters/contract/index.js'
+import { fsBlobs } from '../../src/adapters/fs/index.js'
+
+describe('fsBlobs', () => {
+  blobStoreContract(
+    { describe, test },
+    {
+      async open() {
+        const directory = await mkdtemp(join(tmpdir(), 'stemwork-blobs-'))
+        return { store: fsBlobs({ directory }), close: () => rm(directory, { recursive: true }) }
+      },
+    },
+  )
+})

@@ -1,0 +1,31 @@
+import { Keyv } from 'keyv'
+import { describe, test } from 'vitest'
+import { applicationStoreContract } from '../../src/adapters/contract/application-store.js'
+import { jobStoreContract } from '../../src/adapters/contract/job-store.js'
+import { randomSource } from '../../src/adapters/contract/random-source.js'
+import { keyvApplications, keyvJobs } from '../../src/adapters/keyv/index.js'
+import { DelayingMap } from './delaying-map.js'
+import { settableClock } from './settable-clock.js'
+
+const backends = {
+  'a Map': () => new Keyv(),
+  'a backend of random delays': () => new Keyv({ store: new DelayingMap(randomSource(7), 3) }),
+}
+
+for (const [name, open] of Object.entries(backends)) {
+  describe(`keyvJobs on ${name}`, () => {
+    jobStoreContract(
+      { describe, test },
+      {
+        async open({ idempotencyMs }) {
+          const { clock, advance } = settableClock()
+          return { store: keyvJobs({ keyv: open(), clock, idempotencyMs }), advance, async close() {} }
+        },
+      },
+    )
+  })
+
+  describe(`keyvApplications on ${name}`, () => {
+    applicationStoreContract({ describe, test }, { open: async () => ({ store: keyvApplications({ keyv: open() }), async close() {} }) })
+  })
+}

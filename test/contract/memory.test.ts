@@ -1,0 +1,30 @@
+import { describe, test } from 'vitest'
+import { applicationStoreContract, blobStoreContract, jobStoreContract } from '../../src/adapters/contract/index.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
+import { settableClock } from './settable-clock.js'
+
+describe('memoryJobs', () => {
+  jobStoreContract(
+    { describe, test },
+    {
+      async open({ idempotencyMs }) {
+        const { clock, advance } = settableClock()
+        return { store: memoryJobs({ clock, idempotencyMs }), advance, async close() {} }
+      },
+    },
+  )
+})
+
+describe('memoryBlobs', () => {
+  blobStoreContract(
+    { describe, test },
+    {
+      open: async () => ({ store: memoryBlobs(), async close() {} }),
+      skips: { '50 MB are written and read without holding them': 'the store is memory: it holds every byte on purpose' },
+    },
+  )
+})
+
+describe('memoryApplications', () => {
+  applicationStoreContract({ describe, test }, { open: async () => ({ store: memoryApplications(), async close() {} }) })
+})

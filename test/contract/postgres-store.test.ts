@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
+import { applicationStoreContract } from '../../src/adapters/contract/application-store.js'
+import { sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
+import { postgresStores } from '../../src/adapters/postgres/index.js'
+import { StemworkError } from '../../src/core/errors.js'
+import type { JobStatus } from '../../src/core/job/job.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres, startPostgres } from '../servers/postgres.js'
+
+const postgres = await findPostgres()
+const own = await startPostgres()
+const statuses: JobStatus[] = ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED']
+
+describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  let pool: Pool
+  const stores = () => postgresStores({ pool, schema })
+
+  beforeAll(async () => {
+    pool = new Pool({ connectionString: server.url })
+    await stores().migrate()
+  })
+  beforeEach(async () => void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.job_counts, ${schema}.applications, ${schema}.api_keys`)))
+  afterAll(async () => {
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+    await server.release()
+  })
+
+  applicationStoreContract({ describe, test }, { open: async () => ({ store: stores().applications, async close() {} }) })
+
+  test('nodes that migrate at the same time all find the tables made, once', async () => {
+    const fresh = `${schema.slice(0, 40)}_m`
+    try {
+      await Promise.all(Array.from({ length: 5 }, () => postgresStores({ pool, schema: fresh }).migrate()))
+      await postgresStores({ pool, schema: fresh }).migrate()
+      const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
+      assert.deepEqual(rows.map(({ number }) => number), [1])
+    } finally {
+      await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
+    }
+  })
+
+  test('a store whose tables were not made says so', async () => {
+    const { jobs } = postgresStores({ pool, schema: 'test_never_made' })
+    await assert.rejects(jobs.get('x'), (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && /migrate\(\)/.test(error.message) && !error.retryable)
+  })
+
+  test('a schema name that is no plain identifier is refused', () => {
+    for (const name of ['', 'a"b', 'Upper', '1st', 'a b', 'x'.repeat(64)]) {
+      assert.throws(() => postgresStores({ pool, schema: name }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+    }
+  })
+
+  test('a job inside a transaction of the host exists once that commits, and never if it is rolled back', async () => {
+    const { jobs } = stores()
+    for (const end of ['COMMIT', 'ROLLBACK'] as const) {
+      const client = await pool.connect()
+      const keyed = sampleJob({ idempotency: { key: `k-${end}`, digest: 'd' } })
+      const plain = sampleJob()
+      await client.query('BEGIN')
+      assert.equal((await jobs.create(keyed, { tx: client })).created, true)
+      assert.equal((await jobs.create(plain, { tx: client })).created, true)
+      assert.equal((await jobs.create({ ...keyed, id: randomUUID() }, { tx: client })).created, false, 'the transaction sees its own key')
+      for (const { id } of [keyed, plain]) {
+        assert.equal(await jobs.get(id), undefined)
+        assert.equal(await jobs.claim({ id, owner: 'w', leaseMs: 1000 }), undefined)
+      }
+      const before = await jobs.count({})
+      await client.query(end)
+      client.release()
+      const expected = end === 'COMMIT'
+      assert.equal((await jobs.get(keyed.id))?.id === keyed.id, expected)
+      assert.equal((await jobs.claim({ id: plain.id, owner: 'w', leaseMs: 1000 }))?.status === 'STARTED', expected)
+      assert.equal(await jobs.count({}), before + (expected ? 2 : 0))
+    }
+  })
+
+  test('an open transaction that holds an idempotency key keeps no other job waiting', async () => {
+    const { jobs } = stores()
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    const held = sampleJob({ idempotency: { key: 'held', digest: 'd' } })
+    await jobs.create(held, { tx: client })
+    const waiting = jobs.create(sampleJob({ idempotency: { key: 'held', digest: 'd' } }))
+    assert.equal((await jobs.create(sampleJob())).created, true)
+    await client.query('COMMIT')
+    client.release()
+    const { job, created } = await waiting
+    assert.deepEqual([job.id, created], [held.id, false])
+  })
+
+  test('what is no pg client is refused as a transaction', async () => {
+    for (const tx of [{}, 'tx', 1, null, { query: 1 }]) {
+      await assert.rejects(stores().jobs.create(sampleJob(), { tx }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+    }
+  })
+
+  test('a job that the database refuses fails alone, not those that are created with it', async () => {
+    const { jobs } = stores()
+    const incompressible = Array.from({ length: 300 }, () => randomUUID()).join('')
+    const results = await Promise.allSettled([sampleJob(), sampleJob({ batchName: incompressible }), sampleJob()].map((job) => jobs.create(job)))
+    assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+    const [, refused] = results
+    assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
+  })
+
+  test('text that Postgres cannot hold is kept as it was sent', async () => {
+    const { jobs } = stores()
+    const text = 'nul \0 lone \ud800 end'
+    const { job } = await jobs.create(sampleJob({ name: text, batchName: text, params: { text }, idempotency: { key: text, digest: text } }))
+    assert.deepEqual([job.name, job.params, job.batchName], [text, { text }, text])
+    const read = await jobs.get(job.id)
+    assert.deepEqual([read?.name, read?.params, read?.batchName, read?.idempotency?.key], [text, { text }, text, text])
+    assert.deepEqual((await jobs.list({ app: job.app, batchName: text, limit: 5 })).map(({ id }) => id), [job.id])
+    assert.equal(await jobs.get('\0'), undefined)
+  })
+
+  test('two nodes that claim the next job at the same time get different ones', async () => {
+    const nodes = [stores().jobs, stores().jobs, stores().jobs]
+    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0].create(sampleJob())))
+    const claimed: string[] = []
+    await Promise.all(
+      nodes.flatMap((jobs, node) =>
+        Array.from({ length: 4 }, async () => {
+          for (;;) {
+            const job = await jobs.claim({ owner: `node-${node}`, leaseMs: 60_000 })
+            if (job) claimed.push(job.id)
+            // Rows that another node holds just then are skipped: nothing is left only when the count says so.
+            else if ((await jobs.count({ statuses: ['QUEUED'] })) === 0) return
+          }
+        }),
+      ),
+    )
+    assert.deepEqual(claimed.sort(), made.map(({ job }) => job.id).sort())
+  })
+
+  test('a record known from before another node changed it is read again, not believed', async () => {
+    const [here, there] = [stores().jobs, stores().jobs]
+    const { job } = await here.create(sampleJob())
+    const first = await there.claim({ id: job.id, owner: 'there', leaseMs: 60_000 })
+    assert.ok(first)
+    assert.equal(await here.claim({ id: job.id, owner: 'here', leaseMs: 60_000 }), undefined)
+    await here.apply(job.id, { kind: 'delete' })
+    assert.equal(await there.apply(job.id, succeed(first)), undefined)
+    assert.equal(await there.get(job.id), undefined)
+  })
+
+  test('counts stay exact while nodes write and rows are summed up', async () => {
+    const nodes = [stores().jobs, stores().jobs]
+    const apps = ['a', 'b']
+    // Enough writes one after the other, in each node, that both sum up several times.
+    await Promise.all(
+      nodes.map(async (jobs, node) => {
+        for (let n = 0; n < 300; n++) {
+          const { job } = await jobs.create(sampleJob({ app: apps[n % 2] }))
+          if (n % 3 === 0) continue
+          const claimed = await jobs.claim({ id: job.id, owner: `node-${node}`, leaseMs: 60_000 })
+          if (n % 3 === 1 && claimed) await jobs.apply(job.id, succeed(claimed))
+          if (n % 7 === 0) await jobs.apply(job.id, { kind: 'delete' })
+        }
+      }),
+    )
+    const { rows } = await pool.query<{ app: string; status: JobStatus; n: string }>(`SELECT app, status, count(*) AS n FROM ${schema}.jobs WHERE NOT deleted GROUP BY app, status`)
+    for (const app of apps) {
+      for (const status of statuses) {
+        const expected = Number(rows.find((row) => row.app === app && row.status === status)?.n ?? 0)
+        assert.equal(await nodes[0].count({ app, statuses: [status] }), expected, `${app} ${status}`)
+      }
+    }
+    assert.equal(await nodes[1].count({}), rows.reduce((sum, { n }) => sum + Number(n), 0))
+    const { rows: [{ deltas }] } = await pool.query<{ deltas: string }>(`SELECT count(*) AS deltas FROM ${schema}.job_counts`)
+    assert.ok(Number(deltas) < 1000, `${deltas} rows are left to sum up`)
+  })
+
+  test('a row that is no job record is an error, never an absent job', async () => {
+    const { jobs } = stores()
+    const { job } = await jobs.create(sampleJob())
+    await pool.query(`UPDATE ${schema}.jobs SET record = '{"id":1}' WHERE id = $1`, [job.id])
+    await assert.rejects(jobs.get(job.id), (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE')
+  })
+
+  test('type parsers of the host change nothing', async () => {
+    const spoiled = { getTypeParser: () => () => 'spoiled' }
+    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled as never })
+    try {
+      const { jobs } = postgresStores({ pool: spoiledPool, schema })
+      const { job } = await jobs.create(sampleJob())
+      assert.deepEqual(await jobs.get(job.id), job)
+      assert.equal(await jobs.count({}), 1)
+    } finally {
+      await spoiledPool.end()
+    }
+  })
+})
+
+describeWith('postgresStores on a server that goes away', { own }, ({ own: server }) => {
+  afterAll(() => server.release())
+
+  test('an outage is an error, never an absent job, and the store works again after it', async () => {
+    const pool = new Pool({ connectionString: server.url, connectionTimeoutMillis: 2000 })
+    const { jobs, applications, migrate } = postgresStores({ pool })
+    await migrate()
+    const { job } = await jobs.create(sampleJob())
+    const claimed = await jobs.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
+    assert.ok(claimed)
+    await server.kill()
+    const isOutage = (error: unknown) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
+    await assert.rejects(jobs.get(job.id), isOutage)
+    await assert.rejects(jobs.get('unknown'), isOutage)
+    await assert.rejects(jobs.list({ limit: 1 }), isOutage)
+    await assert.rejects(jobs.count({}), isOutage)
+    await assert.rejects(jobs.create(sampleJob()), isOutage)
+    await assert.rejects(jobs.claim({ owner: 'w', leaseMs: 1 }), isOutage)
+    await assert.rejects(jobs.apply(job.id, succeed(claimed)), isOutage)
+    await assert.rejects(jobs.due('claimable', 1), isOutage)
+    await assert.rejects(jobs.purge({ id: job.id }), isOutage)
+    await assert.rejects(applications.getApplication('a'), isOutage)
+    await server.start()
+    assert.deepEqual(await jobs.get(job.id), claimed)
+    assert.equal((await jobs.apply(job.id, succeed(claimed)))?.status, 'SUCCEEDED')
+    assert.equal(await jobs.count({}), 1)
+    await pool.end()
+  })
+})

@@ -1,0 +1,139 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'libsql'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { fullJob, sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
+import { migrations } from '../../src/adapters/sqlite/schema.js'
+import { sqliteStores } from '../../src/adapters/sqlite/index.js'
+import type { JobQuery } from '../../src/core/ports/job-store.js'
+import { countSql, listSql } from '../../src/adapters/sqlite/job-query.js'
+
+let directory: string
+let path: string
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'stemwork-sqlite-'))
+  path = join(directory, 'below', 'jobs.db')
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+describe('a SQLite file', () => {
+  test('keeps jobs and applications from one opening to the next', async () => {
+    const first = sqliteStores({ path })
+    const { job } = await first.jobs.create(fullJob())
+    const running = await first.jobs.claim({ id: job.id, owner: 'w', leaseMs: 1000 })
+    if (!running) return expect.unreachable()
+    const done = await first.jobs.apply(job.id, succeed(running))
+    const application = { id: 'app-1', name: 'One', createdAt: 1, webhook: null }
+    await first.applications.putApplication(application)
+    first.close()
+
+    const second = sqliteStores({ path, openTimeoutMs: 0 })
+    expect(await second.jobs.get(job.id)).toEqual(done)
+    expect(await second.jobs.count({ uploadKey: 'uploads/app-1/ticket-2' })).toBe(1)
+    expect(await second.applications.getApplication('app-1')).toEqual(application)
+    second.close()
+  })
+
+  test('is refused to a second store of the same process until the first is closed', () => {
+    const first = sqliteStores({ path })
+    expect(() => sqliteStores({ path, openTimeoutMs: 0 })).toThrow(/in use/)
+    first.close()
+    sqliteStores({ path, openTimeoutMs: 0 }).close()
+  })
+
+  test('answers with an error after close, never with an absent job', async () => {
+    const { jobs, close } = sqliteStores({ path })
+    const { job } = await jobs.create(sampleJob())
+    close()
+    close()
+    await expect(jobs.get(job.id)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(jobs.list({ limit: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(jobs.create(sampleJob())).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  test('that is no database is refused with a reason', async () => {
+    const other = join(directory, 'song.mp3')
+    await writeFile(other, 'ID3'.repeat(5000))
+    expect(() => sqliteStores({ path: other })).toThrow(
+      expect.objectContaining({
+        code: 'STORE_UNAVAILABLE',
+        retryable: false,
+        message: expect.stringContaining('not a SQLite database'),
+      }),
+    )
+  })
+
+  test('of a newer version of the library is refused', () => {
+    sqliteStores({ path }).close()
+    const database = new Database(path)
+    database.exec(`PRAGMA user_version = ${migrations.length + 1}`)
+    database.close()
+    expect(() => sqliteStores({ path })).toThrow(/newer version/)
+  })
+
+  test('with a record that was changed by hand throws when that record is read, and serves the others', async () => {
+    const first = sqliteStores({ path })
+    const { job: damaged } = await first.jobs.create(sampleJob())
+    const { job: whole } = await first.jobs.create(sampleJob())
+    first.close()
+    const database = new Database(path)
+    for (const record of [`{"id":"${damaged.id}"}`, 'not json']) {
+      database.prepare('UPDATE jobs SET record = ? WHERE id = ?').run([record, damaged.id])
+    }
+    database.close()
+    const { jobs, close } = sqliteStores({ path })
+    await expect(jobs.get(damaged.id)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await jobs.get(whole.id)).toEqual(whole)
+    close()
+  })
+
+  test('is written in part by no failed create', async () => {
+    const { jobs, close } = sqliteStores({ path })
+    const { job } = await jobs.create(sampleJob({ uploads: { inputUrl: 'uploads/app-1/a' } }))
+    await expect(jobs.create({ ...job, uploads: { inputUrl: 'uploads/app-1/b' } })).rejects.toMatchObject({
+      code: 'ALREADY_EXISTS',
+    })
+    expect(await jobs.count({ uploadKey: 'uploads/app-1/b' })).toBe(0)
+    expect((await jobs.create(sampleJob())).created).toBe(true)
+    close()
+  })
+})
+
+describe('every query of the SQLite store', () => {
+  const queries: [string, JobQuery, RegExp][] = [
+    ['all', {}, /jobs_by_time/],
+    ['one application', { app: 'a' }, /jobs_by_app/],
+    ['one application and status', { app: 'a', statuses: ['QUEUED'] }, /jobs_by_status/],
+    ['one application and several statuses', { app: 'a', statuses: ['SUCCEEDED', 'FAILED'] }, /jobs_by_app/],
+    ['one status', { statuses: ['QUEUED'] }, /jobs_by_time/],
+    ['an application since', { app: 'a', createdAfter: 5 }, /jobs_by_app/],
+  ]
+
+  test.each(queries)('lists %s in the order of an index, without sorting', (_name, query, index) => {
+    const plan = explain(listSql({ ...query, limit: 10, after: { createdAt: 1, id: 'x' } }).text, 20)
+    expect(plan).toMatch(index)
+    expect(plan).not.toMatch(/TEMP B-TREE/)
+  })
+
+  test('counts the queued jobs of an application in an index alone', () => {
+    expect(explain(countSql({ app: 'a', statuses: ['QUEUED'] }).text, 2)).toMatch(/COVERING INDEX jobs_by_status/)
+    expect(explain(countSql({ statuses: ['QUEUED'] }).text, 1)).toMatch(/COVERING INDEX jobs_by_status/)
+  })
+
+  test('finds the jobs of an upload by index', () => {
+    const plan = explain(countSql({ uploadKey: 'k', statuses: ['QUEUED', 'STARTED'] }).text, 3)
+    expect(plan).toMatch(/job_uploads_by_key/)
+    expect(plan).not.toMatch(/SCAN jobs/)
+  })
+
+  function explain(sql: string, maxParameters: number): string {
+    const database = new Database(':memory:')
+    database.exec(migrations.join(';'))
+    const parameters = Array.from({ length: Math.min(maxParameters, sql.split('?').length - 1) }, () => 1)
+    const rows = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(parameters) as { detail: string }[]
+    database.close()
+    return rows.map((row) => row.detail).join('\n')
+  }
+})

@@ -1,0 +1,110 @@
+import { writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
+import { localQueue } from '../../src/core/dispatch/local-queue.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine.js'
+import type { EngineEventName } from '../../src/core/events.js'
+import type { JobRecord } from '../../src/core/job/job.js'
+import type { EngineSettings } from '../../src/core/options.js'
+import { inlineRunner } from '../../src/core/runner/inline-runner.js'
+import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/workflow/workflow.js'
+
+/** A clock that stands still until a test moves it. */
+export function steppingClock(start = 1_700_000_000_000) {
+  let now = start
+  return { now: () => now, advance: (ms: number) => void (now += ms) }
+}
+
+/** A workflow without inputs whose one stage does what the test says and writes a text output. */
+export function textWorkflow(run: (context: StageContext) => Promise<void> | void = () => {}, id = 'test/text'): Workflow {
+  return defineWorkflow({
+    id,
+    name: 'Text',
+    description: 'Writes a text.',
+    params: z.looseObject({}),
+    inputs: [],
+    outputs: { text: { fileName: 'text.txt', contentType: 'text/plain' } },
+    stages: [
+      {
+        name: 'write',
+        async run(context) {
+          await run(context)
+          await writeFile(context.outputPath('text'), `text of ${context.jobId}`)
+        },
+      },
+    ],
+  })
+}
+
+export interface TestEngine {
+  engine: JobEngine
+  parts: EngineParts
+  /** Names of the events so far, in order. */
+  events: EngineEventName[]
+  submit(params?: Record<string, unknown>, workflow?: string): Promise<JobRecord>
+  /** Resolves with the job once it has one of the statuses. */
+  until(id: string, ...statuses: JobRecord['status'][]): Promise<JobRecord>
+}
+
+export function testEngine(workflow: Workflow, settings: EngineSettings = {}, parts: Partial<EngineParts> = {}): TestEngine {
+  const all: EngineParts = {
+    jobs: memoryJobs(),
+    blobs: memoryBlobs(),
+    queue: localQueue(),
+    applications: memoryApplications(),
+    workflows: [workflow],
+    runner: inlineRunner({ resolve: () => workflow }),
+    ...parts,
+  }
+  const engine = new JobEngine(all, { ...settings, dispatch: { retryDelayMs: 1, progressIntervalMs: 20, ...settings.dispatch } })
+  const events: EngineEventName[] = []
+  for (const name of ['job.created', 'job.started', 'job.succeeded', 'job.failed', 'job.requeued', 'job.deleted'] as const) {
+    engine.on(name, () => events.push(name))
+  }
+  return {
+    engine,
+    parts: all,
+    events,
+    async submit(params = {}, id = workflow.id) {
+      return (await engine.submit({ app: 'app', workflow: id, params })).job
+    },
+    until: (id, ...statuses) =>
+      new Promise((resolve, reject) => {
+        const names = ['job.started', 'job.succeeded', 'job.failed', 'job.requeued'] as const
+        const check = async () => {
+          const job = await engine.get(id)
+          if (!job || !statuses.includes(job.status)) return
+          for (const name of names) engine.off(name, listener)
+          resolve(job)
+        }
+        const listener = () => void check().catch(reject)
+        for (const name of names) engine.on(name, listener)
+        listener()
+      }),
+  }
+}
+
+/** A promise and the function that resolves it. */
+export function gate<Value = void>() {
+  let open: (value: Value) => void = () => {}
+  const opened = new Promise<Value>((resolve) => (open = resolve))
+  return { opened, open }
+}
+
+export async function keys(blobs: EngineParts['blobs'], prefixes: readonly string[] = ['results/', 'uploads/']): Promise<string[]> {
+  const found: string[] = []
+  for (const prefix of prefixes) for await (const { key } of blobs.list(prefix)) found.push(key)
+  return found
+}
+
+export async function* bytes(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+}
+
+export async function textOf(blobs: EngineParts['blobs'], key: string): Promise<string> {
+  const blob = await blobs.get(key)
+  if (!blob) throw new Error(`no blob ${key}`)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of blob.body) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}

@@ -1,0 +1,70 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memoryBlobs } from '../../src/adapters/memory/index.js'
+import { readUpload } from '../../src/core/dispatch/read-upload.js'
+
+const key = 'uploads/app/ticket'
+let directory: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'stemwork-upload-'))
+})
+
+afterAll(() => rm(directory, { recursive: true }))
+
+async function readOf(bytes: Uint8Array, maxBytes = 1000): Promise<Buffer> {
+  const blobs = memoryBlobs()
+  // In small pieces: a boundary may lie across any two of them.
+  await blobs.put(key, (async function* () {
+    for (let start = 0; start < bytes.byteLength; start += 7) yield bytes.subarray(start, start + 7)
+  })())
+  const path = join(directory, 'input')
+  const read = await readUpload(blobs, key, path, { signal: new AbortController().signal, maxBytes })
+  const file = await readFile(path)
+  expect(read.bytes).toBe(file.byteLength)
+  return file
+}
+
+async function formOf(fields: Record<string, Uint8Array | string>): Promise<Buffer> {
+  const data = new FormData()
+  for (const [name, value] of Object.entries(fields)) {
+    if (typeof value === 'string') data.append(name, value)
+    else data.append(name, new Blob([value]), 'song.mp3')
+  }
+  return Buffer.from(await new Response(data).arrayBuffer())
+}
+
+describe('an uploaded input', () => {
+  const song = Buffer.from(Array.from({ length: 700 }, (_, n) => n % 256))
+
+  test('is read as it is, also if it is empty, short, or begins like a form', async () => {
+    for (const file of [song, Buffer.alloc(0), Buffer.from('-'), Buffer.from('--boundary\r\nno header follows')]) {
+      expect((await readOf(file)).equals(file)).toBe(true)
+    }
+  })
+
+  test('is taken out of a form by its bytes, whatever its type was said to be', async () => {
+    expect((await readOf(await formOf({ title: 'a song', filedata: song, more: 'after' }))).equals(song)).toBe(true)
+    expect((await readOf(await formOf({ filedata: Buffer.alloc(0) }))).byteLength).toBe(0)
+  })
+
+  test('is refused if its form lacks the field, is damaged or breaks off', async () => {
+    const whole = await formOf({ filedata: song })
+    for (const bad of [await formOf({ other: song }), whole.subarray(0, 300), whole.subarray(0, whole.byteLength - 10)]) {
+      await expect(readOf(bad)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'decode_failed' })
+    }
+  })
+
+  test('may be as large as the limit, not counting its form, and no larger', async () => {
+    expect((await readOf(await formOf({ filedata: song }), 700)).byteLength).toBe(700)
+    for (const large of [song, await formOf({ filedata: song }), Buffer.alloc(300_000)]) {
+      await expect(readOf(large, 699)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_large' })
+    }
+  })
+
+  test('that is gone is missing', async () => {
+    await expect(readUpload(memoryBlobs(), key, join(directory, 'none'), { signal: new AbortController().signal, maxBytes: 1 })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'upload_missing' })
+  })
+})

@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
+import { attemptPrefix } from '../../src/core/job/blob-keys.js'
+import type { JobStore } from '../../src/core/ports/job-store.js'
+import { bytes, gate, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
+
+const hour = 60 * 60 * 1000
+
+describe('a worker that loses its lease', () => {
+  test('publishes nothing, and the job ends once, with the result of the worker that took over', async () => {
+    const clock = steppingClock()
+    const jobs = memoryJobs({ clock: clock.now })
+    const blobs = memoryBlobs()
+    const started = gate()
+    const finish = gate()
+    // The slow worker is cut off from the store while it runs: its heartbeats never arrive.
+    const cutOff: JobStore = { ...jobs, apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)) }
+    const slow = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      {},
+      { jobs: cutOff, blobs },
+    )
+    const quick = testEngine(textWorkflow(), {}, { jobs, blobs })
+    const job = await quick.submit()
+    const slowRun = slow.engine.run(job.id)
+    await started.opened
+    clock.advance(slow.engine.options.dispatch.leaseMs + 1)
+    const won = await quick.engine.run(job.id)
+    finish.open()
+    expect(await slowRun).toBeUndefined()
+    expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
+    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(slow.events).not.toContain('job.succeeded')
+  })
+
+  test('is stopped by the heartbeat that tells it so', async () => {
+    const jobs = memoryJobs()
+    const started = gate()
+    const { engine, submit } = testEngine(
+      textWorkflow(({ signal, progress }) => {
+        started.open()
+        progress(0.5)
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      }),
+      { dispatch: { leaseMs: 300 } },
+      { jobs },
+    )
+    const job = await submit()
+    const run = engine.run(job.id)
+    await started.opened
+    await jobs.apply(job.id, { kind: 'delete' })
+    expect(await run).toBeUndefined()
+  })
+
+  test('a job whose workers die every time ends FAILED with worker_lost', async () => {
+    const clock = steppingClock()
+    const jobs = memoryJobs({ clock: clock.now })
+    const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })
+    const job = await submit()
+    for (let death = 0; death < 3; death++) {
+      expect(await jobs.claim({ id: job.id, owner: 'doomed', leaseMs: 1000 })).toBeDefined()
+      clock.advance(1001)
+    }
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR', reason: 'worker_lost' } })
+  })
+})
+
+describe('close', () => {
+  test('hands a running job back without counting the attempt, and another engine finishes it', async () => {
+    const jobs = memoryJobs()
+    const blobs = memoryBlobs()
+    const started = gate()
+    const first = testEngine(
+      textWorkflow(({ signal }) => {
+        started.open()
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      }),
+      {},
+      { jobs, blobs },
+    )
+    await first.engine.start()
+    const job = await first.submit()
+    await started.opened
+    await first.engine.close({ timeoutMs: 0 })
+    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, handbacks: 1 })
+    await expect(first.submit()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+
+    const second = testEngine(textWorkflow(), {}, { jobs, blobs })
+    await second.engine.start()
+    expect(await second.until(job.id, 'SUCCEEDED')).toMatchObject({ attempts: 1 })
+    await second.engine.close()
+  })
+
+  test('lets a running job finish within its time', async () => {
+    const started = gate()
+    const finish = gate()
+    const { engine, submit, parts } = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+    )
+    await engine.start()
+    const job = await submit()
+    await started.opened
+    const closed = engine.close({ timeoutMs: 30_000 })
+    finish.open()
+    await closed
+    expect(await parts.jobs.get(job.id)).toMatchObject({ status: 'SUCCEEDED' })
+  })
+})
+
+describe('the sweep', () => {
+  test('rings again for jobs that the queue forgot and for those whose worker died', async () => {
+    const clock = steppingClock(Date.now())
+    const jobs = memoryJobs({ clock: clock.now })
+    const forgotten = testEngine(textWorkflow(), {}, { jobs })
+    const queued = await forgotten.submit()
+    const orphaned = await forgotten.submit()
+    await jobs.claim({ id: orphaned.id, owner: 'dead', leaseMs: 1000 })
+    clock.advance(1001)
+    // A new queue, as after a restart: nobody rang it for these jobs.
+    const { engine, until } = testEngine(textWorkflow(), {}, { jobs })
+    await engine.start()
+    await until(queued.id, 'SUCCEEDED')
+    await until(orphaned.id, 'SUCCEEDED')
+    await engine.close()
+  })
+
+  test('removes results when their time is over and keeps the job in the list', async () => {
+    const clock = steppingClock(Date.now())
+    const { engine, submit, parts } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const job = await submit()
+    await engine.run(job.id)
+    clock.advance(72 * hour)
+    expect(await engine.sweep()).toMatchObject({ expired: 1 })
+    expect(await engine.sweep()).toMatchObject({ expired: 0 })
+    expect(await keys(parts.blobs)).toEqual([])
+    expect(await engine.get(job.id)).toMatchObject({ status: 'SUCCEEDED', expired: true })
+  })
+
+  test('forgets jobs that ended long ago', async () => {
+    const clock = steppingClock(Date.now() - 31 * 24 * hour)
+    const { engine, submit } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const ended = await submit()
+    await engine.run(ended.id)
+    const waiting = await submit()
+    expect(await engine.sweep()).toMatchObject({ purged: 1 })
+    expect(await engine.get(ended.id)).toBeUndefined()
+    expect(await engine.get(waiting.id)).toBeDefined()
+  })
+
+  test('removes uploads that no job used and keeps those that a job waits for', async () => {
+    const blobs = memoryBlobs({ clock: () => Date.now() - 25 * hour })
+    const { engine } = testEngine(textWorkflow(), {}, { blobs })
+    await blobs.put('uploads/app/used', bytes('a'))
+    await blobs.put('uploads/app/unused', bytes('b'))
+    await engine.submit({ app: 'app', workflow: 'test/text', params: {}, uploads: { inputUrl: 'uploads/app/used' } })
+    expect(await engine.sweep({ files: true })).toMatchObject({ uploads: 1 })
+    expect(await keys(blobs)).toEqual(['uploads/app/used'])
+  })
+
+  test('removes the files of claims that lost and of jobs that are gone, and none of a live result', async () => {
+    const blobs = memoryBlobs({ clock: () => Date.now() - 2 * hour })
+    const { engine, submit } = testEngine(textWorkflow(), {}, { blobs })
+    const job = await submit()
+    const done = await engine.run(job.id)
+    await blobs.put(`${attemptPrefix(job.id, 0)}text.txt`, bytes('of a lost claim'))
+    await blobs.put(`${attemptPrefix('00000000-0000-4000-8000-000000000000', 1)}text.txt`, bytes('of no job'))
+    expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
+    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+  })
+})
+
+describe('health', () => {
+  test('reports jobs that lost their worker and that nobody takes over', async () => {
+    const clock = steppingClock(Date.now() - hour)
+    const jobs = memoryJobs({ clock: clock.now })
+    const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })
+    const job = await submit()
+    expect(await engine.health()).toMatchObject({ ok: true, problems: [], queued: 1 })
+    await jobs.claim({ id: job.id, owner: 'dead', leaseMs: 1000 })
+    clock.advance(hour)
+    expect(await engine.health()).toMatchObject({ ok: false, problems: [expect.stringContaining('lost their worker')] })
+    await engine.run(job.id)
+    expect(await engine.health()).toMatchObject({ ok: true, problems: [] })
+  })
+})

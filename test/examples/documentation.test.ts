@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { pages, root } from './snippets.js'
+
+const generated = [
+  ['docs/configuration.md', 'scripts/configuration.mjs'],
+  ['docs/http.md', 'scripts/http-reference.mjs'],
+]
+
+describe('the documentation', () => {
+  test.each(generated)('%s is what %s makes', (page, script) => {
+    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script)], { encoding: 'utf8' })
+    expect(stderr).toBe('')
+    expect(textOf(page), `run: node ${script} > ${page}`).toBe(stdout)
+  })
+
+  test.each(pages)('%s links to files and headings that are there', (page) => {
+    const missing: string[] = []
+    for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
+      if (/^https?:/.test(target)) continue
+      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
+      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor))) missing.push(`${target}#${anchor ?? ''}`)
+    }
+    expect(missing).toEqual([])
+  })
+
+  test('every page is linked from the README', () => {
+    const readme = textOf('README.md')
+    expect(pages.filter((page) => page !== 'README.md' && !readme.includes(`(${page})`))).toEqual([])
+  })
+})
+
+function textOf(page: string): string {
+  return readFileSync(join(root, page), 'utf8')
+}
+
+/** As GitHub names headings. */
+function anchorsOf(page: string): string[] {
+  const headings = textOf(page).replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)
+  return Array.from(headings, ([, text]) => text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { freePort } from '../servers/found-server.js'
+import { wavFile } from '../separation/wav-file.js'
+
+// Each example is a program of its own that separates a song.
+vi.setConfig({ testTimeout: 180_000 })
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const example = (name: string) => join(root, 'examples', name)
+const running: ChildProcess[] = []
+
+afterEach(async () => {
+  for (const child of running.splice(0)) {
+    if (child.exitCode !== null) continue
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
+})
+
+async function startExample(name: string): Promise<{ url: string; key: string }> {
+  const child = spawn(process.execPath, [example(name)], { env: { ...process.env, PORT: String(await freePort()) }, stdio: ['ignore', 'pipe', 'pipe'] })
+  running.push(child)
+  let problems = ''
+  child.stderr.on('data', (data: Buffer) => (problems += data))
+  const [line] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [Buffer | number]
+  const found = /(http:\/\/\S+) with API key (\S+)/.exec(String(line))
+  if (!found) throw new Error(`${name} did not start: ${String(line)} ${problems}`)
+  return { url: found[1], key: found[2] }
+}
+
+/** A second of a tone as a 16-bit mono WAV file. */
+function toneWav(): Buffer {
+  const samples = Int16Array.from({ length: 44_100 }, (_, index) => Math.round(16_384 * Math.sin((2 * Math.PI * 441 * index) / 44_100)))
+  return wavFile({ tag: 1, bits: 16, channels: 1, data: Buffer.from(samples.buffer) })
+}
+
+describe('the server examples', () => {
+  for (const name of ['express.mjs', 'koa.mjs', 'fastify.mjs', 'hono.mjs', 'node-http.mjs']) {
+    test(`${name} takes an upload and a job`, async () => {
+      const { url, key } = await startExample(name)
+      const headers = { authorization: key }
+      const ticket = (await (await fetch(`${url}/upload`, { headers })).json()) as { uploadUrl: string; downloadUrl: string }
+      const song = toneWav()
+      expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+      const stored = Buffer.from(await (await fetch(ticket.downloadUrl)).arrayBuffer())
+      expect(createHash('sha256').update(stored).digest('hex')).toBe(createHash('sha256').update(song).digest('hex'))
+      const created = await fetch(`${url}/job`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify({ name, workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } }),
+      })
+      expect(created.status).toBe(200)
+      const { id } = (await created.json()) as { id: string }
+      expect(await (await fetch(`${url}/job/${id}`, { headers: { ...headers, prefer: 'wait=60' } })).json()).toMatchObject({
+        id,
+        name,
+        status: 'SUCCEEDED',
+        result: { vocals: expect.stringMatching(/\/vocals\.wav\?/), accompaniments: expect.stringMatching(/\/accompaniments\.wav\?/) },
+      })
+    })
+  }
+
+  test('next-route.mjs takes an upload and a job as plain requests', () => {
+    const script = `
+      import { readFile } from 'node:fs/promises'
+      const { GET, POST, PUT } = await import(${JSON.stringify(`file://${example('next-route.mjs')}`)})
+      const json = async (answer) => (await answer).json()
+      const base = 'http://localhost/api/media'
+      const { uploadUrl, downloadUrl } = await json(GET(new Request(base + '/upload')))
+      const song = await readFile(${JSON.stringify(join(root, 'test/fixtures/audio/stereo.mp3'))})
+      const { bytes } = await json(PUT(new Request(uploadUrl, { method: 'PUT', body: song })))
+      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
+      const { id } = await json(POST(new Request(base + '/job', { method: 'POST', body, headers: { 'content-type': 'application/json' } })))
+      const { status } = await json(GET(new Request(base + '/job/' + id, { headers: { prefer: 'wait=60' } })))
+      console.log(bytes === song.length, status)
+      process.exit()`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: root, encoding: 'utf8' })
+    expect(stdout.trim(), stderr).toBe('true SUCCEEDED')
+  })
+})
+
+describe('the other examples', () => {
+  test('custom-workflow.mjs measures a tone of -9 dB', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-example-'))
+    const path = join(folder, 'tone.wav')
+    writeFileSync(path, toneWav())
+    const { stdout, stderr } = spawnSync(process.execPath, [example('custom-workflow.mjs'), path], { encoding: 'utf8' })
+    await rm(folder, { recursive: true })
+    expect(JSON.parse(stdout || '{}'), stderr).toEqual({ rmsDecibels: -9.03 })
+  })
+
+  test('custom-adapter.mjs keeps every promise of its port', () => {
+    const { status, stdout } = spawnSync(process.execPath, ['--test', '--test-reporter=tap', example('custom-adapter.mjs')], { encoding: 'utf8', env: withoutVitest() })
+    expect(stdout).toMatch(/# fail 0/)
+    expect(Number(/# pass (\d+)/.exec(stdout)?.[1])).toBeGreaterThan(3)
+    expect(status).toBe(0)
+  })
+
+  test('opentelemetry.mjs makes a span of each step', () => {
+    const script = `
+      import { createEngine, defineWorkflow } from 'stemwork'
+      import { z } from 'zod'
+      import { traceJobs } from ${JSON.stringify(example('opentelemetry.mjs'))}
+      const seen = []
+      traceJobs({ startSpan: (name) => ({ end: () => seen.push(name), recordException: () => seen.push(name + ' failed') }) })
+      const workflow = defineWorkflow({ id: 'test/none', name: 'None', description: '', params: z.object({}), inputs: [], outputs: {}, stages: [{ name: 'none', run: async () => {} }] })
+      const engine = createEngine({ workflows: [workflow] })
+      const { job } = await engine.submit({ app: 'me', workflow: 'test/none', params: {} })
+      await engine.run(job.id)
+      await engine.close()
+      console.log(seen.join(' '))`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: root, encoding: 'utf8' })
+    expect(stdout.trim(), stderr).toBe('stemwork.fetch stemwork.run stemwork.publish stemwork.job')
+  })
+
+  test('the README shows the Express example as it is', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8')
+    const code = readFileSync(example('express.mjs'), 'utf8').replace(/^\/\/.*\n/, '')
+    expect(readme).toContain(code)
+  })
+
+  test('every example is linked from the README', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8')
+    for (const name of ['express', 'koa', 'fastify', 'hono', 'node-http', 'next-route', 'custom-workflow', 'custom-adapter', 'opentelemetry', 'worker']) {
+      expect(readme).toContain(`(examples/${name}.mjs)`)
+    }
+    expect(readme).toContain('(examples/distributed/compose.yaml)')
+  })
+})
+
+/** Node's test runner reports differently inside another runner's process. */
+function withoutVitest(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)))
+}

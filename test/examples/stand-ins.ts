@@ -1,0 +1,116 @@
+/** The surroundings that a snippet's host would have. */
+export interface Surroundings {
+  /** A running service with the key `a-key-of-your-own`. */
+  base: string
+  databaseUrl: string
+  redisUrl: string
+  s3: { url: string; accessKeyId: string; secretAccessKey: string }
+}
+
+export interface Treatment {
+  /** What the page has shown or the host has: put before the snippet. */
+  before?: string
+  /** Looks at what the snippet made, and ends it where it would go on. */
+  after?: string
+  /** Stand-ins for what is the host's. */
+  replace?: (surroundings: Surroundings) => [text: string, standIn: string][]
+  /** What it has to print. */
+  prints?: RegExp
+  /** It serves on: it is ended when it has printed that. */
+  servesOn?: boolean
+  /** Needs the private servers, and is skipped where they cannot be started. */
+  needsServers?: boolean
+}
+
+const engineHere = "import { createEngine } from 'stemwork'\nconst engine = createEngine()\n"
+
+/** By name of the snippet; the others run as they are. */
+export const treatments: Record<string, Treatment> = {
+  'README.md: Embed it 2': {
+    replace: () => [['?? 8080', '?? 0']],
+    servesOn: true,
+    prints: /^http:\/\/127\.0\.0\.1:\d+\/v1 with API key \S+$/m,
+  },
+  'README.md: Embed it 3': { before: engineHere, after: "console.log(job.status)\nawait engine.close()", prints: /^QUEUED$/m },
+  'README.md: The HTTP flow': {
+    replace: ({ base }) => [
+      ['http://localhost:8080/v1', base],
+      ['your-key', 'a-key-of-your-own'],
+    ],
+    after: "test \"$(head -c 4 vocals.wav)\" = RIFF && echo 'the stem is there'\ntest \"$(curl -s -o gone.json -w '%{http_code}' -H \"Authorization: $KEY\" $BASE/job/$ID)\" = 404",
+    prints: /the stem is there/,
+  },
+  'README.md: Command line': {
+    needsServers: true,
+    before: 'stemwork keys create --data ./data --app shop',
+    replace: ({ databaseUrl, redisUrl, s3 }) => [
+      ['postgres://...', databaseUrl],
+      ['redis://...', redisUrl],
+      ['s3://...', `s3://media?endpoint=${encodeURIComponent(s3.url)}`],
+    ],
+    after: 'ls stems',
+    prints: /accompaniments\.wav\nvocals\.wav/,
+  },
+  'README.md: A workflow of your own': { after: "console.log(engine.workflows.list().map(({ id }) => id).join(' '))", prints: /^service\/stems-vocals-accompaniment service\/size$/m },
+  'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
+  'docs/getting-started.md: The same from a program': {
+    replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
+    after: "const { readdir } = await import('node:fs/promises')\nconsole.log((await readdir('.')).join(' '))",
+    prints: /accompaniments\.flac.* vocals\.flac/,
+  },
+  'docs/embedding.md: Your users instead of API keys': {
+    replace: () => [['listen(8080', 'listen(0']],
+    after: [
+      "await new Promise((resolve) => server.once('listening', resolve))",
+      'const address = server.address()',
+      "const port = typeof address === 'object' ? address?.port : 0",
+      "const answer = await fetch(`http://127.0.0.1:${port}/v1/application`, { headers: { cookie: 'session=cookie-of-ann' } })",
+      'console.log(await answer.text(), (await fetch(`http://127.0.0.1:${port}/v1/application`)).status)',
+      'process.exit()',
+    ].join('\n'),
+    prints: /"Ann".* 401$/m,
+  },
+  'docs/embedding.md: Jobs without HTTP': {
+    after: "const { readdir } = await import('node:fs/promises')\nconsole.log((await readdir('.')).join(' '))",
+    prints: /accompaniments\.wav.* vocals\.wav/,
+  },
+  'docs/embedding.md: One transaction with your own data': { needsServers: true, prints: /^undefined$/m },
+  'docs/workflows.md: Defining one': { after: "console.log(engine.workflows.get('service/concatenate')?.inputs)", prints: /firstUrl/ },
+  'docs/workflows.md: Heavy work': {
+    after: [
+      "if (process.argv[1] === (await import('node:url')).fileURLToPath(import.meta.url)) {",
+      "  const { createEngine } = await import('stemwork')",
+      "  const { createReadStream } = await import('node:fs')",
+      "  const engine = createEngine({ workflows: [loudest({ id: 'service/loudest' })] })",
+      "  await engine.blobs.put('uploads/me/song', createReadStream('song.mp3'))",
+      "  const { job } = await engine.submit({ app: 'me', workflow: 'service/loudest', params: { inputUrl: 'https://example.org' }, uploads: { inputUrl: 'uploads/me/song' } })",
+      '  console.log((await engine.run(job.id))?.status)',
+      '  await engine.close()',
+      '}',
+    ].join('\n'),
+    prints: /^SUCCEEDED$/m,
+  },
+  'docs/adapters.md: One machine, durable': { after: "await engine.close()\nclose()\nprocess.exit()" },
+  'docs/adapters.md: A backend of Keyv': { needsServers: true, after: "console.log(await engine.applications.listApplications())\nprocess.exit()", prints: /^\[\]$/m },
+  'docs/adapters.md: Writing one': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
+  'docs/deployment.md: Deployment': {
+    needsServers: true,
+    replace: ({ databaseUrl, redisUrl, s3 }) => [
+      ['AWS_ACCESS_KEY_ID=...', `AWS_ACCESS_KEY_ID=${s3.accessKeyId}`],
+      ['AWS_SECRET_ACCESS_KEY=...', `AWS_SECRET_ACCESS_KEY=${s3.secretAccessKey}`],
+      ['postgres://user:password@db/stemwork', databaseUrl],
+      ['redis://redis:6379', redisUrl],
+      ['https://s3.example.org', encodeURIComponent(s3.url)],
+    ],
+    prints: /stemwork listening[\s\S]*stemwork worker ready/,
+  },
+}
+
+/** Lines of scripts that tests leave out. */
+export const leftLines: [pattern: RegExp, reason: string][] = [
+  [/^npm (run demo|test)\b/, 'sets the checkout up and runs for minutes'],
+  [/^npm (init|install|pkg)\b/, 'installs from a registry'],
+  [/^stemwork models pull\b/, 'downloads a model'],
+  [/^stemwork models verify \| path/, 'names three commands at once'],
+  [/--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
+]

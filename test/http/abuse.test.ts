@@ -1,0 +1,167 @@
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { request as httpRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { fsBlobs } from '../../src/adapters/fs/index.js'
+import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+
+/** The default is one second, which a busy machine may need. */
+const patient = { timeout: 15_000 }
+
+const cleanUps: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function start(settings: ServiceSettings = {}): Promise<{ service: Service; directory: string }> {
+  const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
+  const service = await startService({ blobs: fsBlobs({ directory }), ...settings })
+  cleanUps.push(() => rmSync(directory, { recursive: true }))
+  cleanUps.push(() => service.close())
+  return { service, directory }
+}
+
+/** Sends a head and then `piece` every `everyMs`, at most `count` times, until the server answers. */
+function trickle(url: string, head: string[], piece: string, everyMs: number, count = Infinity): Promise<string> {
+  const { hostname, port, host, pathname, search } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket: Socket = connect(Number(port), hostname)
+    let received = ''
+    let sent = 0
+    const timer = setInterval(() => socket.writable && sent++ < count && socket.write(piece), everyMs)
+    socket.on('connect', () =>
+      socket.write([`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n')),
+    )
+    socket.on('data', (chunk) => (received += chunk.toString()))
+    socket.on('error', reject)
+    socket.on('close', () => {
+      clearInterval(timer)
+      resolve(received)
+    })
+  })
+}
+
+describe('a slow client', () => {
+  test('that sends nothing more of its upload is answered 408, and leaves no file', async () => {
+    const { service, directory } = await start({ http: { limits: { idleMs: 200 } } })
+    const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+    expect(await trickle(uploadUrl, ['PUT', 'Content-Length: 1000'], '', 50)).toMatch(/^HTTP\/1\.1 408 /)
+    expect(filesIn(directory)).toEqual([])
+  })
+
+  test('that trickles its upload is given up although it never stops', async () => {
+    const { service, directory } = await start({ http: { limits: { idleMs: 300, minBytesPerSecond: 1000 } } })
+    const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+    expect(await trickle(uploadUrl, ['PUT', 'Content-Length: 100000'], 'xx', 20)).toMatch(/^HTTP\/1\.1 408 /)
+    expect(filesIn(directory)).toEqual([])
+  })
+
+  test('that trickles JSON is given up', async () => {
+    const { service } = await start({ http: { limits: { idleMs: 300 } } })
+    const head = ['POST', `Authorization: ${service.app.key}`, 'Content-Type: application/json', 'Content-Length: 1000']
+    expect(await trickle(`${service.base}/job`, head, ' ', 20)).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  test('that sends steadily, if not fast, is let through', async () => {
+    const { service } = await start({ http: { limits: { idleMs: 1000, minBytesPerSecond: 100 } } })
+    const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+    // In all longer than it may pause.
+    const answer = await trickle(uploadUrl, ['PUT', 'Content-Length: 800', 'Connection: close'], 'x'.repeat(20), 40, 40)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  test.skipIf(!existsSync('/proc/self/fd'))(
+    'that stops reading its download is cut off and its file closed (needs /proc)',
+    async () => {
+      const { service, directory } = await start({ http: { limits: { idleMs: 200 } } })
+      const link = await resultOf(service, 20_000_000)
+      const { hostname, port, host, pathname, search } = new URL(link)
+      const socket = connect(Number(port), hostname)
+      const closed = new Promise((resolve) => socket.on('close', resolve))
+      socket.on('error', () => {})
+      socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      await new Promise((resolve) => socket.once('readable', resolve))
+      expect(openFiles(directory)).toBeGreaterThan(0)
+      await expect.poll(() => openFiles(directory), patient).toBe(0)
+      socket.resume()
+      await closed
+    },
+  )
+})
+
+describe('a client that goes away', () => {
+  test.skipIf(!existsSync('/proc/self/fd'))(
+    'in the middle of its download leaves no descriptor, thirty times over (needs /proc)',
+    async () => {
+      const { service, directory } = await start()
+      const link = await resultOf(service, 5_000_000)
+      for (let round = 0; round < 30; round++) {
+        await new Promise<void>((resolve) => {
+          const get = httpRequest(link, (answer) => {
+            answer.once('data', () => {
+              get.destroy()
+              resolve()
+            })
+          })
+          get.on('error', () => {})
+          get.end()
+        })
+      }
+      await expect.poll(() => openFiles(directory), patient).toBe(0)
+    },
+  )
+
+  test('in the middle of its upload leaves no file, thirty times over', async () => {
+    const { service, directory } = await start()
+    const { uploadUrl, downloadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+    for (let round = 0; round < 30; round++) {
+      await new Promise<void>((resolve) => {
+        const put = httpRequest(uploadUrl, { method: 'PUT' })
+        put.on('error', () => resolve())
+        put.on('close', () => resolve())
+        put.write(Buffer.alloc(300_000), () => put.destroy())
+      })
+    }
+    await expect.poll(() => filesIn(directory), patient).toEqual([])
+    expect((await fetch(uploadUrl, { method: 'PUT', body: 'whole' })).status).toBe(200)
+    expect(await (await fetch(downloadUrl)).text()).toBe('whole')
+  })
+})
+
+test('500 clients that poll at once are all answered, while uploads go on', async () => {
+  const { service } = await start()
+  const { id } = (await (
+    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
+  ).json()) as { id: string }
+  const uploads = Promise.all(Array.from({ length: 5 }, (_, index) => service.uploaded(Buffer.alloc(2_000_000, index))))
+  const polls = await Promise.all(Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status))
+  expect(new Set(polls)).toEqual(new Set([200]))
+  expect(await uploads).toHaveLength(5)
+})
+
+async function resultOf(service: Service, bytes: number): Promise<string> {
+  const inputUrl = await service.uploaded(Buffer.alloc(bytes, 'sound'))
+  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
+  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  return (await pollJob(service, id)).result?.vocals ?? ''
+}
+
+function filesIn(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name)
+}
+
+function openFiles(directory: string): number {
+  let count = 0
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      if (readlinkSync(`/proc/self/fd/${fd}`).startsWith(directory)) count++
+    } catch {
+      // The descriptor of this very listing.
+    }
+  }
+  return count
+}

@@ -1,0 +1,241 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+import { afterEach, describe, expect, test } from 'vitest'
+import { memoryBlobs } from '../../src/adapters/memory/index.js'
+import { newWebhookSecret } from '../../src/core/webhooks/signature.js'
+import { createApplication, issueKey } from '../../src/http/index.js'
+import { listener } from '../../src/http/mounts/node.js'
+import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { rawRequest } from './raw-request.js'
+
+const stems = 'service/stems-vocals-accompaniment'
+const patient = { timeout: 15_000 }
+const seconds = 1000
+const hours = 3600 * seconds
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function start(settings?: ServiceSettings): Promise<Service> {
+  const service = await startService(settings)
+  cleanUps.push(() => service.close())
+  return service
+}
+
+async function create(service: Service, body: Record<string, unknown>, init: { key?: string } = {}): Promise<Response> {
+  return service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: 'service/held', params: {}, ...body }), ...init })
+}
+
+interface Received {
+  request: IncomingMessage
+  body: string
+}
+
+/** A server of a client's, on loopback, and the policy that lets the service reach it. */
+async function startReceiver() {
+  const received: Received[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      received.push({ request, body: Buffer.concat(chunks).toString() })
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUps.push(() => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))))
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, received, policy: { allow: ['127.0.0.1/32'], ports: [port] } }
+}
+
+describe('the limits of a new job', () => {
+  const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, 'x']))
+
+  test.each<[string, Record<string, unknown>, number]>([
+    ['a name of 255 characters', { name: 'n'.repeat(255) }, 200],
+    ['a name of 256 characters', { name: 'n'.repeat(256) }, 400],
+    ['a batch name of 256 characters', { batchName: 'n'.repeat(256) }, 400],
+    ['50 pairs of metadata', { metadata: pairs(50) }, 200],
+    ['51 pairs of metadata', { metadata: pairs(51) }, 400],
+    ['a metadata key of 40 characters, a value of 500', { metadata: { ['k'.repeat(40)]: 'v'.repeat(500) } }, 200],
+    ['a metadata key of 41 characters', { metadata: { ['k'.repeat(41)]: 'v' } }, 400],
+    ['a metadata value of 501 characters', { metadata: { key: 'v'.repeat(501) } }, 400],
+    ['an output that the workflow does not have', { copyResultsTo: { drums: 'https://bucket.example/drums' } }, 400],
+    ['a webhook that nothing could sign', { webhook: { url: 'https://example.com/hook' } }, 400],
+  ])('%s', async (_what, body, status) => {
+    const service = await start({ worker: false })
+    const answer = await create(service, body)
+    expect(answer.status).toBe(status)
+    const { errors } = (await answer.json()) as { errors?: { path: string }[] }
+    if (status === 400) expect(errors?.[0].path.split('.')[0]).toBe(Object.keys(body)[0])
+  })
+
+  test('256 kB of JSON, to the byte', async () => {
+    const service = await start({ worker: false })
+    const send = (bytes: number) => {
+      const empty = JSON.stringify({ workflow: 'service/held', params: { note: '' } })
+      const body = JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(bytes - empty.length) } })
+      return service.api('/job', { method: 'POST', body })
+    }
+    expect((await send(256 * 1024)).status).toBe(200)
+    expect((await send(256 * 1024 + 1)).status).toBe(413)
+  })
+})
+
+describe('without options', () => {
+  test('files, audio, queue and retention have the limits of the contract', async () => {
+    const { limits, retention } = (await start({ worker: false })).engine.options
+    expect(limits).toMatchObject({ maxFileBytes: 1024 ** 3, maxAudioSeconds: 3600, maxQueuedJobs: 1000 })
+    expect(retention).toMatchObject({ resultsMs: 72 * hours, unusedUploadsMs: 24 * hours, jobsMs: 30 * 24 * hours })
+  })
+
+  test('an application has 10 creates and 60 other requests a second, and the answers say so', async () => {
+    const service = await start({ worker: false, http: { rateLimits: undefined } })
+    expect((await create(service, {})).headers.get('ratelimit-policy')).toBe('"create";q=10;w=1')
+    expect((await service.api('/application')).headers.get('ratelimit-policy')).toBe('"other";q=60;w=1')
+  })
+
+  test('a ticket lives an hour, its input a day, a result link an hour', async () => {
+    const service = await start()
+    const left = (url: string) => Number(new URL(url).searchParams.get('expires')) * seconds - Date.now()
+    const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+    service.release()
+    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const links = [ticket.uploadUrl, ticket.downloadUrl, (await pollJob(service, id)).result?.report ?? '']
+    for (const [index, lifetime] of [1, 24, 1].entries()) {
+      expect(left(links[index])).toBeLessThanOrEqual(lifetime * hours)
+      expect(left(links[index])).toBeGreaterThan(lifetime * hours - 60 * seconds)
+    }
+  })
+
+  test('results are kept for 72 hours from the end of the job', async () => {
+    const service = await start()
+    service.release()
+    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const { completedAt, expiresAt } = await pollJob(service, id)
+    expect(Date.parse(expiresAt ?? '') - Date.parse(completedAt ?? '')).toBe(72 * hours)
+  })
+})
+
+describe('a deleted job', () => {
+  test('leaves nothing: its run is aborted, its late result discarded, its results and its upload removed', async () => {
+    const blobs = memoryBlobs()
+    const service = await start({ blobs })
+    const count = async () => {
+      let files = 0
+      for (const prefix of ['results/', 'uploads/']) for await (const _file of blobs.list(prefix)) files++
+      return files
+    }
+    const running = ((await (await create(service, {})).json()) as { id: string }).id
+    await pollJob(service, running, (job) => job.status === 'STARTED')
+    const body = { workflow: stems, params: { inputUrl: await service.uploaded(Buffer.from('song')) } }
+    const done = ((await (await create(service, body)).json()) as { id: string }).id
+    await pollJob(service, done)
+    const unread = await start({ blobs, worker: false })
+    const waiting = { workflow: stems, params: { inputUrl: await unread.uploaded(Buffer.from('song')) } }
+    const queued = ((await (await create(unread, waiting)).json()) as { id: string }).id
+    expect(await count()).toBeGreaterThan(0)
+
+    for (const [owner, id] of [[service, running], [service, done], [unread, queued]] as const) {
+      expect(await (await owner.api(`/job/${id}`, { method: 'DELETE' })).json()).toEqual({ id })
+      for (const path of ['', '/status']) expect((await owner.api(`/job/${id}${path}`)).status).toBe(404)
+      expect((await owner.api(`/job/${id}`, { method: 'DELETE' })).status).toBe(404)
+    }
+    service.release()
+    await expect.poll(count, patient).toBe(0)
+    expect((await service.api(`/job/${running}`)).status).toBe(404)
+  })
+})
+
+test('results go to storage of the client with one PUT and a length, and are shown as "[custom storage]"', async () => {
+  const { url, received, policy } = await startReceiver()
+  const service = await start({ engine: { fetch: policy } })
+  const inputUrl = await service.uploaded(Buffer.from('song'))
+  const copyResultsTo = { vocals: `${url}/vocals.wav?signature=1` }
+  const { id } = (await (await create(service, { workflow: stems, params: { inputUrl }, copyResultsTo })).json()) as { id: string }
+  const { result } = await pollJob(service, id)
+  expect(result).toEqual({ vocals: '[custom storage]', accompaniments: expect.stringMatching(/accompaniments\.wav\?/) })
+  expect(received.map(({ request, body }) => [request.method, request.url, request.headers['content-length'], body])).toEqual([
+    ['PUT', '/vocals.wav?signature=1', '4', 'song'],
+  ])
+})
+
+test('a webhook that a job names is sent with the signature of its application and a thin payload', async () => {
+  const { url, received, policy } = await startReceiver()
+  const service = await start({ engine: { fetch: policy } })
+  const secret = newWebhookSecret()
+  const { id: app } = await createApplication(service.engine.applications, {
+    name: 'Hooked',
+    webhook: { url: `${url}/unused`, secret, events: null },
+  })
+  const { key } = await issueKey(service.engine.applications, app)
+  service.release()
+  const webhook = { url: `${url}/hook`, events: ['job.succeeded'] }
+  const { id } = (await (await create(service, { webhook, metadata: { order: '7' } }, { key })).json()) as { id: string }
+  await expect.poll(() => received.length, patient).toBe(1)
+  const [{ request, body }] = received
+  expect([request.method, request.url]).toEqual(['POST', '/hook'])
+  expect(new Webhook(secret).verify(body, request.headers as Record<string, string>)).toMatchObject({
+    type: 'job.succeeded',
+    data: { id, status: 'SUCCEEDED', metadata: { order: '7' } },
+  })
+  expect(body).not.toContain('signature')
+})
+
+describe('on a raw connection', () => {
+  const ask = (service: Service, target: string, headers: string[]) =>
+    rawRequest(service.base, [[`GET ${target} HTTP/1.1`, 'Host: 127.0.0.1', 'Connection: close', ...headers, '', ''].join('\r\n')])
+
+  test('an Authorization header that comes twice is no key, known or not', async () => {
+    const service = await start()
+    const header = `Authorization: ${service.app.key}`
+    for (const headers of [[header], [header, header], [header], [header, 'authorization: x']]) {
+      expect((await ask(service, '/v1/application', headers)).status).toBe(headers.length === 1 ? 200 : 401)
+    }
+  })
+
+  test.each([
+    ['/v1/application/', 200],
+    ['/v1/x/../application', 200],
+    ['/v1/%2e/application', 200],
+    ['http://other.example/v1/application', 200],
+    ['/v1/application?page=%zz', 200],
+    ['/v1//application', 404],
+    ['/v1/application/../..//v1/application', 404],
+    ['/v1/job/x/status/y', 404],
+    ['*', 404],
+  ])('the target %s is answered %i, as a URL would be read', async (target, status) => {
+    const service = await start()
+    expect((await ask(service, target, [`Authorization: ${service.app.key}`])).status).toBe(status)
+  })
+})
+
+test('a handler that the host puts around ours is given web requests and may change what it gets back', async () => {
+  const service = await start()
+  const seen: string[] = []
+  const around = listener(async (request, context) => {
+    seen.push(`${request.method} ${new URL(request.url).pathname} ${request.headers.get('x-trace')}`)
+    const answer = await service.handler(request, context)
+    answer.headers.set('x-host', 'yes')
+    return answer
+  })
+  const server = createServer((request, response) => void around(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUps.push(() => (server.closeAllConnections(), server.close()))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const headers = { authorization: service.app.key, 'x-trace': 'abc' }
+
+  const ticket = await fetch(`${origin}/v1/upload`, { headers })
+  expect([ticket.status, ticket.headers.get('x-host')]).toEqual([200, 'yes'])
+  const { uploadUrl, downloadUrl } = (await ticket.json()) as { uploadUrl: string; downloadUrl: string }
+  expect((await fetch(uploadUrl, { method: 'PUT', body: 'song' })).status).toBe(200)
+  expect(await (await fetch(downloadUrl)).text()).toBe('song')
+  expect((await fetch(downloadUrl, { method: 'HEAD' })).headers.get('content-length')).toBe('4')
+  const listed = (await (await fetch(`${origin}/v1/job`, { headers })).json()) as JobJson[]
+  expect(listed).toEqual([])
+  expect(seen[0]).toBe('GET /v1/upload abc')
+  expect(seen).toHaveLength(5)
+})

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decideRange } from '../../src/http/range.js'
+import { UrlSigner } from '../../src/http/signed-url.js'
+import { type JobJson, pollJob, type Service, startService } from './harness.js'
+
+const secret = 'a secret of at least thirty-two characters'
+const content = 'abcdefghijklmnopqrstuvwxyz'
+
+let service: Service
+let link: string
+let job: JobJson
+beforeAll(async () => {
+  service = await startService({ http: { secrets: [secret] } })
+  const body = {
+    workflow: 'service/stems-vocals-accompaniment',
+    params: { inputUrl: await service.uploaded(Buffer.from(content)) },
+  }
+  const { id } = (await (await service.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as { id: string }
+  job = await pollJob(service, id)
+  link = job.result?.vocals ?? ''
+})
+afterAll(() => service.close())
+
+describe('a result link', () => {
+  test('needs no key, names the file, and cannot become a page of the host', async () => {
+    const answer = await fetch(link)
+    expect(answer.status).toBe(200)
+    expect(await answer.text()).toBe(content)
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'audio/wav',
+      'content-length': '26',
+      'content-disposition': 'attachment; filename="vocals.wav"',
+      'accept-ranges': 'bytes',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+    })
+  })
+
+  test('answers HEAD with the same headers and no body', async () => {
+    const [get, head] = [await fetch(link), await fetch(link, { method: 'HEAD' })]
+    const without = (answer: Response) =>
+      Object.fromEntries(
+        [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive', 'x-request-id'].includes(name)),
+      )
+    expect(without(head)).toEqual(without(get))
+    expect(await head.text()).toBe('')
+  })
+
+  test.each([
+    ['bytes=0-4', 206, 'abcde', 'bytes 0-4/26'],
+    ['bytes=20-', 206, 'uvwxyz', 'bytes 20-25/26'],
+    ['bytes=-3', 206, 'xyz', 'bytes 23-25/26'],
+    ['bytes=-100', 206, content, 'bytes 0-25/26'],
+    ['bytes=25-100', 206, 'z', 'bytes 25-25/26'],
+    ['bytes=0-0,5-6', 200, content, null],
+    ['bytes=5-2', 200, content, null],
+    ['bytes=-', 200, content, null],
+    ['lines=1-2', 200, content, null],
+    ['bytes=26-', 416, '', 'bytes */26'],
+    ['bytes=-0', 416, '', 'bytes */26'],
+  ])('answers Range: %s with %i', async (range, status, body, contentRange) => {
+    const answer = await fetch(link, { headers: { range } })
+    expect([answer.status, await answer.text(), answer.headers.get('content-range')]).toEqual([status, body, contentRange])
+    expect(answer.headers.get('content-length')).toBe(String(body.length))
+  })
+
+  test('answers 304 for a copy that is still good, and a range only of the same file', async () => {
+    const etag = (await fetch(link)).headers.get('etag') ?? ''
+    expect(etag).toMatch(/^"[^"]+"$/)
+    expect((await fetch(link, { headers: { 'if-none-match': etag } })).status).toBe(304)
+    expect((await fetch(link, { headers: { 'if-none-match': `"other", W/${etag}` } })).status).toBe(304)
+    expect((await fetch(link, { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
+    expect((await fetch(link, { headers: { range: 'bytes=0-1', 'if-range': etag } })).status).toBe(206)
+    expect((await fetch(link, { headers: { range: 'bytes=0-1', 'if-range': '"other"' } })).status).toBe(200)
+    expect((await fetch(link, { headers: { 'if-match': '"other"' } })).status).toBe(412)
+  })
+
+  test('is fresh at each look at the job', async () => {
+    const signer = new UrlSigner([secret])
+    const again = (await (await service.api(`/job/${job.id}`)).json()) as JobJson
+    const url = new URL(again.result?.vocals ?? '')
+    const key = url.pathname.slice(url.pathname.indexOf('results/'))
+    const grant = signer.verify('GET', key, url.searchParams)
+    expect(grant).toMatchObject({ app: service.app.id, key })
+    expect(Number(grant?.expiresAt) - Date.now() / 1000).toBeGreaterThan(3590)
+  })
+})
+
+describe('a link is refused with 403', () => {
+  const forged = (change: (url: URL) => void) => {
+    const url = new URL(link)
+    change(url)
+    return fetch(url)
+  }
+
+  test.each([
+    ['without a signature', (url: URL) => url.searchParams.delete('signature')],
+    ['with another signature', (url: URL) => url.searchParams.set('signature', 'A'.repeat(43))],
+    ['with a longer life', (url: URL) => url.searchParams.set('expires', '99999999999')],
+    ['with another application', (url: URL) => url.searchParams.set('app', 'other')],
+    ['with an unknown signing key', (url: URL) => url.searchParams.set('key', '00000000')],
+    ['with a parameter twice', (url: URL) => url.searchParams.append('expires', '99999999999')],
+    ['for another file', (url: URL) => void (url.pathname = url.pathname.replace('vocals', 'accompaniments'))],
+    ['with no parameters', (url: URL) => void (url.search = '')],
+  ])('%s', async (_what, change) => {
+    const answer = await forged(change)
+    expect(answer.status).toBe(403)
+    expect(await answer.json()).toMatchObject({ code: 'FORBIDDEN' })
+  })
+
+  test('when it has expired', async () => {
+    const url = new URL(link)
+    const key = url.pathname.slice(url.pathname.indexOf('results/'))
+    url.search = new UrlSigner([secret])
+      .sign({ method: 'GET', key, app: service.app.id, expiresAt: Math.floor(Date.now() / 1000) - 1, maxBytes: 0 })
+      .toString()
+    const answer = await fetch(url)
+    expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
+      403,
+      expect.stringContaining('expired'),
+    ])
+  })
+
+  test('when a link for reading is used for writing', async () => {
+    expect((await fetch(link, { method: 'PUT', body: 'x' })).status).toBe(403)
+    const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+    expect((await fetch(uploadUrl)).status).toBe(403)
+  })
+})
+
+test.each([
+  '../../etc/passwd',
+  '..%2f..%2fetc%2fpasswd',
+  'results/../../x',
+  'results//x',
+  'results/a/%00',
+  'other/a',
+  'results',
+  'uploads/..',
+  'uploads/a/.',
+  'uploads\\a',
+  `uploads/${'a'.repeat(2000)}`,
+])('the storage path %s leads nowhere', async (path) => {
+  const answer = await fetch(`${service.base}/storage/${path}${new URL(link).search}`)
+  expect([403, 404]).toContain(answer.status)
+})
+
+describe('signing', () => {
+  const grant = { method: 'GET', key: 'results/a/1/b.wav', app: 'app', expiresAt: 2_000_000_000, maxBytes: 0 } as const
+
+  test('goes on with the old secret while it is listed behind the new one', () => {
+    const query = new UrlSigner(['old'.repeat(20)]).sign(grant)
+    expect(new UrlSigner(['new'.repeat(20), 'old'.repeat(20)]).verify('GET', grant.key, query)).toEqual(grant)
+    expect(new UrlSigner(['new'.repeat(20)]).verify('GET', grant.key, query)).toBeUndefined()
+  })
+
+  test('covers the size limit of an upload', () => {
+    const signer = new UrlSigner([secret])
+    const query = signer.sign({ ...grant, method: 'PUT', maxBytes: 10 })
+    expect(signer.verify('PUT', grant.key, query)?.maxBytes).toBe(10)
+    query.set('limit', '11')
+    expect(signer.verify('PUT', grant.key, query)).toBeUndefined()
+  })
+
+  test('cannot be moved from one field into the next', () => {
+    const signer = new UrlSigner([secret])
+    const query = signer.sign({ ...grant, app: 'app' })
+    expect(signer.verify('GET', `${grant.key}","app`, query)).toBeUndefined()
+  })
+})
+
+test('a removed result answers 410 while its job is listed', async () => {
+  const own = await startService({ engine: { retention: { resultsMs: 0 } } })
+  const body = { workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: await own.uploaded(Buffer.from(content)) } }
+  const { id } = (await (await own.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as { id: string }
+  const ended = await pollJob(own, id)
+  await own.engine.sweep()
+  const answer = await fetch(ended.result?.vocals ?? '')
+  expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([410, 'GONE'])
+  expect((await own.api(`/job/${id}`)).status).toBe(200)
+  await own.close()
+})
+
+test('dates decide where there is no ETag', () => {
+  const stat = { bytes: 10, etag: 'e', modifiedAt: Date.parse('2025-01-01T00:00:00.500Z') }
+  const decide = (headers: Record<string, string>) => decideRange(new Headers(headers), stat).kind
+  expect(decide({ 'if-modified-since': 'Wed, 01 Jan 2025 00:00:00 GMT' })).toBe('unchanged')
+  expect(decide({ 'if-modified-since': 'Tue, 31 Dec 2024 23:59:59 GMT' })).toBe('whole')
+  expect(decide({ 'if-unmodified-since': 'Tue, 31 Dec 2024 23:59:59 GMT' })).toBe('changed')
+  expect(decide({ 'if-modified-since': 'rubbish' })).toBe('whole')
+  expect(decide({ range: 'bytes=0-1', 'if-range': 'Wed, 01 Jan 2025 00:00:00 GMT' })).toBe('part')
+  expect(decide({ range: 'bytes=0-1', 'if-range': 'Tue, 31 Dec 2024 00:00:00 GMT' })).toBe('whole')
+})

@@ -1,0 +1,133 @@
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
+import { localQueue } from '../../src/core/dispatch/local-queue.js'
+import { JobEngine } from '../../src/core/engine.js'
+import type { EngineSettings } from '../../src/core/options.js'
+import type { BlobStore } from '../../src/core/ports/blob-store.js'
+import { inlineRunner } from '../../src/core/runner/inline-runner.js'
+import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
+import { type RunningServer, serve } from '../../src/http/mounts/node.js'
+import { copyingStems, heldWorkflow } from './light-workflows.js'
+
+export interface Service {
+  engine: JobEngine
+  handler: Handler
+  server: RunningServer
+  /** Base address of the API. */
+  base: string
+  app: { id: string; key: string }
+  /** Lets jobs of `service/held` go on. */
+  release(): void
+  /** A request with the application's key. */
+  api(path: string, init?: RequestInit & { key?: string }): Promise<Response>
+  /** Uploads bytes and returns the URL to use as an input. */
+  uploaded(bytes: Uint8Array): Promise<string>
+  addApplication(name: string): Promise<{ id: string; key: string }>
+  close(): Promise<void>
+}
+
+export interface ServiceSettings {
+  http?: HandlerSettings
+  engine?: EngineSettings
+  blobs?: BlobStore
+  /** Whether jobs are run. Default: true. */
+  worker?: boolean
+}
+
+/** An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates allow, so these are off. */
+export async function startService(settings: ServiceSettings = {}): Promise<Service> {
+  const held = heldWorkflow()
+  const workflows = [copyingStems(), held.workflow]
+  const engine = new JobEngine(
+    {
+      jobs: memoryJobs(),
+      queue: localQueue(),
+      blobs: settings.blobs ?? memoryBlobs(),
+      applications: memoryApplications(),
+      runner: inlineRunner({
+        resolve(id) {
+          const workflow = workflows.find((one) => one.id === id)
+          if (!workflow) throw new Error(`no workflow ${id}`)
+          return workflow
+        },
+      }),
+      workflows,
+    },
+    {
+      ...settings.engine,
+      dispatch: { concurrency: 4, progressIntervalMs: 10, retryDelayMs: 10, ...settings.engine?.dispatch },
+    },
+  )
+  if (settings.worker !== false) await engine.start()
+  const handler = createHandler(engine, { basePath: '/v1', rateLimits: { create: false, other: false }, ...settings.http })
+  const server = await serve(handler, { port: 0 })
+  const addApplication = async (name: string) => {
+    const { id } = await createApplication(engine.applications, { name })
+    return { id, key: (await issueKey(engine.applications, id)).key }
+  }
+  const app = await addApplication('Test application')
+  const base = `${server.origin}/v1`
+
+  const api: Service['api'] = (path, { key = app.key, ...init } = {}) =>
+    fetch(base + path, {
+      ...init,
+      headers: {
+        authorization: key,
+        ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...init.headers,
+      },
+    })
+
+  return {
+    engine,
+    handler,
+    server,
+    base,
+    app,
+    release: held.release,
+    api,
+    addApplication,
+    async uploaded(bytes) {
+      const ticket = (await (await api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+      const answer = await fetch(ticket.uploadUrl, { method: 'PUT', body: bytes })
+      if (answer.status !== 200) throw new Error(`upload: ${answer.status} ${await answer.text()}`)
+      return ticket.downloadUrl
+    },
+    async close() {
+      await server.close({ timeoutMs: 100 })
+      await engine.close({ timeoutMs: 0 })
+    },
+  }
+}
+
+/** Polls a job until `done`, as clients do. */
+export async function pollJob(service: Service, id: string, done: (job: JobJson) => boolean = isEnded): Promise<JobJson> {
+  for (;;) {
+    const job = (await (await service.api(`/job/${id}`)).json()) as JobJson
+    if (done(job)) return job
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+export interface JobJson {
+  id: string
+  name: string | null
+  status: string
+  workflow: { id: string; name: string; description: string }
+  workflowParams: Record<string, unknown>
+  result: Record<string, string> | null
+  details: Record<string, unknown> | null
+  error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
+  createdAt: string
+  startedAt: string | null
+  completedAt: string | null
+  app: string
+  batchName: string | null
+  metadata: Record<string, string>
+  progress: number
+  stage: string | null
+  expiresAt: string | null
+}
+
+function isEnded(job: JobJson): boolean {
+  return job.status === 'SUCCEEDED' || job.status === 'FAILED'
+}

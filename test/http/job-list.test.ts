@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type JobJson, type Service, startService } from './harness.js'
+
+let service: Service
+const ids: string[] = []
+
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  for (let index = 0; index < 7; index++) {
+    const body = {
+      workflow: 'service/held',
+      params: {},
+      name: `job ${index}`,
+      batchName: index < 3 ? 'night run' : null,
+      metadata: { index: String(index) },
+    }
+    const answer = await service.api('/job', { method: 'POST', body: JSON.stringify(body) })
+    ids.unshift(((await answer.json()) as { id: string }).id)
+    // The order of jobs of one millisecond is by id; these tests want the order of creation.
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+})
+afterAll(() => service.close())
+
+async function list(query: string): Promise<{ ids: string[]; jobs: JobJson[]; total: string | null; next: string | undefined }> {
+  const answer = await service.api(`/job${query}`)
+  expect(answer.status).toBe(200)
+  const jobs = (await answer.json()) as JobJson[]
+  const next = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
+  return {
+    jobs,
+    ids: jobs.map((job) => job.id),
+    total: answer.headers.get('x-total-count'),
+    next: next?.slice(service.base.length + '/job'.length),
+  }
+}
+
+describe('paging', () => {
+  test('is newest first, 100 rows unless asked otherwise, with the total', async () => {
+    expect(await list('')).toMatchObject({ ids, total: '7', next: undefined })
+  })
+
+  test('by number counts pages from 0', async () => {
+    expect((await list('?page=0&size=3')).ids).toEqual(ids.slice(0, 3))
+    expect((await list('?page=2&size=3')).ids).toEqual(ids.slice(6))
+    expect((await list('?page=3&size=3')).ids).toEqual([])
+  })
+
+  test('by the Link header gets every job once, though new ones come and read ones are deleted', async () => {
+    const seen: string[] = []
+    let page: string | undefined = '?size=2&status=QUEUED'
+    const extra: string[] = []
+    while (page !== undefined) {
+      const got: Awaited<ReturnType<typeof list>> = await list(page)
+      seen.push(...got.ids)
+      const created = (await (
+        await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
+      ).json()) as { id: string }
+      extra.push(created.id)
+      page = got.next
+      if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1])
+    }
+    expect(seen).toEqual(ids)
+    for (const id of extra) await service.api(`/job/${id}`, { method: 'DELETE' })
+  })
+
+  test('by after takes a plain job id, and says so if the job is gone', async () => {
+    expect((await list(`?after=${ids[4]}`)).ids).toEqual(ids.slice(5))
+    const gone = await service.api('/job?after=00000000-0000-4000-8000-000000000000')
+    expect(gone.status).toBe(400)
+    expect(await gone.json()).toMatchObject({ errors: [{ path: 'after' }] })
+  })
+})
+
+describe('filters', () => {
+  test('by batch, with metadata and batch shown', async () => {
+    const { jobs, total } = await list('?batchName=night%20run')
+    expect(total).toBe('3')
+    expect(jobs.map((job) => [job.batchName, job.metadata])).toEqual(
+      [2, 1, 0].map((index) => ['night run', { index: String(index) }]),
+    )
+  })
+
+  test('by status and workflow, each repeated', async () => {
+    const all = (await list('?status=QUEUED&status=FAILED&workflow=service/held&workflow=service/other')).ids
+    expect(all).toEqual(ids)
+    expect((await list('?status=SUCCEEDED')).ids).toEqual([])
+    expect((await list('?workflow=service/other')).ids).toEqual([])
+  })
+
+  test('by time: from the first on, before the second', async () => {
+    const { jobs } = await list('')
+    const query = new URLSearchParams({ createdAfter: jobs[4].createdAt, createdBefore: jobs[2].createdAt })
+    expect((await list(`?${query}`)).ids).toEqual([ids[3], ids[4]])
+  })
+})
+
+test.each([
+  'page=-1',
+  'page=x',
+  'page=1.5',
+  'size=0',
+  'size=101',
+  'size=',
+  'status=DONE',
+  'status=QUEUED&status=x',
+  'createdAfter=yesterday',
+  'after=1',
+  'page=1&page=2',
+  'batchName=',
+])('%s is out of range: 400 that names the field, never a silent clamp', async (query) => {
+  const answer = await service.api(`/job?${query}`)
+  expect(answer.status).toBe(400)
+  const { errors } = (await answer.json()) as { errors: { path: string }[] }
+  expect(errors[0].path.split('.')[0]).toBe(query.split('=')[0])
+})
+
+test('workflows are paged in the same way', async () => {
+  const names = async (query: string) =>
+    ((await (await service.api(`/workflow?${query}`)).json()) as { workflows: { id: string }[] }).workflows.map(({ id }) => id)
+  expect(await names('page=0&size=1')).toEqual(['service/stems-vocals-accompaniment'])
+  expect(await names('page=1&size=1')).toEqual(['service/held'])
+  expect(await names('page=2&size=1')).toEqual([])
+})
+
+test('a workflow tells what its params must look like, under its id with slashes as they are or encoded', async () => {
+  const stems = 'service/stems-vocals-accompaniment'
+  for (const id of [stems, encodeURIComponent(stems)]) {
+    expect(await (await service.api(`/workflow/${id}`)).json()).toMatchObject({
+      id: stems,
+      params: { type: 'object', required: ['inputUrl'], properties: { inputUrl: { type: 'string' } } },
+    })
+  }
+  const unknown = await service.api('/workflow/service/unheard-of')
+  expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([404, 'NOT_FOUND'])
+})

@@ -1,0 +1,127 @@
+import { crc32 } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fingerprint, generateApiKey } from '../../src/http/api-key.js'
+import { createApplication, issueKey, revokeKey, rotateKey } from '../../src/http/index.js'
+import { type Service, startService } from './harness.js'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.close())
+
+const status = async (key: string, of: Service = service) => (await of.api('/application', { key })).status
+
+describe('API keys', () => {
+  test('consist of prefix, public id, 32 random bytes and a checksum, and are stored as a hash', async () => {
+    const { key, id, hash } = generateApiKey()
+    expect(key).toMatch(/^stw_[0-9a-f]{16}_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/)
+    expect(fingerprint(key)).toEqual({ id, hash })
+    const records = await service.engine.applications.listKeys(service.app.id)
+    expect(JSON.stringify(records)).not.toContain(service.app.key.slice(21))
+  })
+
+  test('an application holds several, and each works', async () => {
+    const { key } = await issueKey(service.engine.applications, service.app.id, { label: 'second' })
+    expect([await status(key), await status(service.app.key)]).toEqual([200, 200])
+  })
+
+  test('rotation lets the old one work during the overlap only', async () => {
+    const first = await issueKey(service.engine.applications, service.app.id)
+    const second = await rotateKey(service.engine.applications, first.record.id, { overlapMs: 60_000 })
+    expect([await status(first.key), await status(second.key)]).toEqual([200, 200])
+    const third = await rotateKey(service.engine.applications, second.record.id, { overlapMs: 0 })
+    expect([await status(second.key), await status(third.key)]).toEqual([401, 200])
+    await expect(rotateKey(service.engine.applications, second.record.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('revocation works at once', async () => {
+    const { key, record } = await issueKey(service.engine.applications, service.app.id)
+    expect(await status(key)).toBe(200)
+    await revokeKey(service.engine.applications, record.id)
+    expect(await status(key)).toBe(401)
+  })
+
+  test('a key that is in use stops working as soon as the store holds another hash for it, and only then', async () => {
+    const { key, record } = await issueKey(service.engine.applications, service.app.id)
+    expect([await status(key), await status(key)]).toEqual([200, 200])
+    await service.engine.applications.putKey({ ...record, hash: '0'.repeat(64) })
+    expect([await status(key), await status(key)]).toEqual([401, 401])
+    await service.engine.applications.putKey(record)
+    expect(await status(key)).toBe(200)
+  })
+
+  test('an operator may bring keys of any form, but not short ones, foreign ones or broken ones of ours', async () => {
+    const own = '0b5e8c1e-6f0f-4b53-9e4f-1f8d6f3a2b10'
+    const { key } = await issueKey(service.engine.applications, service.app.id, { key: own })
+    expect(await status(key)).toBe(200)
+    expect(await status(`${own.slice(0, -1)}1`)).toBe(401)
+    const other = await createApplication(service.engine.applications, { name: 'Other' })
+    await expect(issueKey(service.engine.applications, other.id, { key: own })).rejects.toMatchObject({ code: 'ALREADY_EXISTS' })
+    await expect(issueKey(service.engine.applications, other.id, { key: 'short' })).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    await expect(issueKey(service.engine.applications, other.id, { key: `stw_${'x'.repeat(40)}` })).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    await expect(issueKey(service.engine.applications, 'nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('checking takes as long for a wrong secret as for an unknown id', async () => {
+    const { key } = service.app
+    const forge = (id: string) => {
+      const body = `stw_${id}_${'A'.repeat(43)}`
+      return body + checksum(body)
+    }
+    const [wrongSecret, unknownId] = [forge(key.slice(4, 20)), forge('0'.repeat(16))]
+    const times: Record<string, number[]> = { [wrongSecret]: [], [unknownId]: [] }
+    const request = (authorization: string) => new Request('http://x.test/v1/application', { headers: { authorization } })
+    for (let round = 0; round < 600; round++) {
+      for (const one of round % 2 ? [wrongSecret, unknownId] : [unknownId, wrongSecret]) {
+        const startedAt = performance.now()
+        expect((await service.handler(request(one))).status).toBe(401)
+        times[one].push(performance.now() - startedAt)
+      }
+    }
+    const [a, b] = [median(times[wrongSecret]), median(times[unknownId])]
+    expect(Math.abs(a - b) / Math.min(a, b)).toBeLessThan(0.5)
+  })
+})
+
+describe('who may call', () => {
+  test("is decided by the host's own check, if there is one", async () => {
+    const own = await startService({
+      http: {
+        authenticate: (request) => (request.headers.get('x-user') === 'mia' ? { id: 'user-mia', name: 'Mia' } : undefined),
+      },
+    })
+    expect(await (await fetch(`${own.base}/application`, { headers: { 'x-user': 'mia' } })).json()).toEqual({
+      id: 'user-mia',
+      name: 'Mia',
+    })
+    expect(await status(own.app.key, own)).toBe(401)
+    await own.close()
+  })
+
+  test('is an error of the service when the check returns an id that cannot be one', async () => {
+    const own = await startService({ http: { authenticate: () => ({ id: '../mia', name: 'Mia' }) } })
+    expect(await status('x', own)).toBe(500)
+    await own.close()
+  })
+
+  test('can be everybody without a key, when that is asked for, but not with a wrong one', async () => {
+    const own = await startService({ http: { anonymous: { id: 'local', name: 'Local' } } })
+    expect(await (await fetch(`${own.base}/application`)).json()).toEqual({ id: 'local', name: 'Local' })
+    expect(await status('wrong', own)).toBe(401)
+    expect(await status(own.app.key, own)).toBe(200)
+    await own.close()
+  })
+})
+
+function checksum(body: string): string {
+  return crc32(body).toString(16).padStart(8, '0')
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]
+}

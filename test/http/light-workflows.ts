@@ -1,0 +1,60 @@
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { badInput } from '../../src/core/errors.js'
+import { defineWorkflow, type Workflow } from '../../src/core/workflow/workflow.js'
+
+const params = z.object({ inputUrl: z.url() })
+
+/** Has the id and the outputs of the stems workflow, and hands its input back as both: what is tested is the service around it. */
+export function copyingStems(): Workflow {
+  return defineWorkflow({
+    id: 'service/stems-vocals-accompaniment',
+    name: 'Vocals and accompaniment',
+    description: 'Separates a mixed track into vocals and accompaniments.',
+    params,
+    outputs: {
+      vocals: { fileName: 'vocals.wav', contentType: 'audio/wav' },
+      accompaniments: { fileName: 'accompaniments.wav', contentType: 'audio/wav' },
+    },
+    stages: [
+      {
+        name: 'copy',
+        async run({ inputs, outputPath, progress, detail }) {
+          if ((await readFile(inputs.inputUrl.path)).byteLength === 0) throw badInput('decode_failed', 'The file is empty.')
+          await copyFile(inputs.inputUrl.path, outputPath('vocals'))
+          progress(0.5)
+          await copyFile(inputs.inputUrl.path, outputPath('accompaniments'))
+          detail('model', { name: 'none' })
+        },
+      },
+    ],
+  })
+}
+
+/** Runs until it is released or stopped, and reports half of its progress meanwhile. */
+export function heldWorkflow(): { workflow: Workflow; release(): void } {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const workflow = defineWorkflow({
+    id: 'service/held',
+    name: 'Held',
+    description: 'Waits until the test lets it go.',
+    params: z.object({ note: z.string().optional() }),
+    inputs: [],
+    outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
+    stages: [
+      {
+        name: 'hold',
+        async run({ outputPath, progress, signal }) {
+          progress(0.5)
+          await Promise.race([
+            released,
+            new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
+          ])
+          await writeFile(outputPath('report'), '{}')
+        },
+      },
+    ],
+  })
+  return { workflow, release }
+}

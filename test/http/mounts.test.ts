@@ -1,0 +1,217 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memoryBlobs } from '../../src/adapters/memory/index.js'
+import type { BlobStore } from '../../src/core/ports/blob-store.js'
+import { listener } from '../../src/http/mounts/node.js'
+import { type Framework, frameworks, type Host } from './frameworks.js'
+import { type Service, startService } from './harness.js'
+
+const ignore = () => {}
+const megabyte = 1024 * 1024
+const globalsBefore = [globalThis.Request, globalThis.Response, globalThis.Headers, globalThis.fetch, globalThis.URL]
+
+describe.each(frameworks)('mounted in $name', (framework: Framework) => {
+  let service: Service
+  let host: Host
+  const sink = discardingBlobs()
+  const errors: unknown[] = []
+
+  beforeAll(async () => {
+    service = await startService({
+      blobs: sink.blobs,
+      engine: { logger: { debug: ignore, info: ignore, warn: ignore, error: (fields) => void errors.push(fields) } },
+    })
+    host = await framework.start(service.handler)
+  })
+  afterAll(async () => {
+    await host.close()
+    await service.close()
+  })
+
+  const api = (path: string, init: RequestInit = {}) =>
+    fetch(`${host.origin}/media/v1${path}`, {
+      ...init,
+      headers: { authorization: service.app.key, 'content-type': 'application/json' },
+    })
+  const newTicket = async () => (await (await api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+
+  test('the whole flow works, and links lead back to where the mount is', async () => {
+    const ticket = await newTicket()
+    expect(ticket.uploadUrl.startsWith(`${host.origin}/media/v1/storage/uploads/`)).toBe(true)
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: 'la la la' })).status).toBe(200)
+    const created = await api('/job', {
+      method: 'POST',
+      body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } }),
+    })
+    const { id } = (await created.json()) as { id: string }
+    let job: { status: string; result: Record<string, string> }
+    do job = (await (await api(`/job/${id}`)).json()) as typeof job
+    while (job.status === 'QUEUED' || job.status === 'STARTED')
+    expect(job.status).toBe('SUCCEEDED')
+    expect(job.result.vocals.startsWith(`${host.origin}/media/v1/storage/results/${id}/`)).toBe(true)
+    const file = await fetch(job.result.vocals, { headers: { range: 'bytes=3-4' } })
+    expect([file.status, file.headers.get('content-range'), await file.text()]).toEqual([206, 'bytes 3-4/8', 'la'])
+    const head = await fetch(job.result.vocals, { method: 'HEAD' })
+    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '8', ''])
+    expect(await (await api(`/job/${id}`, { method: 'DELETE' })).json()).toEqual({ id })
+  })
+
+  test("the host's own routes are untouched, and unknown paths under the mount are ours", async () => {
+    expect(await (await fetch(`${host.origin}/hello`)).text()).toBe('hello')
+    const missing = await api('/nothing')
+    expect(missing.status).toBe(404)
+    expect(await missing.json()).toMatchObject({ code: 'NOT_FOUND' })
+    expect((await api('/job', { method: 'PATCH' })).status).toBe(405)
+    expect((await api('/job', { method: 'OPTIONS' })).status).toBe(204)
+  })
+
+  test('a 200 MB upload streams through in flat memory, however slow the store is', async () => {
+    const { uploadUrl } = await newTicket()
+    const total = 200 * megabyte
+    const before = memoryInUse()
+    let peak = 0
+    const watch = setInterval(() => (peak = Math.max(peak, memoryInUse() - before)), 5)
+    sink.pauseFirst(200)
+    const { status, sentBeforeFirstRead } = await putPattern(uploadUrl, total, sink.firstRead())
+    clearInterval(watch)
+    expect(status).toBe(200)
+    expect(sink.lastBytes()).toBe(total)
+    expect(sentBeforeFirstRead).toBeLessThan(32 * megabyte)
+    expect(peak).toBeLessThan(100 * megabyte)
+  })
+
+  test('a client that goes away in the middle of an upload leaves nothing, and its ticket still works', async () => {
+    const { uploadUrl, downloadUrl } = await newTicket()
+    const failed = sink.nextFailure()
+    const upload = httpRequest(uploadUrl, { method: 'PUT', headers: { 'transfer-encoding': 'chunked' } })
+    upload.on('error', () => {})
+    upload.write(Buffer.alloc(megabyte))
+    await sink.firstRead()
+    upload.destroy()
+    await failed
+    expect((await fetch(downloadUrl)).status).toBe(404)
+    expect((await fetch(uploadUrl, { method: 'PUT', body: 'again' })).status).toBe(200)
+    // It is the client's failure, not the service's.
+    expect(errors).toEqual([])
+  })
+
+  test('a body that a parser has read already is answered with a message that names the culprit', async () => {
+    const parsing = await framework.start(service.handler, { parseFirst: true })
+    try {
+      const answer = await fetch(`${parsing.origin}/media/v1/job`, {
+        method: 'POST',
+        body: JSON.stringify({ workflow: 'service/held', params: {} }),
+        headers: { authorization: service.app.key, 'content-type': 'application/json' },
+      })
+      expect(answer.status).toBe(500)
+      expect(((await answer.json()) as { message: string }).message).toContain('Mount the service before your body parser')
+      const ticket = (await (
+        await fetch(`${parsing.origin}/media/v1/upload`, { headers: { authorization: service.app.key } })
+      ).json()) as { uploadUrl: string }
+      const put = await fetch(ticket.uploadUrl, { method: 'PUT', body: 'x' })
+      expect(put.status).toBe(500)
+    } finally {
+      await parsing.close()
+    }
+  })
+})
+
+test('the node:http listener serves HTTP/2 too', async () => {
+  const service = await startService({ engine: { limits: { maxFileBytes: 10 } } })
+  const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const client = connectHttp2(`http://127.0.0.1:${port}`)
+  const send = async (method: string, path: string, body?: string) => {
+    const stream = client.request({ ':method': method, ':path': path, authorization: service.app.key })
+    stream.end(body)
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+    let text = ''
+    for await (const chunk of stream) text += String(chunk)
+    return { status: headers[':status'], json: JSON.parse(text) as Record<string, string> }
+  }
+  const { uploadUrl } = (await send('GET', '/v1/upload')).json
+  const { origin, pathname, search } = new URL(uploadUrl)
+  expect(origin).toBe(`http://127.0.0.1:${port}`)
+  expect(await send('PUT', pathname + search, 'x'.repeat(100))).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+  expect(await send('PUT', pathname + search, 'song')).toMatchObject({ status: 200, json: { bytes: 4 } })
+  client.close()
+  server.close()
+  await service.close()
+})
+
+test('no global is replaced', () => {
+  expect([globalThis.Request, globalThis.Response, globalThis.Headers, globalThis.fetch, globalThis.URL]).toEqual(globalsBefore)
+})
+
+/** What the process holds for data; resident memory would also count what the collector has not given back. */
+function memoryInUse(): number {
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+async function putPattern(
+  url: string,
+  total: number,
+  firstRead: Promise<void>,
+): Promise<{ status: number; sentBeforeFirstRead: number }> {
+  const block = Buffer.alloc(256 * 1024, 'pattern ')
+  const upload = httpRequest(url, { method: 'PUT', headers: { 'transfer-encoding': 'chunked' } })
+  const answered = once(upload, 'response')
+  let sent = 0
+  let sentBeforeFirstRead = -1
+  void firstRead.then(() => (sentBeforeFirstRead = sent))
+  while (sent < total) {
+    const room = upload.write(block.subarray(0, Math.min(block.length, total - sent)))
+    sent += block.length
+    if (!room) await once(upload, 'drain')
+  }
+  upload.end()
+  const [response] = await answered
+  response.resume()
+  return { status: response.statusCode, sentBeforeFirstRead }
+}
+
+/** A blob store that keeps small files and counts large ones. */
+function discardingBlobs() {
+  const inner = memoryBlobs()
+  let pauseMs = 0
+  let bytes = 0
+  let onFirstRead = () => {}
+  let onFailure = () => {}
+  const blobs: BlobStore = {
+    ...inner,
+    traits: inner.traits,
+    put: (key, source, options) => inner.put(key, watched(source), options),
+    get: (key, options) => inner.get(key, options),
+    stat: (key) => inner.stat(key),
+    delete: (key) => inner.delete(key),
+    deletePrefix: (prefix) => inner.deletePrefix(prefix),
+    list: (prefix) => inner.list(prefix),
+  }
+  async function* watched(source: AsyncIterable<Uint8Array>) {
+    bytes = 0
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    pauseMs = 0
+    try {
+      for await (const chunk of source) {
+        if (bytes === 0) onFirstRead()
+        bytes += chunk.byteLength
+        if (bytes <= megabyte) yield chunk
+      }
+    } catch (error) {
+      onFailure()
+      throw error
+    }
+  }
+  return {
+    blobs,
+    pauseFirst: (milliseconds: number) => void (pauseMs = milliseconds),
+    lastBytes: () => bytes,
+    firstRead: () => new Promise<void>((resolve) => (onFirstRead = resolve)),
+    nextFailure: () => new Promise<void>((resolve) => (onFailure = resolve)),
+  }
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { OpenApiDocument, Operation } from '../../src/http/openapi.js'
+import { problemKinds } from '../../src/http/problem.js'
+import { allRoutes } from '../../src/http/routes.js'
+import { jobViewSchema } from '../../src/http/schemas.js'
+import { pollJob, type Service, startService } from './harness.js'
+
+let service: Service
+let document: OpenApiDocument
+let operations: [path: string, method: string, operation: Operation][]
+beforeAll(async () => {
+  service = await startService()
+  document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
+  operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
+  )
+})
+afterAll(() => service.close())
+
+test('the document is OpenAPI 3.1 and names the address that it was asked at', () => {
+  expect(document.openapi).toBe('3.1.0')
+  expect(document.servers).toEqual([{ url: service.base }])
+})
+
+test('every route of the table is in it, under a unique name', () => {
+  const written = operations.map(([path, method]) => `${method.toUpperCase()} ${path}`).sort()
+  const known = allRoutes({ docs: true })
+    .map((route) => `${route.method} ${route.path.replace(/[:*](\w+)/g, '{$1}')}`)
+    .sort()
+  expect(written).toEqual(known)
+  const names = operations.map(([, , operation]) => operation.operationId)
+  expect(new Set(names).size).toBe(names.length)
+})
+
+test('every reference leads to a schema, and every schema is used', () => {
+  const referred = new Set(Array.from(JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g), ([, target]) => target))
+  expect([...referred].sort()).toEqual(
+    Object.keys(document.components.schemas)
+      .map((name) => `#/components/schemas/${name}`)
+      .sort(),
+  )
+})
+
+test('every path parameter is declared', () => {
+  for (const [path, , operation] of operations) {
+    const declared = operation.parameters.filter((parameter) => parameter.in === 'path').map((parameter) => parameter.name)
+    expect(declared).toEqual(Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name))
+  }
+})
+
+test('every code of the contract is described somewhere', () => {
+  const text = JSON.stringify(document.paths)
+  const everywhere = ['METHOD_NOT_ALLOWED']
+  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual([])
+})
+
+test('the fields of the specification are all in the job, always present', () => {
+  const job = document.components.schemas.Job as { required: string[] }
+  const specified = ['id', 'name', 'status', 'workflow', 'workflowParams', 'result', 'createdAt', 'startedAt', 'completedAt']
+  expect(job.required).toEqual(expect.arrayContaining(specified))
+})
+
+test('a job that the service shows has exactly the described fields', async () => {
+  service.release()
+  const { id } = (await (
+    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
+  ).json()) as { id: string }
+  for (const job of [await pollJob(service, id, () => true), await pollJob(service, id)])
+    expect(jobViewSchema.strict().parse(job)).toEqual(job)
+})
+
+test('the page shows every route, has no script, and is allowed to load nothing', async () => {
+  const answer = await fetch(`${service.base}/docs`)
+  const html = await answer.text()
+  for (const [path, method] of operations) expect(html).toContain(`${method.toUpperCase()}</span> ${path}`)
+  expect(html).not.toMatch(/<script|https?:\/\/(?!127\.0\.0\.1)|<link|<img/)
+  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'/)
+})
+
+test('both can be turned off', async () => {
+  const silent = await startService({ http: { docs: false } })
+  for (const path of ['/docs', '/openapi.json']) expect((await fetch(silent.base + path)).status).toBe(404)
+  await silent.close()
+})

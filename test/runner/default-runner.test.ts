@@ -1,0 +1,38 @@
+import { getPriority } from 'node:os'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { createEngine } from '../../src/create-engine.js'
+import { silentLogger } from '../../src/core/ports/logger.js'
+import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { stagesModule } from './run-order.js'
+
+const stages = defineWorkflow({
+  id: 'test/stages',
+  name: 'Stages',
+  description: 'Runs in a child process.',
+  params: z.object({ do: z.string() }),
+  inputs: [],
+  outputs: { report: { fileName: 'report.txt', contentType: 'text/plain' } },
+  stages: [{ name: 'first', async run() {} }, { name: 'second', async run() {} }],
+  module: { url: stagesModule, settings: {} },
+})
+
+test('the child processes of an engine have its niceness, and tell of themselves in its log', async () => {
+  const told: Record<string, unknown>[] = []
+  const logger = { ...silentLogger, debug: (fields: Record<string, unknown>, message: string) => void told.push({ ...fields, message }) }
+  const engine = createEngine({ workflows: [stages], dispatch: { niceness: 3 }, logger })
+  await engine.start()
+  try {
+    const ended = new Promise<string>((resolve) => {
+      engine.on('job.succeeded', () => resolve('succeeded'))
+      engine.on('job.failed', ({ job: { error } }) => resolve(JSON.stringify(error)))
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: stages.id, params: { do: 'write' } })
+    expect(await ended).toBe('succeeded')
+    expect((await engine.get(job.id))?.status).toBe('SUCCEEDED')
+    const pid = told.find(({ message }) => message === 'runner process started')?.pid
+    expect(getPriority(pid as number)).toBe(3)
+  } finally {
+    await engine.close()
+  }
+})

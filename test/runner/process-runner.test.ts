@@ -1,0 +1,329 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { getPriority } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { StemworkError } from '../../src/core/errors.js'
+import type { WorkOrder, WorkProgress } from '../../src/core/ports/runner.js'
+import { childArguments } from '../../src/core/runner/child-arguments.js'
+import { processRunner, type ProcessRunnerOptions } from '../../src/core/runner/process-runner.js'
+import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { eventually, isAlive, opened, orderTo, rejection, run, runUntil } from './run-order.js'
+
+const start = (options: Partial<ProcessRunnerOptions> = {}) =>
+  opened(
+    processRunner({
+      resolve: () => {
+        throw new Error('no order here needs the host')
+      },
+      ...options,
+    }),
+  )
+
+afterEach(() => void vi.unstubAllEnvs())
+
+const pidOf = (order: WorkOrder) => Number(readFileSync(join(order.directory, 'pid'), 'utf8'))
+const acts = ({ stage }: WorkProgress) => stage === 'act'
+const go = (order: WorkOrder) => writeFileSync(join(order.directory, 'go'), '')
+
+describe('a run in a child process', () => {
+  it('ends with outputs, details and progress up to 1', async () => {
+    const seen: WorkProgress[] = []
+    const order = orderTo('write')
+    const result = await run(start(), order, { onProgress: (progress) => seen.push(progress) })
+    expect(result.outputs).toEqual({
+      report: { path: expect.stringContaining(order.directory), bytes: 5, contentType: 'text/plain', fileName: 'report.txt' },
+    })
+    expect(await readFile(result.outputs.report.path, 'utf8')).toBe('hello')
+    expect(result.details.pid).toBe(pidOf(order))
+    expect(pidOf(order)).not.toBe(process.pid)
+    expect(seen.at(-1)).toEqual({ stage: 'act', progress: 1 })
+    expect(seen.map(({ progress }) => progress)).toEqual(seen.map(({ progress }) => progress).sort((a, b) => a - b))
+  })
+
+  it('reports a thousand steps of progress in few messages, the last among them', async () => {
+    const seen: WorkProgress[] = []
+    const began = performance.now()
+    await run(start(), orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
+    const tenths = (performance.now() - began) / 100
+    expect(seen.length).toBeLessThan(tenths + 4)
+    expect(seen.at(-1)?.progress).toBe(1)
+  })
+
+  it('keeps the child warm for the next order, and gives a fresh one after a kill', async () => {
+    const runner = start()
+    const orders = [orderTo('write'), orderTo('write'), orderTo('kill'), orderTo('write')]
+    await run(runner, orders[0])
+    await run(runner, orders[1])
+    await rejection(run(runner, orders[2]))
+    await run(runner, orders[3])
+    const [first, second, third, fourth] = orders.map(pidOf)
+    expect(second).toBe(first)
+    expect(third).toBe(first)
+    expect(fourth).not.toBe(first)
+    expect(runner.status()).toEqual({ slots: 1, busy: 0, restarts: 1 })
+  })
+
+  it('survives a listener that throws', async () => {
+    const warnings: string[] = []
+    const logger = { debug() {}, info() {}, error() {}, warn: (_: object, message: string) => void warnings.push(message) }
+    const onProgress = () => {
+      throw new Error('listener')
+    }
+    const result = await run(start({ logger }), orderTo('write'), { onProgress })
+    expect(result.outputs.report.bytes).toBe(5)
+    expect(warnings).toContain('a progress listener threw')
+  })
+
+  it('sees nothing of the environment and the Node arguments of the host but what it needs', async () => {
+    vi.stubEnv('STEMWORK_TEST_SEEN', 'yes')
+    for (const name of ['STEMWORK_LINK_SECRET', 'STEMWORK_API_KEYS', 'STEMWORK_WEBHOOK_SECRET']) vi.stubEnv(name, 'secret')
+    vi.stubEnv('DATABASE_PASSWORD', 'secret')
+    vi.stubEnv('NODE_OPTIONS', '--no-warnings')
+    const { details } = await run(start({ environment: { EXTRA: 'given' }, nodeArguments: ['--max-old-space-size=300'] }), orderTo('environment'))
+    const environment = details.environment as Record<string, string>
+    expect(environment).toMatchObject({ STEMWORK_TEST_SEEN: 'yes', EXTRA: 'given', PATH: process.env.PATH })
+    expect(Object.keys(environment).filter((name) => /PASSWORD|SECRET|KEY|NODE_OPTIONS|VITEST/.test(name))).toEqual([])
+    expect(details.execArgv).toEqual([...childArguments, '--max-old-space-size=300'])
+  })
+
+  it('is nicer than the host', async () => {
+    const order = orderTo('write')
+    const runner = start({ niceness: 7 })
+    await run(runner, order)
+    expect(getPriority(pidOf(order))).toBe(7)
+  })
+
+  it.skipIf(!existsSync('/proc/self/autogroup'))('is nicer than the host on a Linux that shares out by sessions (skipped where /proc/self/autogroup is absent)', async () => {
+    const order = orderTo('write')
+    await run(start({ niceness: 7 }), order)
+    const groupOf = (pid: number | 'self') => readFileSync(`/proc/${pid}/autogroup`, 'utf8').trim()
+    const [name] = groupOf('self').split(' ')
+    await eventually(() => groupOf(pidOf(order)).endsWith(' nice 7'))
+    expect(groupOf(pidOf(order))).not.toContain(`${name} `)
+    expect(groupOf('self')).not.toMatch(/ nice 7$/)
+  })
+
+  it('leaves Ctrl-C and stop signals to the host', async () => {
+    const order = orderTo('wait')
+    const result = await runUntil(start(), order, ({ progress }) => progress > 0.6, () => {
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pidOf(order), signal)
+      setTimeout(() => go(order), 50)
+    })
+    expect(result.outputs.report.bytes).toBe(6)
+  })
+})
+
+describe('failures that the workflow reports', () => {
+  it('cross the process boundary with code, reason, message, details and cause', async () => {
+    const error = await rejection(run(start(), orderTo('refuse')))
+    expect(error).toBeInstanceOf(StemworkError)
+    expect(error).toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'no_audio',
+      message: 'The file has no audio.',
+      retryable: false,
+      details: { field: 'inputUrl' },
+      cause: { message: 'probe said no', stack: expect.stringContaining('stages.mjs') },
+    })
+  })
+
+  it.each(['throw', 'late', 'reject'])('by an unknown error (%s) end as INTERNAL_ERROR without its text, and the next order runs', async (action) => {
+    const runner = start()
+    const error = await rejection(run(runner, orderTo(action)))
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: expect.any(Error) })
+    expect((error as Error).message).not.toMatch(/secret|outside|forgotten/)
+    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+  })
+
+  it.each([
+    ['nothing', '"report"'],
+    ['link', '"report"'],
+    ['traverse', '"../report"'],
+    ['undeclared', '"other"'],
+  ])('as an output that is not there or not allowed (%s) name it', async (action, name) => {
+    expect(await rejection(run(start(), orderTo(action)))).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining(name) })
+  })
+
+  it('as details that are no JSON end as INTERNAL_ERROR', async () => {
+    expect(await rejection(run(start(), orderTo('bigint')))).toMatchObject({ code: 'INTERNAL_ERROR', cause: { message: expect.stringContaining('BigInt') } })
+  })
+
+  it.each([
+    ['cannot make it', { settings: { broken: true } }],
+    ['is not there', { module: new URL('./fixtures/absent.mjs', import.meta.url).href }],
+    ['exports no function', { module: new URL('../../dist/core/errors.js', import.meta.url).href }],
+  ])('as a workflow whose module %s say so without paths, and the next order gets a fresh child', async (_, changes) => {
+    const runner = start()
+    const error = await rejection(run(runner, orderTo('write', changes)))
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('could not be loaded'), cause: expect.any(Error) })
+    expect((error as Error).message).not.toContain('/')
+    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect(runner.status().restarts).toBe(1)
+  })
+})
+
+describe('a child that dies', () => {
+  it.each([
+    ['is killed from outside', 'wait', { signal: 'SIGKILL' }],
+    ['aborts', 'abort', { signal: 'SIGABRT' }],
+    ['exits', 'exit', { exitCode: 0 }],
+    ['hangs up', 'disconnect', { signal: 'SIGKILL' }],
+  ])('because it %s ends the run as worker_lost, and the next order runs', async (_, action, details) => {
+    const runner = start()
+    const order = orderTo(action)
+    const error = await rejection(
+      runUntil(runner, order, ({ progress }) => action === 'wait' && progress > 0.6, () => process.kill(pidOf(order), 'SIGKILL')),
+    )
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', reason: 'worker_lost', retryable: true, details, message: expect.stringContaining('ended unexpectedly') })
+    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+  })
+
+  it('because it runs out of memory ends the run as worker_lost, with its last words in the cause', async () => {
+    const error = await rejection(run(start({ nodeArguments: ['--max-old-space-size=40'] }), orderTo('grow')))
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', reason: 'worker_lost', cause: { message: expect.stringContaining('heap') } })
+  })
+
+  it('after megabytes of noise on stderr leaves only the end of it', async () => {
+    const error = await rejection(run(start(), orderTo('noise')))
+    const { message } = (error as Error).cause as Error
+    expect(message).toContain('the last line')
+    expect(message.length).toBeLessThan(10_000)
+    expect((error as Error).message).not.toContain('xxx')
+  })
+
+  it('between two orders is replaced unnoticed', async () => {
+    const runner = start()
+    const order = orderTo('write')
+    await run(runner, order)
+    process.kill(pidOf(order), 'SIGKILL')
+    await eventually(() => runner.status().restarts === 1)
+    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+  })
+
+  it('because it is idle for long is started again for the next order, which is no restart', async () => {
+    const runner = start({ idleMs: 20 })
+    const orders = [orderTo('write'), orderTo('write')]
+    await run(runner, orders[0])
+    await eventually(() => !isAlive(pidOf(orders[0])))
+    await run(runner, orders[1])
+    expect(pidOf(orders[1])).not.toBe(pidOf(orders[0]))
+    expect(runner.status().restarts).toBe(0)
+  })
+
+  it('because it does not get ready in time ends the run with a failure that may pass', async () => {
+    const neverReady = 'data:text/javascript,setInterval(()=>{},1000);await new Promise(()=>{})'
+    const runner = start({ startTimeoutMs: 300, nodeArguments: ['--import', neverReady] })
+    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: { message: expect.stringContaining('300 ms') } })
+  })
+})
+
+describe('an abort', () => {
+  it('ends an endless loop within a second and leaves a working runner', async () => {
+    const runner = start()
+    const order = orderTo('spin')
+    const aborting = new AbortController()
+    const reason = new StemworkError('CANCELED', 'Canceled.')
+    let abortedAt = 0
+    const running = runUntil(runner, order, acts, () => {
+      abortedAt = performance.now()
+      aborting.abort(reason)
+    }, aborting.signal)
+    expect(await rejection(running)).toBe(reason)
+    expect(performance.now() - abortedAt).toBeLessThan(1_000)
+    expect(isAlive(pidOf(order))).toBe(false)
+    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+  })
+
+  it('ends the programs that the child has started, too', async () => {
+    const order = orderTo('helper')
+    const aborting = new AbortController()
+    await rejection(runUntil(start(), order, ({ progress }) => progress > 0.6, () => aborting.abort(), aborting.signal))
+    const helper = Number(readFileSync(join(order.directory, 'helper'), 'utf8'))
+    await eventually(() => !isAlive(helper))
+  })
+
+  it('before the run starts nothing', async () => {
+    const runner = start()
+    const reason = new Error('too late')
+    expect(await rejection(run(runner, orderTo('write'), { signal: AbortSignal.abort(reason) }))).toBe(reason)
+  })
+
+  it('while the order waits for a slot ends the waiting only', async () => {
+    const runner = start()
+    const busy = orderTo('wait')
+    const first = run(runner, busy)
+    const aborting = new AbortController()
+    const second = rejection(run(runner, orderTo('write'), { signal: aborting.signal }))
+    const third = run(runner, orderTo('write'))
+    expect(runner.status().busy).toBe(1)
+    aborting.abort(new Error('changed my mind'))
+    expect(await second).toBe(aborting.signal.reason)
+    go(busy)
+    expect((await first).outputs.report.bytes).toBe(6)
+    expect((await third).outputs.report.bytes).toBe(5)
+  })
+})
+
+describe('slots', () => {
+  it('run orders side by side, each in its own child', async () => {
+    const runner = start({ slots: 2 })
+    const orders = [orderTo('wait'), orderTo('wait')]
+    let reached = 0
+    const runs = orders.map((order) => runUntil(runner, order, ({ progress }) => progress > 0.6, () => void reached++))
+    await eventually(() => reached === 2, 20_000)
+    expect(runner.status()).toEqual({ slots: 2, busy: 2, restarts: 0 })
+    orders.forEach(go)
+    await Promise.all(runs)
+    expect(pidOf(orders[0])).not.toBe(pidOf(orders[1]))
+    expect(runner.status().busy).toBe(0)
+  })
+
+  it.each([{ slots: 0 }, { slots: 1.5 }, { niceness: 99 }, { startTimeoutMs: -1 }])('and the other numbers are checked: %j', (options) => {
+    expect(() => start(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(Object.keys(options)[0]) }))
+  })
+})
+
+describe('close', () => {
+  it('rejects the runs in progress and in waiting, ends the children and refuses new orders', async () => {
+    const runner = start()
+    const order = orderTo('spin')
+    let waiting: Promise<unknown> = Promise.resolve()
+    const running = runUntil(runner, order, acts, () => {
+      waiting = rejection(run(runner, orderTo('write')))
+      void runner.close()
+    })
+    expect(await rejection(running)).toMatchObject({ code: 'SHUTTING_DOWN', retryable: true })
+    expect(await waiting).toMatchObject({ code: 'SHUTTING_DOWN' })
+    await runner.close()
+    expect(isAlive(pidOf(order))).toBe(false)
+    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({ code: 'SHUTTING_DOWN' })
+  })
+
+  it('has ended an idle child when it returns', async () => {
+    const runner = start()
+    const order = orderTo('write')
+    await run(runner, order)
+    await runner.close()
+    expect(isAlive(pidOf(order))).toBe(false)
+  })
+})
+
+describe('an order without a module', () => {
+  it("runs in the host's process, with the workflow that the host knows", async () => {
+    const workflow = defineWorkflow({
+      id: 'test/light',
+      name: 'Light',
+      description: '',
+      params: z.unknown(),
+      outputs: {},
+      stages: [{ name: 'tell', run: async ({ detail }) => detail('pid', process.pid) }],
+    })
+    const asked: string[] = []
+    const runner = start({ resolve: (id) => (asked.push(id), workflow) })
+    const { details } = await run(runner, orderTo('', { module: null, workflow: 'test/light' }))
+    expect(details).toEqual({ pid: process.pid })
+    expect(asked).toEqual(['test/light'])
+  })
+})

@@ -1,0 +1,235 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AudioBlock } from '../../src/core/separation/audio/audio-stream.js'
+import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import type { Manifest } from '../../src/core/separation/models/manifest.js'
+import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline.js'
+import { separate } from '../../src/core/separation/separate.js'
+import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference, type KindModel } from './kind-run.js'
+import { testNetworks } from './networks.js'
+import { onnxModel, type OnnxGraph } from './onnx-graph.js'
+import { readAudio, writeWav } from './tracks.js'
+
+const load = testNetworks()
+
+/** Models that give a fixed share of the mixture, of different kinds and segment lengths. */
+const waves = (gains: number[], samples: number): OnnxGraph => ({
+  inputs: [{ name: 'mix', shape: [1, 2, samples] }],
+  outputs: [{ name: 'waves', shape: [1, gains.length, 2, samples] }],
+  nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
+  constants: [{ name: 'gains', dims: [1, gains.length, 1, 1], values: gains }],
+})
+
+const spectrum = (gain: number): OnnxGraph => ({
+  inputs: [{ name: 'input', shape: ['batch', 4, 129, 40] }],
+  outputs: [{ name: 'output', shape: ['batch', 4, 129, 40] }],
+  nodes: [{ operator: 'Mul', inputs: ['input', 'gain'], outputs: ['output'] }],
+  constants: [{ name: 'gain', dims: [1], values: [gain] }],
+})
+
+const fourStems = ['drums', 'bass', 'other', 'vocals']
+const demucsManifest = manifestOf('htdemucs', { stems: fourStems })
+const instrumentalManifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, primary: 'instrumental' })
+
+const demucs = async (gains: number[], samples = 7000): Promise<KindModel> => ({
+  manifest: demucsManifest,
+  networks: [await load(waves(gains, samples))],
+})
+const instrumental = async (gain: number): Promise<KindModel> => ({
+  manifest: instrumentalManifest,
+  networks: [await load(spectrum(gain))],
+})
+
+const scaledBy = (planes: Float32Array[], gain: number) => planes.map((plane) => plane.map((value) => gain * value))
+/** Without the muted lowest bins the two kinds would differ: a tone above them. */
+const tone = (frames: number) =>
+  [0.5, 0.4].map((level) => Float32Array.from({ length: frames }, (_, i) => level * Math.sin(0.9 * i)))
+const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))
+
+describe('an ensemble', () => {
+  it('is the weighted mean of the vocals of its models, and the accompaniments are what is left', async () => {
+    const mixture = tone(30_011)
+    const models = [await demucs([0, 0, 0, 0.8]), await demucs([0, 0, 0, 0.2], 5000), await instrumental(0.7)]
+    const { vocals, accompaniments } = await separateWith(models, mixture, { weights: [3, 1, 1] })
+    // The instrumental model's vocals are 1 - 0.7.
+    const expected = (3 * 0.8 + 0.2 + 0.3) / 5
+    expect(worstDifference(inner(vocals), inner(scaledBy(mixture, expected)))).toBeLessThan(1e-3)
+    expect(
+      worstDifference(
+        accompaniments,
+        mixture.map((plane, channel) => plane.map((value, i) => value - vocals[channel][i])),
+      ),
+    ).toBe(0)
+  })
+
+  it('averages every stem that its models have in common', async () => {
+    const mixture = stereoMusic(20_001)
+    const models = [await demucs([0.1, 0.2, 0.3, 0.4]), await demucs([0.3, 0.2, 0.1, 0], 4444)]
+    const outputs = ['drums', 'bass', 'other', 'vocals', 'accompaniments'] as const
+    const found = await separateWith(models, mixture, { outputs: [...outputs] })
+    for (const [stem, gain] of [
+      ['drums', 0.2],
+      ['bass', 0.2],
+      ['other', 0.2],
+      ['vocals', 0.2],
+      ['accompaniments', 0.8],
+    ] as const) {
+      expect(worstDifference(found[stem], scaledBy(mixture, gain))).toBeLessThan(1e-3)
+    }
+  })
+
+  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (frames) => {
+    const mixture = stereoNoise(frames)
+    const { vocals, accompaniments } = await separateWith(await demucs([0, 0, 0, 1]), mixture, { shifts: 3 })
+    expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)
+    expect(vocals[0]).toHaveLength(frames)
+    expect(accompaniments[0]).toHaveLength(frames)
+  })
+
+  it('never runs further ahead of its output than a few segments, however long the track: no whole file in memory', async () => {
+    const network = await load(waves([0, 0, 0, 1], 7000))
+    const other = await load(spectrum(1))
+    const lead = async (frames: number) => {
+      let read = 0
+      let done = 0
+      let furthest = 0
+      async function* blocks(): AsyncGenerator<AudioBlock> {
+        for (let from = 0; from < frames; from += 5000) {
+          read = Math.max(read, from + 5000)
+          furthest = Math.max(furthest, read - done)
+          yield { channels: [new Float32Array(5000), new Float32Array(5000)] }
+        }
+      }
+      const member = async (
+        manifest: Manifest,
+        networks: PipelineMember['networks'],
+        delayFrames: number,
+      ): Promise<PipelineMember> => {
+        const kind = await createKind(manifest, networks, { stems: ['vocals'] })
+        return {
+          kind,
+          networks,
+          delayFrames,
+          stream: { sampleRate: 44_100, channelCount: 2, frames, format: 'test', blocks: blocks() },
+        }
+      }
+      const members = [
+        await member(demucsManifest, [network], 0),
+        await member(demucsManifest, [network], 11_025),
+        await member(instrumentalManifest, [other], 0),
+      ]
+      await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0) })
+      for (const { kind } of members) kind.close()
+      expect(done).toBe(frames)
+      return furthest
+    }
+    const short = await lead(200_000)
+    expect(await lead(800_000)).toBe(short)
+    expect(short).toBeLessThan(60_000)
+  })
+})
+
+describe('separate with other kinds', () => {
+  let folder: string
+  const own = (name: string) => join(folder, name)
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+    await writeModelFolder('demucs', demucsManifest, waves([0.1, 0.2, 0.3, 0.4], 7000))
+    await writeModelFolder('half', demucsManifest, waves([0, 0, 0, 0.5], 7000))
+    await writeModelFolder('instrumental', instrumentalManifest, spectrum(0.9))
+    await writeWav(own('song.wav'), stereoMusic(50_001), 44_100)
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function writeModelFolder(name: string, manifest: Manifest, graph: OnnxGraph): Promise<void> {
+    const file = onnxModel(graph)
+    await mkdir(own(name))
+    await writeFile(join(own(name), 'model.onnx'), file)
+    const sha256 = createHash('sha256').update(file).digest('hex')
+    await writeFile(join(own(name), 'model.json'), JSON.stringify({ ...manifest, name, bytes: file.length, sha256 }))
+  }
+
+  it('writes the four stems of a model that has them, from a scratch file that is gone afterwards', async () => {
+    const outputs = { drums: own('drums.wav'), bass: own('bass.wav'), other: own('other.wav'), vocals: own('vocals.wav') }
+    const { models, seconds } = await separate(own('song.wav'), { outputs, model: own('demucs'), format: '32f', threads: 1 })
+    expect(models).toMatchObject([{ name: 'demucs' }])
+    expect(seconds).toBe(50_001 / 44_100)
+    for (const [stem, gain] of [
+      ['drums', 0.1],
+      ['bass', 0.2],
+      ['other', 0.3],
+      ['vocals', 0.4],
+    ] as const) {
+      const { channels } = await readAudio(outputs[stem])
+      expect(worstDifference(channels, scaledBy(stereoMusic(50_001), gain))).toBeLessThan(1e-3)
+    }
+    expect((await readdir(folder)).filter((name) => /scratch|part/.test(name))).toEqual([])
+  })
+
+  it('runs an ensemble with shifts and names its models', async () => {
+    const outputs = { vocals: own('mean.wav'), accompaniments: own('rest.wav') }
+    const { models } = await separate(own('song.wav'), {
+      outputs,
+      model: [
+        { model: own('demucs'), weight: 1 },
+        { model: own('half'), weight: 3 },
+      ],
+      shifts: 2,
+      batch: 2,
+      overlap: 0.5,
+      format: '32f',
+      threads: 1,
+    })
+    expect(models.map(({ name }) => name)).toEqual(['demucs', 'half'])
+    const mixture = stereoMusic(50_001)
+    expect(worstDifference((await readAudio(outputs.vocals)).channels, scaledBy(mixture, 0.475))).toBeLessThan(1e-3)
+    expect(worstDifference((await readAudio(outputs.accompaniments)).channels, scaledBy(mixture, 0.525))).toBeLessThan(1e-3)
+  })
+
+  it.each([
+    [{ overlap: 0.95 }, 'overlap is 0.95'],
+    [{ shifts: 0 }, 'shifts is 0'],
+    [{ batch: 1.5 }, 'batch is 1.5'],
+    [{ denoise: true }, 'has no option denoise'],
+    [{ outputs: {} }, 'There is no output'],
+    [{ outputs: { piano: 'piano.wav' } }, 'does not give piano; it gives drums, bass, other, vocals'],
+    [{ model: [] }, 'The ensemble has no model'],
+    [{ model: [{ model: 'demucs', weight: -1 }] }, 'The weight of model demucs is -1'],
+  ])('refuses %j, saying why', async (wrong, reason) => {
+    const options = { outputs: { vocals: own('never.wav') }, model: own('demucs'), ...wrong }
+    await expect(separate(own('song.wav'), options)).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining(reason),
+    })
+    expect((await readdir(folder)).filter((name) => name.startsWith('never'))).toEqual([])
+  })
+
+  it('refuses stems that only some models of an ensemble have', async () => {
+    const model = [{ model: own('demucs') }, { model: own('instrumental') }]
+    await expect(separate(own('song.wav'), { outputs: { drums: own('never.wav') }, model })).rejects.toThrow(
+      'instrumental does not give drums',
+    )
+  })
+
+  it('leaves no scratch file when it is cancelled or the file is refused', async () => {
+    const controller = new AbortController()
+    const outputs = { vocals: own('cancelled.wav') }
+    const reason = new Error('enough')
+    const running = separate(own('song.wav'), {
+      outputs,
+      model: own('demucs'),
+      signal: controller.signal,
+      onProgress: () => controller.abort(reason),
+    })
+    await expect(running).rejects.toBe(reason)
+    await expect(separate(own('song.wav'), { outputs, model: own('demucs'), maxSeconds: 1 })).rejects.toMatchObject({
+      reason: 'too_long',
+    })
+    await writeWav(own('empty.wav'), [new Float32Array(0)], 44_100)
+    await expect(separate(own('empty.wav'), { outputs, model: own('demucs') })).rejects.toMatchObject({ reason: 'no_audio' })
+    expect((await readdir(folder)).filter((name) => name.startsWith('cancelled'))).toEqual([])
+  })
+})

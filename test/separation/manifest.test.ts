@@ -1,0 +1,66 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { embeddedModelFolder, loadModel } from '../../src/core/separation/models/manifest.js'
+import { writeModel } from './models.js'
+import { maskNetwork } from './onnx-graph.js'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const network = maskNetwork(9)
+const model = (name: string, changes?: Record<string, unknown>) => writeModel(join(folder, name), network, changes)
+
+describe('a model folder', () => {
+  it('comes with the package, complete and unchanged', async () => {
+    const { manifest, path } = await loadModel(embeddedModelFolder)
+    expect(manifest).toMatchObject({
+      kind: 'embedded',
+      licence: 'MIT',
+      stems: ['vocals', 'accompaniments'],
+      audio: { sampleRate: 44_100 },
+    })
+    expect((await readFile(path)).length).toBe(manifest.bytes)
+    expect(await readFile(join(embeddedModelFolder, 'README.md'), 'utf8')).toContain('basic offline quality')
+  })
+
+  it('is refused when its file is not the one that its manifest describes', async () => {
+    await expect(loadModel(await model('hash', { sha256: 'a'.repeat(64) }))).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('sha256'),
+    })
+    await expect(loadModel(await model('size', { bytes: 5 }))).rejects.toThrow('should have 5')
+    await expect(loadModel(await model('absent', { file: 'other.onnx' }))).rejects.toThrow('other.onnx is missing')
+  })
+
+  it('is checked again when its file changes', async () => {
+    const path = await model('changed')
+    await loadModel(path)
+    await writeFile(
+      join(path, 'model.onnx'),
+      network.map((byte, index) => (index === network.length - 1 ? byte ^ 1 : byte)),
+    )
+    await expect(loadModel(path)).rejects.toThrow('sha256')
+  })
+
+  it.each([
+    ['sha256', { sha256: '3dd5' }],
+    ['file', { file: '../model.onnx' }],
+    ['kind', { kind: '' }],
+    ['stems.0', { stems: ['kazoo'] }],
+    ['audio.channels', { audio: { sampleRate: 44_100, channels: 1 } }],
+  ])('is refused with the name of the field that is wrong: %s', async (field, changes) => {
+    await expect(loadModel(await model(field, changes))).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining(`"${field}"`),
+    })
+  })
+
+  it('is refused without a manifest', async () => {
+    await expect(loadModel(join(folder, 'nowhere'))).rejects.toThrow('model.json is missing')
+  })
+})

@@ -1,0 +1,249 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { loadModel, type Model } from '../../src/core/separation/models/manifest.js'
+import type { Network, Tensor } from '../../src/core/separation/models/network.js'
+import { openSession } from '../../src/core/separation/models/session.js'
+import { runPipeline, type PipelineOptions } from '../../src/core/separation/pipeline.js'
+import { writeModel } from './models.js'
+import { maskNetwork } from './onnx-graph.js'
+import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
+
+const bins = 2049
+const stepFrames = 512 * 1024
+
+let folder: string
+let identity: Model
+let lowPass: Model
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+  identity = await loadModel(await writeModel(join(folder, 'identity'), maskNetwork(bins)))
+  lowPass = await loadModel(
+    await writeModel(
+      join(folder, 'low'),
+      maskNetwork(bins, (bin) => (bin < 512 ? 1 : 0)),
+    ),
+  )
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function run(model: Model, network: Network, channels: Float32Array[], options: Partial<PipelineOptions> = {}) {
+  const kind = await createKind(model.manifest, [network])
+  const parts = { vocals: [[], []] as Float32Array[][], accompaniments: [[], []] as Float32Array[][] }
+  try {
+    const result = await runPipeline([{ stream: streamOf(channels), kind, networks: [network] }], {
+      sink: async (audio) => {
+        for (const stem of ['vocals', 'accompaniments'] as const)
+          audio[stem]?.forEach((plane, channel) => parts[stem][channel].push(plane.slice()))
+      },
+      ...options,
+    })
+    return { ...result, vocals: parts.vocals.map(joined), accompaniments: parts.accompaniments.map(joined) }
+  } finally {
+    kind.close()
+  }
+}
+
+/** A network in this thread that computes what the test says. */
+function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => void): Network {
+  const shape = [1, 4, 'frames', bins]
+  let turn = 0
+  return {
+    inputs: [{ name: 'mixture', type: 'float32', shape }],
+    outputs: [{ name: 'estimate', type: 'float32', shape }],
+    isOpen: true,
+    async run(feeds, fetches) {
+      compute(feeds.mixture, fetches.estimate, turn++)
+      return { feeds, fetches, runMs: 0 }
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+describe('pipeline with the embedded kind', () => {
+  it.each([
+    1,
+    2,
+    441,
+    1024,
+    4410,
+    4411,
+    44_100,
+    stepFrames - 1,
+    stepFrames,
+    stepFrames + 1,
+    stepFrames + 4095,
+    stepFrames + 4097,
+    2 * stepFrames + 33_333,
+  ])('returns %i samples of the mixture when the network is the identity', async (frames) => {
+    const session = await openSession(identity.path, { threads: 1 })
+    const mixture = [noise(frames, 1), noise(frames, 2)]
+    const { vocals, accompaniments, frames: done } = await run(identity, session, mixture)
+    expect(done).toBe(frames)
+    for (const channel of [0, 1]) {
+      expect(maxDifference(vocals[channel], mixture[channel])).toBeLessThan(1e-5)
+      expect(maxDifference(accompaniments[channel], new Float32Array(frames))).toBeLessThan(1e-5)
+    }
+    await session.close()
+  })
+
+  it('separates what a known mask separates: low tones from high ones', async () => {
+    const session = await openSession(lowPass.path, { threads: 1 })
+    const frames = stepFrames + 100_000
+    const low = sine(frames, 441, 44_100, 0.4)
+    const high = sine(frames, 13_230, 44_100, 0.3)
+    const mixture = low.map((value, i) => value + high[i])
+    const { vocals, accompaniments } = await run(lowPass, session, [mixture, mixture])
+    // At its ends a mirrored tone has a kink, which has high and low parts.
+    const inner = (plane: Float32Array) => plane.subarray(8192, -8192)
+    for (const channel of [0, 1]) {
+      expect(maxDifference(inner(vocals[channel]), inner(low))).toBeLessThan(1e-4)
+      expect(maxDifference(inner(accompaniments[channel]), inner(high))).toBeLessThan(1e-4)
+    }
+    await session.close()
+  })
+
+  it('hands the network the frames of the centred STFT of the whole track, the last one repeated up to a multiple of 8', async () => {
+    const frames = 700 * 1024 + 500
+    const mixture = [noise(frames, 3), noise(frames, 4)]
+    const seen: { dims: readonly number[]; data: Float32Array }[] = []
+    await run(
+      identity,
+      networkOf((input, output) => {
+        seen.push({ dims: input.dims, data: input.data.slice() })
+        output.data.set(input.data)
+      }),
+      mixture,
+    )
+    // Frames 0..575 and 448..700, of 701.
+    expect(seen.map(({ dims }) => dims[2])).toEqual([576, 256])
+    const [first, second] = seen
+    const row = (tensor: typeof first, plane: number, frame: number) =>
+      tensor.data.subarray((plane * tensor.dims[2] + frame) * bins, (plane * tensor.dims[2] + frame + 1) * bins)
+    for (const plane of [0, 1, 2, 3]) {
+      expect(maxDifference(row(second, plane, 100), row(first, plane, 548))).toBeLessThan(1e-4)
+      for (const repeated of [253, 254, 255]) expect(maxDifference(row(second, plane, repeated), row(second, plane, 252))).toBe(0)
+    }
+    const mirrored = (n: number) => mixture[1][Math.abs(n) < frames ? Math.abs(n) : 2 * frames - 2 - n]
+    for (const [tensor, frame, centre] of [
+      [first, 0, 0],
+      [first, 1, 1024],
+      [second, 252, 700 * 1024],
+    ] as const) {
+      let re = 0
+      let im = 0
+      for (let n = 0; n < 4096; n++) {
+        const value = mirrored(centre - 2048 + n) * (0.5 - 0.5 * Math.cos((2 * Math.PI * n) / 4096))
+        re += value * Math.cos((2 * Math.PI * 5 * n) / 4096)
+        im -= value * Math.sin((2 * Math.PI * 5 * n) / 4096)
+      }
+      expect(Math.abs(row(tensor, 2, frame)[5] - re)).toBeLessThan(1e-4)
+      expect(Math.abs(row(tensor, 3, frame)[5] - im)).toBeLessThan(1e-4)
+    }
+  })
+
+  it('has no step at the joints, even where neighbouring segments disagree', async () => {
+    const frames = 3 * stepFrames
+    const tone = sine(frames, 100, 44_100, 0.5)
+    const { vocals } = await run(
+      identity,
+      networkOf((input, output, turn) => {
+        const gain = turn % 2 === 0 ? 1 : 0.5
+        for (let i = 0; i < input.data.length; i++) output.data[i] = gain * input.data[i]
+      }),
+      [tone, tone],
+    )
+    const slope = (2 * Math.PI * 100 * 0.5) / 44_100
+    let steepest = 0
+    for (let i = 1; i < frames; i++) steepest = Math.max(steepest, Math.abs(vocals[0][i] - vocals[0][i - 1]))
+    expect(steepest).toBeLessThan(slope * 1.05)
+    expect(Math.abs(vocals[0][stepFrames + 20_000] - 0.5 * tone[stepFrames + 20_000])).toBeLessThan(1e-5)
+  })
+
+  it('gives the complement sample for sample', async () => {
+    const frames = stepFrames + 12_345
+    const mixture = [noise(frames, 5), noise(frames, 6)]
+    const { vocals, accompaniments } = await run(
+      identity,
+      networkOf((input, output) => output.data.set(input.data.map((value) => 0.3 * value))),
+      mixture,
+    )
+    for (const channel of [0, 1]) {
+      expect(
+        maxDifference(
+          accompaniments[channel],
+          mixture[channel].map((value, i) => value - vocals[channel][i]),
+        ),
+      ).toBe(0)
+    }
+  })
+
+  it('lets one network run wait at the most, and passes the same memory on', async () => {
+    const buffers = new Set<ArrayBuffer>()
+    let running = 0
+    let most = 0
+    const slow = networkOf((input, output) => output.data.set(input.data))
+    const network: Network = {
+      ...slow,
+      async run(feeds, fetches) {
+        most = Math.max(most, ++running)
+        for (const { data } of [feeds.mixture, fetches.estimate]) buffers.add(data.buffer)
+        const result = await slow.run(feeds, fetches)
+        await new Promise(setImmediate)
+        running--
+        return result
+      },
+    }
+    const silence = new Float32Array(5 * stepFrames)
+    await run(identity, network, [silence, silence])
+    expect(most).toBe(2)
+    expect(buffers.size).toBeLessThanOrEqual(6)
+  })
+
+  it('stops between two segments when it is cancelled, after the runs in progress', async () => {
+    const controller = new AbortController()
+    const reason = new Error('cancelled by the test')
+    let running = 0
+    let turns = 0
+    const network = networkOf((input, output) => output.data.set(input.data))
+    const watched: Network = {
+      ...network,
+      async run(feeds, fetches) {
+        running++
+        if (++turns === 2) controller.abort(reason)
+        const result = await network.run(feeds, fetches)
+        await new Promise(setImmediate)
+        running--
+        return result
+      },
+    }
+    const silence = new Float32Array(6 * stepFrames)
+    await expect(run(identity, watched, [silence, silence], { signal: controller.signal })).rejects.toBe(reason)
+    expect(turns).toBeLessThanOrEqual(3)
+    expect(running).toBe(0)
+  })
+
+  it('passes the failure of a network on, once', async () => {
+    const failure = new Error('no memory')
+    const network = networkOf(() => {
+      throw failure
+    })
+    const silence = new Float32Array(3 * stepFrames)
+    await expect(run(identity, network, [silence, silence])).rejects.toBe(failure)
+  })
+
+  it('takes a model by its manifest and its network, and says what does not fit', async () => {
+    const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(1025)))
+    const session = await openSession(narrow.path, { threads: 1 })
+    await expect(createKind(narrow.manifest, [session])).rejects.toThrow(
+      '[1, 4, frames, 2049] were expected, found mixture [1, 4, frames, 1025]',
+    )
+    await expect(createKind({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    await session.close()
+    await expect(createKind({ ...narrow.manifest, kind: 'toString' }, [session])).rejects.toThrow('this version knows embedded')
+  })
+})

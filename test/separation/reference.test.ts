@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { StemComparison } from '../../src/core/separation/metrics.js'
+import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
+import { separate } from '../../src/core/separation/separate.js'
+import { maxDifference, readAudio, writeWav } from './tracks.js'
+
+const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
+const hasSongs = existsSync(songs)
+const reference: { songs: Record<string, { vocals: number; accompaniments: number }>; tolerance_db: number } = JSON.parse(
+  await readFile(join(embeddedModelFolder, 'model.json'), 'utf8'),
+).reference
+
+// One whole song, the shortest, takes some 20 s: whole, because an error at a joint or an end would drown in an average of
+// excerpts that avoid both. All five take minutes and are asked for by name.
+const chosen = process.env.STEMWORK_TEST_ALL_SONGS ? Object.keys(reference.songs) : ['potassium']
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+describe('the embedded model in the whole pipeline', () => {
+  it.skipIf(!hasSongs).each(chosen)(
+    'reaches the scores of its reference on %s within 0.05 dB (skipped where ../shared/data/everything-is-free is missing)',
+    async (song) => {
+      const stems = await Promise.all(['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))))
+      const frames = Math.min(...stems.map(({ channels }) => channels[0].length))
+      const [vocals, accompaniments] = stems.map(({ channels }) => channels.map((plane) => plane.subarray(0, frames)))
+      const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
+      const input = join(folder, `${song}.wav`)
+      const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+      await writeWav(input, mixture, 44_100)
+      await separate(input, { outputs, format: '32f' })
+
+      const estimates = {
+        vocals: (await readAudio(outputs.vocals)).channels,
+        accompaniments: (await readAudio(outputs.accompaniments)).channels,
+      }
+      for (const [stem, truth] of Object.entries({ vocals, accompaniments }) as ['vocals' | 'accompaniments', Float32Array[]][]) {
+        const comparison = new StemComparison(44_100)
+        comparison.add(truth, estimates[stem])
+        expect(Math.abs(comparison.scores().uSdr - reference.songs[song][stem])).toBeLessThan(reference.tolerance_db)
+      }
+      for (const channel of [0, 1]) {
+        const sum = estimates.vocals[channel].map((value, i) => value + estimates.accompaniments[channel][i])
+        expect(maxDifference(sum, mixture[channel])).toBeLessThan(1e-4)
+      }
+    },
+    600_000,
+  )
+})

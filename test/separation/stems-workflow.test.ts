@@ -1,0 +1,205 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { WorkOrder, WorkProgress } from '../../src/core/ports/runner.js'
+import { processRunner } from '../../src/core/runner/process-runner.js'
+import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/stems-workflow.js'
+import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
+
+const usual = stemsWorkflow({ format: '32f', threads: 1 })
+const workflow = usual
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function order(path: string, directory: string, maxAudioSeconds = 600, workflow = usual, params = {}): Promise<WorkOrder> {
+  return {
+    jobId: 'job-1',
+    workflow: workflow.id,
+    module: workflow.module?.url ?? null,
+    settings: workflow.module?.settings,
+    params: { inputUrl: 'https://example.com/song.wav', ...params },
+    inputs: { inputUrl: { path, bytes: (await stat(path)).size } },
+    directory: await mkdtemp(join(folder, directory)),
+    limits: { maxAudioSeconds },
+  }
+}
+
+describe('the stems workflow', () => {
+  it('declares what the service promises', () => {
+    expect(workflow.id).toBe('service/stems-vocals-accompaniment')
+    expect(workflow.inputs).toEqual(['inputUrl'])
+    expect(workflow.outputs({})).toEqual({
+      vocals: { fileName: 'vocals.wav', contentType: 'audio/wav' },
+      accompaniments: { fileName: 'accompaniments.wav', contentType: 'audio/wav' },
+    })
+  })
+
+  it.each([{ inputUrl: 'https://example.com/a.mp3' }, { inputUrl: 'http://127.0.0.1:8080/a.mp3?x=1' }])(
+    'accepts %o',
+    (params) => {
+      expect(workflow.params.safeParse(params).success).toBe(true)
+    },
+  )
+
+  it.each([
+    {},
+    { inputUrl: 'song.mp3' },
+    { inputUrl: 'file:///etc/passwd' },
+    { inputUrl: 7 },
+    { inputUrl: 'https://example.com/a.mp3', other: 1 },
+  ])('refuses %o', (params) => {
+    expect(workflow.params.safeParse(params).success).toBe(false)
+  })
+
+  it('names the setting that is wrong', () => {
+    expect(() => stemsWorkflow({ threads: 0 })).toThrow('threads')
+    expect(() => stemsWorkflow({ format: '8' } as unknown as Parameters<typeof stemsWorkflow>[0])).toThrow('format')
+  })
+
+  it('refuses to run in the host, whose event loop it would block', async () => {
+    const [stage] = workflow.stages
+    await expect((async () => stage.run({} as Parameters<typeof stage.run>[0]))()).rejects.toThrow('child process')
+  })
+
+  it('separates in a child process, reports progress, and is faster the second time', async () => {
+    const path = join(folder, 'song.wav')
+    const mixture = [noise(700_000, 1), noise(700_000, 2)]
+    await writeWav(path, mixture, 44_100)
+    const runner = processRunner({ resolve: () => workflow })
+    try {
+      const progress: WorkProgress[] = []
+      const run = async () =>
+        runner.run(await order(path, 'run-'), { signal: new AbortController().signal, onProgress: (each) => progress.push(each) })
+      const first = await run()
+      const second = await run()
+      expect(first.outputs).toMatchObject({
+        vocals: { fileName: 'vocals.wav', contentType: 'audio/wav' },
+        accompaniments: { fileName: 'accompaniments.wav' },
+      })
+      expect(first.details).toMatchObject({
+        seconds: 700_000 / 44_100,
+        sampleRate: 44_100,
+        clippedSamples: 0,
+        model: { name: 'tiny-band-unet-ms' },
+      })
+      expect(progress.at(-1)).toEqual({ stage: 'draw', progress: 1 })
+      const load = ({ details }: typeof first) => (details.timingsMs as { load: number }).load
+      expect(load(second)).toBeLessThan(load(first) / 2)
+      const vocals = await readAudio(first.outputs.vocals.path)
+      const accompaniments = await readAudio(first.outputs.accompaniments.path)
+      for (const channel of [0, 1]) {
+        expect(
+          maxDifference(
+            vocals.channels[channel].map((value, i) => value + accompaniments.channels[channel][i]),
+            mixture[channel],
+          ),
+        ).toBeLessThan(1e-6)
+      }
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it.each([
+    ['flac', 'flac', 'audio/flac'],
+    ['flac24', 'flac', 'audio/flac'],
+    ['mp3', 'mp3', 'audio/mpeg'],
+    ['24', 'wav', 'audio/wav'],
+  ])('writes what the job asks for: %s', async (format, extension, contentType) => {
+    const path = join(folder, 'short.wav')
+    await writeWav(path, [noise(50_000, 1), noise(50_000, 2)], 44_100)
+    const runner = processRunner({ resolve: () => workflow })
+    try {
+      const asked = await order(path, 'format-', 600, workflow, { format, pictures: true })
+      const { outputs } = await runner.run(asked, { signal: new AbortController().signal, onProgress: () => undefined })
+      for (const stem of ['vocals', 'accompaniments']) {
+        expect(outputs[stem]).toMatchObject({ fileName: `${stem}.${extension}`, contentType })
+        expect((await readAudio(outputs[stem].path)).channels[0].length).toBe(50_000)
+      }
+      expect(outputs.vocalsWaveform).toMatchObject({ contentType: 'image/png' })
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it('names the command that pulls a model which is not there', async () => {
+    const path = join(folder, 'any.wav')
+    await writeWav(path, [noise(1000, 1)], 44_100)
+    const absent = stemsWorkflow({ model: 'kim-vocal-2' })
+    const runner = processRunner({ resolve: () => absent, environment: { STEMWORK_MODELS: join(folder, 'no-models') } })
+    try {
+      await expect(
+        runner.run(await order(path, 'absent-', 600, absent), { signal: new AbortController().signal, onProgress: () => undefined }),
+      ).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('stemwork models pull kim-vocal-2') })
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it("uses the job's model if the host allows it", async () => {
+    const path = join(folder, 'allowed.wav')
+    await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
+    const inputUrl = 'https://example.com/a.wav'
+    const open = stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['embedded', 'htdemucs'] })
+    expect(open.params.safeParse({ inputUrl, model: 'htdemucs' }).success).toBe(true)
+    expect(open.params.safeParse({ inputUrl, model: 'scnet' }).error?.issues[0]).toMatchObject({ path: ['model'], message: expect.stringContaining('"embedded"|"htdemucs"') })
+    expect(workflow.params.safeParse({ inputUrl, model: 'embedded' }).success).toBe(false)
+    const runner = processRunner({ resolve: () => open })
+    try {
+      const asked = await order(path, 'allowed-', 600, open, { model: 'embedded' })
+      const { details } = await runner.run(asked, { signal: new AbortController().signal, onProgress: () => undefined })
+      expect(details.model).toMatchObject({ name: 'tiny-band-unet-ms', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it('comes with other stems, as files of their names', async () => {
+    expect(stems4Workflow().id).toBe('service/stems-4')
+    expect(Object.values(stems4Workflow({ format: 'mp3' }).outputs({})).map(({ fileName }) => fileName)).toEqual(['vocals.mp3', 'drums.mp3', 'bass.mp3', 'other.mp3'])
+    const karaoke = stemsWorkflowOf({ id: 'service/karaoke', name: 'Karaoke', description: 'Only the accompaniments.', stems: ['accompaniments'] })
+    expect(Object.keys(karaoke.outputs({}))).toEqual(['accompaniments'])
+    const path = join(folder, 'karaoke.wav')
+    await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
+    const runner = processRunner({ resolve: () => karaoke })
+    try {
+      const { outputs } = await runner.run(await order(path, 'karaoke-', 600, karaoke), { signal: new AbortController().signal, onProgress: () => undefined })
+      expect((await readAudio(outputs.accompaniments.path)).channels[0].length).toBe(20_000)
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it.skipIf(process.platform === 'darwin')('tells in the details when another execution provider had to do', async () => {
+    const path = join(folder, 'provider.wav')
+    await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
+    const accelerated = stemsWorkflow({ provider: 'coreml' })
+    const runner = processRunner({ resolve: () => accelerated })
+    try {
+      const { details } = await runner.run(await order(path, 'provider-', 600, accelerated), { signal: new AbortController().signal, onProgress: () => undefined })
+      expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
+    } finally {
+      await runner.close()
+    }
+  })
+
+  it("reports audio that is too long as the client's error", async () => {
+    const path = join(folder, 'long.wav')
+    await writeWav(path, [noise(100_000)], 44_100)
+    const runner = processRunner({ resolve: () => workflow })
+    try {
+      await expect(
+        runner.run(await order(path, 'long-', 1), { signal: new AbortController().signal, onProgress: () => undefined }),
+      ).rejects.toMatchObject({
+        code: 'BAD_INPUT',
+        reason: 'too_long',
+      })
+    } finally {
+      await runner.close()
+    }
+  })
+})

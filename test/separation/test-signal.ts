@@ -1,0 +1,26 @@
+import { fileURLToPath } from 'node:url'
+
+/** The signal that `test/fixtures/make-audio.sh` encodes, computed anew: one second, its level a bell around 0.5 s. */
+export function testSignal(sampleRate: number): Float32Array[] {
+  return [[0.5, 440], [0.4, 1000]].map(([level, hertz]) =>
+    Float32Array.from({ length: sampleRate }, (_, frame) => {
+      const t = frame / sampleRate
+      return level * Math.sin(2 * Math.PI * hertz * t) * Math.exp(-40 * (t - 0.5) ** 2)
+    }),
+  )
+}
+
+/** 10 log10 of the signal's energy over that of the difference, over the signal's length. */
+export function signalToNoise(signal: Float32Array, other: Float32Array): number {
+  let energy = 0
+  let error = 0
+  for (let frame = 0; frame < signal.length; frame++) {
+    energy += signal[frame] ** 2
+    error += (signal[frame] - other[frame]) ** 2
+  }
+  return 10 * Math.log10(energy / error)
+}
+
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`../fixtures/audio/${name}`, import.meta.url))
+}

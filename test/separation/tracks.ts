@@ -1,0 +1,69 @@
+import type { AudioBlock, AudioStream } from '../../src/core/separation/audio/audio-stream.js'
+import { openAudio } from '../../src/core/separation/audio/open-audio.js'
+import { WavWriter, type WavFormat } from '../../src/core/separation/audio/wav-writer.js'
+
+/** Deterministic noise in -0.5..0.5, another one for each seed. */
+export function noise(frames: number, seed = 1): Float32Array {
+  let state = seed >>> 0
+  return Float32Array.from({ length: frames }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32 - 0.5
+  })
+}
+
+export function sine(frames: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
+  return Float32Array.from({ length: frames }, (_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
+}
+
+/** A stream of the planes in blocks of uneven sizes, as decoders give them. */
+export function streamOf(channels: Float32Array[], sampleRate = 44_100): AudioStream {
+  return { sampleRate, channelCount: channels.length, frames: channels[0].length, format: 'test', blocks: blocksOf(channels) }
+}
+
+export async function* blocksOf(channels: Float32Array[], sizes = [1152, 4096, 1, 30_000]): AsyncGenerator<AudioBlock> {
+  for (let from = 0, turn = 0; from < channels[0].length; turn++) {
+    const to = from + sizes[turn % sizes.length]
+    yield { channels: channels.map((plane) => plane.slice(from, to)) }
+    from = to
+  }
+}
+
+export async function writeWav(
+  path: string,
+  channels: Float32Array[],
+  sampleRate: number,
+  format: WavFormat = '32f',
+): Promise<void> {
+  const writer = await WavWriter.open(path, { sampleRate, channels: channels.length, format })
+  for (let from = 0; from < channels[0].length; from += 65_536)
+    await writer.write(channels.map((plane) => plane.subarray(from, from + 65_536)))
+  await writer.close()
+}
+
+export async function collect({ blocks, channelCount }: AudioStream): Promise<Float32Array[]> {
+  const parts: Float32Array[][] = Array.from({ length: channelCount }, () => [])
+  for await (const { channels } of blocks) channels.forEach((plane, channel) => parts[channel].push(plane.slice()))
+  return parts.map(joined)
+}
+
+export async function readAudio(path: string): Promise<{ sampleRate: number; channels: Float32Array[] }> {
+  const stream = await openAudio(path)
+  return { sampleRate: stream.sampleRate, channels: await collect(stream) }
+}
+
+export function joined(parts: Float32Array[]): Float32Array {
+  const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+export function maxDifference(a: Float32Array, b: Float32Array): number {
+  if (a.length !== b.length) return Infinity
+  let max = 0
+  for (let i = 0; i < a.length; i++) max = Math.max(max, Math.abs(a[i] - b[i]))
+  return max
+}

@@ -1,0 +1,64 @@
+import { spawnSync } from 'node:child_process'
+import { createServer } from 'node:net'
+import { describe, test } from 'vitest'
+
+/** A server that tests may use; `release` ends it if it was started for them. */
+export interface FoundServer {
+  url: string
+  release(): Promise<void>
+}
+
+/** Why there is no server. */
+export interface NoServer {
+  missing: string
+}
+
+/** A private server of one test, which may be stopped, restarted and wiped. */
+export interface PrivateServer {
+  url: string
+  /** Ends at once, as in a crash, and serves again on the same address. */
+  restart(): Promise<void>
+  /** Ends at once; `start` brings it back with what it had written. */
+  kill(): Promise<void>
+  start(): Promise<void>
+  /** Ends it and removes its files. */
+  release(): Promise<void>
+}
+
+/** The suite, or a skipped test that says why. */
+export function describeWith<Servers extends Record<string, FoundServer | NoServer>>(
+  name: string,
+  servers: Servers,
+  body: (servers: { [Name in keyof Servers]: Exclude<Servers[Name], NoServer> }) => void,
+): void {
+  const missing = Object.values(servers).flatMap((server) => ('missing' in server ? [server.missing] : []))
+  if (missing.length > 0) test.skip(`${name} (skipped: ${missing.join('; ')})`, () => {})
+  else describe(name, () => body(servers as { [Name in keyof Servers]: Exclude<Servers[Name], NoServer> }))
+}
+
+export function hasProgram(name: string): boolean {
+  return spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (typeof address !== 'object' || address === null) throw new Error('The operating system gave no port.')
+  return address.port
+}
+
+/** Resolves once `attempt` does; for servers that say only by answering that they are up. */
+export async function answering(attempt: () => Promise<unknown>, timeoutMs = 20_000): Promise<void> {
+  const giveUpAt = Date.now() + timeoutMs
+  for (;;) {
+    try {
+      await attempt()
+      return
+    } catch (error) {
+      if (Date.now() > giveUpAt) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}

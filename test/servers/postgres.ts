@@ -1,0 +1,87 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+
+const standardAddresses = ['postgres://root@127.0.0.1:5432/test', 'postgres://root@/test?host=/var/run/postgresql']
+
+/** `DATABASE_URL`, else the server at a standard address, else one started for the caller. Shared: use a schema of your own. */
+export async function findPostgres(): Promise<FoundServer | NoServer> {
+  const given = process.env.DATABASE_URL
+  if (given) {
+    await ping(given)
+    return { url: given, async release() {} }
+  }
+  for (const url of standardAddresses) {
+    const answers = await ping(url).then(
+      () => true,
+      () => false,
+    )
+    if (answers) return { url, async release() {} }
+  }
+  return await startPostgres()
+}
+
+/** A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes only. */
+export async function startPostgres(): Promise<PrivateServer | NoServer> {
+  if (!hasProgram('initdb') || !hasProgram('postgres')) return { missing: 'no Postgres: set DATABASE_URL, or put initdb and postgres on the PATH' }
+  const owner = databaseOwner()
+  if (owner === undefined) return { missing: 'Postgres does not run as root, and there is no user "postgres" or "nobody" to start it as' }
+  const port = await freePort()
+  const directory = await mkdtemp(join(tmpdir(), 'stemwork-postgres-'))
+  if (owner.uid !== undefined) await chown(directory, owner.uid, owner.gid ?? owner.uid)
+  const data = join(directory, 'data')
+  const initialized = spawnSync('initdb', ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync'], { ...owner, cwd: directory, encoding: 'utf8' })
+  if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.stderr}`)
+  const url = `postgres://test@127.0.0.1:${port}/postgres`
+  const options = ['-D', data, '-p', String(port), '-k', directory, '-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off', '-c', 'max_connections=60', '-c', 'shared_buffers=16MB']
+  let child: ReturnType<typeof spawn> | undefined
+
+  const server: PrivateServer = {
+    url,
+    async start() {
+      child = spawn('postgres', options, { ...owner, cwd: directory, stdio: 'ignore' })
+      await answering(() => ping(url))
+    },
+    async kill() {
+      const ended = child && child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
+      // "Immediate shutdown": every connection is cut, and the next start recovers from the log, as after a crash.
+      child?.kill('SIGQUIT')
+      await ended
+    },
+    async restart() {
+      await server.kill()
+      await server.start()
+    },
+    async release() {
+      await server.kill()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+  await server.start()
+  return server
+}
+
+/** The user to run as: Postgres refuses to be root. */
+function databaseOwner(): { uid?: number; gid?: number } | undefined {
+  if (process.getuid?.() !== 0) return {}
+  for (const name of ['postgres', 'nobody']) {
+    const ids = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
+    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0].stdout), gid: Number(ids[1].stdout) }
+  }
+  return undefined
+}
+
+async function ping(url: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('SELECT 1')
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

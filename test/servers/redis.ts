@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+
+const program = ['redis-server', 'valkey-server'].find(hasProgram)
+
+/** `REDIS_URL`, else the server at the standard address, else one started for the caller. Shared: use keys of your own. */
+export async function findRedis(): Promise<FoundServer | NoServer> {
+  const given = process.env.REDIS_URL
+  if (given) {
+    await ping(given)
+    return { url: given, async release() {} }
+  }
+  const standard = 'redis://127.0.0.1:6379'
+  const answers = await ping(standard).then(
+    () => true,
+    () => false,
+  )
+  if (answers) return { url: standard, async release() {} }
+  return await startRedis()
+}
+
+/** A server of the caller's own, without persistence: what it holds is gone when it stops. */
+export async function startRedis(): Promise<PrivateServer | NoServer> {
+  if (program === undefined) return { missing: 'no Redis: set REDIS_URL, or install redis-server' }
+  const command = program
+  const port = await freePort()
+  const directory = await mkdtemp(join(tmpdir(), 'stemwork-redis-'))
+  const url = `redis://127.0.0.1:${port}`
+  let child: ChildProcess | undefined
+
+  const server: PrivateServer = {
+    url,
+    async start() {
+      child = spawn(command, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory], { stdio: 'ignore' })
+      await answering(() => ping(url))
+    },
+    async kill() {
+      const ended = child && child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
+      child?.kill('SIGKILL')
+      await ended
+    },
+    async restart() {
+      await server.kill()
+      await server.start()
+    },
+    async release() {
+      await server.kill()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+  await server.start()
+  return server
+}
+
+async function ping(url: string): Promise<void> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: 2000, maxRetriesPerRequest: 0 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.ping()
+  } finally {
+    client.disconnect()
+  }
+}

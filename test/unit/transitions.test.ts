@@ -1,0 +1,147 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fail, heartbeat, requeue, sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
+import { memoryJobs } from '../../src/adapters/memory/index.js'
+import { sqliteStores, type SqliteStores } from '../../src/adapters/sqlite/index.js'
+import { claimableAt, deliverableAt, removableAt } from '../../src/core/job/agenda-times.js'
+import type { JobRecord } from '../../src/core/job/job.js'
+import { claim, isClaimable, transition } from '../../src/core/job/transitions.js'
+import type { JobStore } from '../../src/core/ports/job-store.js'
+import { settableClock } from '../contract/settable-clock.js'
+import { followsTheRules, steps, type Subject } from './job-model.js'
+
+describe('any interleaving of claims, heartbeats, ends, retries, cancels, deletes and lapsed leases follows the rules', () => {
+  test('in the state machine itself', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, (sequence) => followsTheRules(pureSubject(), sequence)),
+      { numRuns: 500 },
+    )
+  })
+
+  test('in the memory store', async () => {
+    const check = fc.asyncProperty(steps, (sequence) => {
+      const { clock, advance } = settableClock()
+      return followsTheRules(storeSubject(memoryJobs({ clock }), advance), sequence)
+    })
+    await fc.assert(check, { numRuns: 300 })
+  })
+
+  describe('in the SQLite store', () => {
+    let directory: string
+    let stores: SqliteStores
+    const { clock, advance } = settableClock()
+
+    beforeAll(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'stemwork-model-'))
+      stores = sqliteStores({ path: join(directory, 'jobs.db'), clock })
+    })
+    afterAll(async () => {
+      stores.close()
+      await rm(directory, { recursive: true })
+    })
+
+    test('as well', async () => {
+      const check = fc.asyncProperty(steps, async (sequence) => {
+        await followsTheRules(storeSubject(stores.jobs, advance), sequence)
+        // The next sequence's claims of any job must not find these.
+        for (const job of await stores.jobs.list({ limit: 10 })) await stores.jobs.apply(job.id, { kind: 'delete' })
+      })
+      await fc.assert(check, { numRuns: 60 })
+    })
+  })
+})
+
+describe('the times that stores index', () => {
+  test('a job is claimable exactly from its claimable time on', () => {
+    const state = fc.record({
+      status: fc.constantFrom('QUEUED' as const, 'STARTED' as const, 'SUCCEEDED' as const, 'FAILED' as const),
+      notBefore: fc.nat(100),
+      lease: fc.option(fc.record({ owner: fc.constant('w'), token: fc.constant(1), until: fc.nat(100) })),
+      deleted: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(state, fc.nat(100), (fields, now) => {
+        const job = sampleJob(fields)
+        const at = claimableAt(job)
+        expect(at !== null && at <= now).toBe(isClaimable(job, now))
+      }),
+    )
+  })
+
+  test('results are removable from their expiry on, until they are removed or the job is deleted', () => {
+    const running = claim(sampleJob(), { owner: 'w', leaseMs: 1 }, 5) as JobRecord
+    const done = transition(running, succeed(running, { retentionMs: 10 }), 20) as JobRecord
+    expect(removableAt(running)).toBeNull()
+    expect(removableAt(done)).toBe(30)
+    expect(removableAt(transition(running, fail(1), 20) as JobRecord)).toBeNull()
+    expect(removableAt(transition(done, { kind: 'expire' }, 30) as JobRecord)).toBeNull()
+    expect(removableAt(transition(done, { kind: 'delete' }, 30) as JobRecord)).toBeNull()
+  })
+
+  test('the earliest pending message decides when a job is deliverable', () => {
+    const message = { url: 'u', event: 'e', occurredAt: 0, tries: 0, lastStatus: null }
+    const deliveries: JobRecord['deliveries'] = [
+      { ...message, id: 'a', outcome: 'delivered', nextTryAt: 1 },
+      { ...message, id: 'b', outcome: 'pending', nextTryAt: 9 },
+      { ...message, id: 'c', outcome: 'pending', nextTryAt: 4 },
+      { ...message, id: 'd', outcome: 'pending', nextTryAt: null },
+    ]
+    expect(deliverableAt(sampleJob({ deliveries }))).toBe(4)
+    expect(deliverableAt(sampleJob({ deliveries: deliveries.slice(0, 1) }))).toBeNull()
+    expect(deliverableAt(sampleJob({ deliveries, deleted: true }))).toBeNull()
+  })
+})
+
+test('a transition leaves the record that it is given as it was', () => {
+  const queued = sampleJob()
+  const running = claim(freeze(queued), { owner: 'w', leaseMs: 1 }, 0) as JobRecord
+  for (const change of [heartbeat(1), succeed(running), fail(1), requeue(1), { kind: 'delete' as const }]) {
+    const before = structuredClone(running)
+    expect(transition(freeze(running), change, 5)).toBeDefined()
+    expect(running).toEqual(before)
+  }
+})
+
+function pureSubject(): Subject {
+  const { clock, advance } = settableClock(0)
+  const jobs = new Map<string, JobRecord>()
+  const keep = (job: JobRecord | undefined) => {
+    if (job) jobs.set(job.id, job)
+    return job
+  }
+  return {
+    advance,
+    async create() {
+      const job = sampleJob()
+      jobs.set(job.id, job)
+      return job
+    },
+    async claim({ id, ...request }) {
+      const found = id === undefined ? [...jobs.values()].find((each) => isClaimable(each, clock())) : jobs.get(id)
+      return found && keep(claim(found, request, clock()))
+    },
+    async apply(id, change) {
+      const job = jobs.get(id)
+      return job && keep(transition(job, change, clock()))
+    },
+    get: async (id) => jobs.get(id),
+  }
+}
+
+function storeSubject(store: JobStore, advance: (milliseconds: number) => void): Subject {
+  return {
+    advance,
+    create: async () => (await store.create(sampleJob())).job,
+    claim: (request) => store.claim(request),
+    apply: (id, change) => store.apply(id, change),
+    get: (id) => store.get(id),
+  }
+}
+
+function freeze(job: JobRecord): JobRecord {
+  for (const value of Object.values(job)) if (typeof value === 'object' && value !== null) Object.freeze(value)
+  return Object.freeze(job)
+}

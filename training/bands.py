@@ -1,0 +1,59 @@
+"""The audio side of the network: 256 bands of a 4096 / 1024 STFT of mid and side at 44.1 kHz.
+
+Masks are constant inside a band, so that features and errors need only second-order statistics of each band. An example is
+`[9, frames, 256]`, the means over a band's bins of
+  0 |M|^2  1 |S|^2  2 Re(M S*)  3 |Vm|^2  4 |Vs|^2  5 Re(M Vm*)  6 Re(S Vm*)  7 Re(M Vs*)  8 Re(S Vs*)
+with M = (L+R)/2 and S = (L-R)/2 of the mixture, Vm and Vs of the vocals.
+"""
+import numpy as np
+import scipy.fft
+
+RATE, SIZE, HOP, BINS = 44100, 4096, 1024, 2048
+SEGMENTS = [(0, 128, 1), (128, 256, 4), (256, 512, 8), (512, 1024, 16), (1024, 2048, 32)]  # first bin, end, bins per band
+BANDS = sum((end - first) // width for first, end, width in SEGMENTS)
+WIDTHS = np.concatenate([np.full((end - first) // width, width, np.float32) for first, end, width in SEGMENTS])
+WINDOW = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(SIZE) / SIZE)).astype(np.float32)
+
+
+def samples_of(frames):
+    return (frames - 1) * HOP + SIZE
+
+
+def mid_side_spectra(x, frames):
+    """`x [samples, 2]` -> M, S as complex64 `[frames, 2048]`, by one complex FFT of M + iS a frame."""
+    packed = np.empty(len(x), np.complex64)
+    packed.real = x[:, 0] + x[:, 1]
+    packed.imag = x[:, 0] - x[:, 1]
+    windowed = np.lib.stride_tricks.sliding_window_view(packed, SIZE)[::HOP][:frames] * (WINDOW * np.float32(0.25))
+    spectrum = scipy.fft.fft(windowed, axis=1, overwrite_x=True)
+    forward = spectrum[:, :BINS]
+    mirrored = np.empty_like(forward)
+    mirrored[:, 0] = spectrum[:, 0]
+    mirrored[:, 1:] = spectrum[:, :BINS:-1]
+    np.conj(mirrored, out=mirrored)
+    return forward + mirrored, (forward - mirrored) * np.complex64(-1j)
+
+
+def pooled(power):
+    """`[..., 2048]` -> `[..., 256]` means of the bands, by sums of pairs: numpy is slow at reducing short axes."""
+    def pairs(p):
+        return p[..., 0::2] + p[..., 1::2]
+
+    out, rest = [power[..., :128]], pairs(pairs(power[..., 128:]))
+    for width in (4, 8, 16):
+        out.append(rest[..., :32] / width)
+        rest = pairs(rest[..., 32:])
+    return np.concatenate([*out, rest / 32], -1)
+
+
+def statistics(vocals_mid, vocals_side, rest_mid, rest_side):
+    """Spectra of the vocals and of the accompaniments -> one example."""
+    def real(spectrum):
+        return np.ascontiguousarray(spectrum).view(np.float32)
+
+    m, s, vm, vs = real(vocals_mid + rest_mid), real(vocals_side + rest_side), real(vocals_mid), real(vocals_side)
+    out = np.empty((9, len(m), BANDS), np.float32)
+    for row, (a, b) in enumerate(((m, m), (s, s), (m, s), (vm, vm), (vs, vs), (m, vm), (s, vm), (m, vs), (s, vs))):
+        product = a * b
+        out[row] = pooled(product[..., 0::2] + product[..., 1::2])
+    return out

@@ -1,0 +1,87 @@
+"""Checkpoint -> a folder with model.onnx (opset 16, weights as float16) and model.json, which `stemwork evaluate --model <folder>` takes.
+
+    python3 export.py --net work/net.pt --out work/model [--name my-net --version 0.2.0]
+
+The manifest is that of ../models/embedded, whose contract the graph keeps, without the figures that belong to those weights.
+"""
+import argparse
+import hashlib
+import json
+import os
+import warnings
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from checkpoint import from_graph, load
+from network import Separator
+
+EMBEDDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models', 'embedded')
+# Of the weights in the package, not of the contract.
+FIGURES = ('results', 'speed', 'reference', 'training', 'score')
+
+
+def with_half_weights(model):
+    """Stores large weights as float16 and casts them when the graph is loaded: half the size, the same speed."""
+    kept, casts = [], []
+    for tensor in model.graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.size > 256:
+            kept.append(numpy_helper.from_array(values.astype(np.float16), f'{tensor.name}_h'))
+            casts.append(helper.make_node('Cast', [f'{tensor.name}_h'], [tensor.name], to=TensorProto.FLOAT, name=f'cast_{tensor.name}'))
+        else:
+            kept.append(tensor)
+    nodes = list(model.graph.node)
+    for field, values in (('initializer', kept), ('node', [*casts, *nodes])):
+        model.graph.ClearField(field)
+        getattr(model.graph, field).extend(values)
+    onnx.checker.check_model(model)
+    return model
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--net', required=True, help='checkpoint (.pt)')
+    parser.add_argument('--out', required=True, help='folder to write')
+    parser.add_argument('--name', default='tiny-band-unet')
+    parser.add_argument('--version', default='0.0.0')
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    # The exporter warns of constants that are meant as such; onnx.checker and `compare` below look at the result.
+    warnings.simplefilter('ignore')
+    os.makedirs(options.out, exist_ok=True)
+    path = os.path.join(options.out, 'model.onnx')
+    net = load(options.net)
+    spectrum = torch.randn(1, 4, 64, 2049, generator=torch.Generator().manual_seed(1))
+    separator = Separator(net).eval()
+    frames = dict(mix_spec={2: 'frames'}, vocals_spec={2: 'frames'})
+    torch.onnx.export(separator, spectrum, path, opset_version=16, input_names=['mix_spec'], output_names=['vocals_spec'], dynamic_axes=frames)
+    onnx.save(with_half_weights(onnx.load(path)), path)
+    compare(path, net, spectrum)
+    with open(os.path.join(EMBEDDED, 'model.json')) as file:
+        manifest = {key: value for key, value in json.load(file).items() if key not in FIGURES}
+    with open(path, 'rb') as file:
+        content = file.read()
+    parameters = sum(weight.numel() for weight in net.parameters())
+    manifest.update(name=options.name, version=options.version, bytes=len(content), sha256=hashlib.sha256(content).hexdigest(), parameters=parameters)
+    with open(os.path.join(options.out, 'model.json'), 'w') as file:
+        json.dump(manifest, file, indent=2)
+    print(f'{path}: {len(content)} bytes, {parameters} parameters, sha256 {manifest["sha256"]}')
+
+
+@torch.no_grad()
+def compare(path, net, spectrum):
+    """The weights read back from the graph must give the network's answer but for float16."""
+    if net.settings['norm'] != 'none':
+        return
+    expected = Separator(net).eval()(spectrum)
+    found = Separator(from_graph(path, gate=net.settings['gate'])).eval()(spectrum)
+    difference = float((expected - found).abs().max() / expected.abs().max())
+    if difference > 5e-3:
+        raise SystemExit(f'The weights in {path} differ from the checkpoint by {difference:.1e} of the peak.')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,172 @@
+"""The network: a U-Net on 256 bands that gives masks for mid and side, a gate that refines them by the centre cue, and the graph around them."""
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from bands import BANDS, BINS, SEGMENTS, WIDTHS
+
+GROUPS = 8
+# Compression of band powers; small enough that quiet bands count, and its inverse.
+POWER = 0.15
+
+
+class Block(nn.Sequential):
+    """Convolution, norm, ReLU. `norm`: 'group' while a network is trained from scratch; 'none' for weights into which a norm is folded."""
+
+    def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='group', active=True):
+        padding = tuple(d * (k // 2) for d, k in zip(dilation, kernel))
+        layers = [nn.Conv2d(inputs, outputs, kernel, stride, padding, dilation, bias=norm == 'none')]
+        if norm == 'group':
+            layers.append(nn.GroupNorm(GROUPS, outputs))
+        super().__init__(*layers, *([nn.ReLU()] if active else []))
+
+
+class Residual(nn.Module):
+    def __init__(self, channels, dilation, norm):
+        super().__init__()
+        self.first = Block(channels, channels, (3, 3), dilation=(dilation, 1), norm=norm)
+        self.second = Block(channels, channels, (3, 3), norm=norm, active=False)
+
+    def forward(self, x):
+        return F.relu(x + self.second(self.first(x)))
+
+
+class AllFrequencies(nn.Module):
+    """The bottleneck: mixes all frequencies, and some seconds of time by dilated convolutions."""
+
+    def __init__(self, channels, bands, norm, squeezed=16, hidden=192):
+        super().__init__()
+        self.bands, self.squeezed = bands, squeezed
+        self.down = Block(channels, squeezed, (1, 1), norm=norm)
+        self.inner = Block(squeezed * bands, hidden, (1, 1), norm=norm)
+        self.times = nn.ModuleList([Block(hidden, hidden, (3, 1), dilation=(d, 1), norm=norm) for d in (1, 2, 4, 8)])
+        self.outer = Block(hidden, squeezed * bands, (1, 1), norm=norm)
+        self.up = Block(squeezed, channels, (1, 1), norm=norm, active=False)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = self.down(x).permute(0, 1, 3, 2).reshape(x.shape[0], self.squeezed * self.bands, -1, 1)
+        y = self.dropout(self.inner(y))
+        for layer in self.times:
+            y = y + self.dropout(layer(y))
+        y = self.outer(y).reshape(x.shape[0], self.squeezed, self.bands, -1).permute(0, 1, 3, 2)
+        return F.relu(x + self.up(y))
+
+
+class BandUNet(nn.Module):
+    """Features `[batch, 4, frames, 256]` -> logits of the masks of mid and side `[batch, 2, frames, 256]`. Frames: a multiple of 8.
+
+    Neighbouring bands become channels first, so the widest maps have 128 bands.
+    """
+
+    def __init__(self, norm, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1, 4, 1, BANDS))
+        self.bias = nn.Parameter(torch.full((1, 4, 1, BANDS), -0.7))
+        self.down, self.up, self.merge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        before = 8
+        for level, count in enumerate(channels):
+            first = Block(before, count, (3, 3), 2 if level else 1, norm=norm)
+            self.down.append(nn.Sequential(first, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
+            before = count
+        self.middle = AllFrequencies(channels[-1], BANDS // 2 >> (len(channels) - 1), norm)
+        for level in range(len(channels) - 1, 0, -1):
+            self.up.append(nn.ConvTranspose2d(channels[level], channels[level - 1], 2, 2))
+            self.merge.append(Block(channels[level - 1], channels[level - 1], (3, 3), norm=norm))
+        # Rows 0 and 1: mid of even and odd bands; 6 and 7: side.
+        self.head = nn.Conv2d(channels[0], 8, 1)
+        with torch.no_grad():
+            self.head.weight.mul_(0.1)
+            self.head.bias.fill_(-1)
+
+    def forward(self, features):
+        x = features * self.scale + self.bias
+        x = torch.cat([x[..., 0::2], x[..., 1::2]], 1)
+        skips = []
+        for level in self.down:
+            x = level(x)
+            skips.append(x)
+        x = self.middle(skips.pop())
+        for up, merge in zip(self.up, self.merge):
+            x = merge(up(x) + skips.pop())
+        x = self.head(x)
+        mid, side = torch.stack([x[:, 0], x[:, 1]], -1), torch.stack([x[:, 6], x[:, 7]], -1)
+        return torch.stack([mid.flatten(-2), side.flatten(-2)], 1)
+
+
+class CentreGate(nn.Module):
+    """Corrects the logits by how centred each band is, and how centred the estimated vocals and the mixture are as a whole.
+
+    It starts as no correction at all, so it can only be learnt to help.
+    """
+
+    def __init__(self, hidden=16):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Conv2d(9, hidden, 3, padding=1), nn.ReLU(), nn.Conv2d(hidden, hidden, 3, padding=1), nn.ReLU())
+        self.outer = nn.Conv2d(hidden, 2, 1)
+        self.bands = nn.Parameter(torch.zeros(1, 2, 1, BANDS))
+        nn.init.zeros_(self.outer.weight)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, features, logits):
+        power = features[:, :2] ** (1 / POWER) * torch.from_numpy(WIDTHS)
+        masks = torch.sigmoid(logits)
+        centred = [shares[:, 0:1] / (shares.sum(1, keepdim=True) + 1e-6) for shares in ((power * masks ** 2).mean((2, 3), keepdim=True), power.mean((2, 3), keepdim=True))]
+        cue = (features[:, 0:1] - features[:, 1:2]) / (features[:, 0:1] + features[:, 1:2])
+        whole = [share + cue * 0 for share in centred]
+        place = torch.linspace(-1, 1, BANDS) + cue * 0
+        return logits + self.outer(self.inner(torch.cat([features[:, :3], logits / 4, cue, *whole, place], 1))) + self.bands
+
+
+class Masks(nn.Module):
+    """Features -> masks of mid and side."""
+
+    def __init__(self, norm='group', gate=True):
+        super().__init__()
+        self.settings = dict(norm=norm, gate=gate)
+        self.unet = BandUNet(norm)
+        self.gate = CentreGate() if gate else None
+
+    def forward(self, features):
+        logits = self.unet(features)
+        return torch.sigmoid(logits if self.gate is None else self.gate(features, logits))
+
+
+def features(mid_power, side_power, product):
+    """Compressed band powers of mid, side, left and right, relative to the mean of the chunk."""
+    left, right = (mid_power + side_power + 2 * product).clamp(min=0), (mid_power + side_power - 2 * product).clamp(min=0)
+    mean = (mid_power + side_power).mean((1, 2), keepdim=True).unsqueeze(1)
+    return (torch.stack([mid_power, side_power, left, right], 1) / (mean + 1e-9) + 1e-7) ** POWER
+
+
+class Separator(nn.Module):
+    """The graph that is shipped: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals."""
+
+    def __init__(self, masks):
+        super().__init__()
+        self.masks = masks
+
+    def forward(self, spectrum):
+        x = spectrum[..., :BINS]
+        mid_re, mid_im, side_re, side_im = (x[:, 0] + x[:, 2]) / 2, (x[:, 1] + x[:, 3]) / 2, (x[:, 0] - x[:, 2]) / 2, (x[:, 1] - x[:, 3]) / 2
+        powers = mid_re ** 2 + mid_im ** 2, side_re ** 2 + side_im ** 2, mid_re * side_re + mid_im * side_im
+        mid, side = spread(self.masks(features(*[pooled(power) for power in powers]))).unbind(1)
+        mid_re, mid_im, side_re, side_im = mid_re * mid, mid_im * mid, side_re * side, side_im * side
+        vocals = torch.stack([mid_re + side_re, mid_im + side_im, mid_re - side_re, mid_im - side_im], 1)
+        return torch.cat([vocals, spectrum[..., BINS:] * 0], -1)
+
+
+def pooled(power):
+    """`[..., 2048]` -> `[..., 256]` means of the bands."""
+    return torch.cat([power[..., a:b] if w == 1 else power[..., a:b].reshape(power.shape[0], -1, (b - a) // w, w).mean(-1) for a, b, w in SEGMENTS], -1)
+
+
+def spread(masks):
+    """`[..., 256]` -> `[..., 2048]`: the value of a band for each of its bins."""
+    out, band = [], 0
+    for first, end, width in SEGMENTS:
+        count = (end - first) // width
+        part = masks[..., band:band + count]
+        out.append(part if width == 1 else torch.stack([part] * width, -1).flatten(-2))
+        band += count
+    return torch.cat(out, -1)

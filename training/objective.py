@@ -1,0 +1,24 @@
+"""What is learnt: a small error of the vocals, which is that of the accompaniments as well, from band statistics and masks alone."""
+import torch
+
+from bands import WIDTHS
+
+# Of the mixture's power: errors 30 dB under it are good enough, also where there are no vocals.
+ENOUGH = 1e-3
+
+
+def errors(masks, batch):
+    """Power of each example: vocals, accompaniments, mixture, error, predicted vocals."""
+    m, s, _, vm, vs, m_vm, _, _, s_vs = batch.unbind(1)
+    mid, side = masks.unbind(1)
+    rest = (m - 2 * m_vm + vm).clamp(min=0) + (s - 2 * s_vs + vs).clamp(min=0)
+    predicted = mid ** 2 * m + side ** 2 * s
+    error = (predicted + vm + vs - 2 * (mid * m_vm + side * s_vs)).clamp(min=0)
+    widths = torch.from_numpy(WIDTHS)
+    return [(power * widths).sum((1, 2)) for power in (vm + vs, rest, m + s, error, predicted)]
+
+
+def objective(masks, batch):
+    """Mean logarithm of the error over the mixture: what raises the mean SDR of songs. It weighs loud and quiet vocals alike."""
+    _, _, mixture, error, _ = errors(masks, batch)
+    return torch.log(error / mixture + ENOUGH).mean()

@@ -1,0 +1,33 @@
+import { defineConfig } from 'tsup'
+
+export default defineConfig([
+  {
+    entry: ['src/**/*.ts', '!src/console/**'],
+    // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
+    bundle: false,
+    format: 'esm',
+    target: 'node20',
+    sourcemap: true,
+    clean: ['**/*', '!console/**'],
+    silent: true,
+  },
+  {
+    // The page of `/console`: one script and one style sheet, which the HTTP side serves.
+    entry: { app: 'src/console/app.tsx', console: 'src/console/console.css' },
+    outDir: 'dist/console',
+    tsconfig: 'tsconfig.console.json',
+    publicDir: 'src/console/public',
+    platform: 'browser',
+    format: 'esm',
+    target: 'es2022',
+    minify: true,
+    splitting: false,
+    noExternal: [/./],
+    clean: true,
+    silent: true,
+    esbuildOptions(options) {
+      options.jsx = 'automatic'
+      options.jsxImportSource = 'preact'
+    },
+  },
+])
