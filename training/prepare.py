@@ -1,20 +1,26 @@
-"""Decodes the audio that the recipe uses into 16-bit arrays and lists it in `<work>/index.json`; makes singing from speech.
+"""Decodes the audio that the recipe uses into 16-bit arrays and lists it in `<work>/index.json`; makes singing from speech, and music.
 
-    python3 prepare.py --data ../../shared/data --work work [--sung-minutes 20]
+    python3 prepare.py --data ../../shared/data --work work [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
 """
 import argparse
 import glob
 import json
+import multiprocessing
 import os
 import subprocess
 
 import numpy as np
 
+from arrangements import arrangement
 from bands import RATE
 from singing import sung_from_speech
+from speakers import speech
 
 # Quarter seconds of silence join the clips of a file.
 SPEECH = ('librispeech', 'kerstin', 'nathalie')
+PIECE_SECONDS = 40
+# Minutes of singing that are made in one go, each from as much speech as keeps its voices many.
+SUNG_MINUTES = 5
 
 
 def decoded(path, channels):
@@ -36,6 +42,9 @@ def main():
     parser.add_argument('--data', required=True, help='folder with everything-is-free, voices and instrumental')
     parser.add_argument('--work', required=True, help='folder for what the recipe makes')
     parser.add_argument('--sung-minutes', type=float, default=20, help='singing to make from the speech of the voices')
+    parser.add_argument('--espeak-minutes', type=float, default=30, help='singing to make from the speech of espeak-ng')
+    parser.add_argument('--arranged-minutes', type=float, default=60, help='music to make with fluidsynth')
+    parser.add_argument('--processes', type=int, default=1)
     parser.add_argument('--seed', type=int, default=1)
     options = parser.parse_args()
     os.makedirs(os.path.join(options.work, 'audio'), exist_ok=True)
@@ -48,17 +57,33 @@ def main():
         }
     for path in sorted(glob.glob(os.path.join(options.data, 'instrumental', '*.*'))):
         index['instrumental'].append(stored(options.work, 'instrumental', os.path.basename(path).split('.')[0], decoded(path, 2)))
+    spoken = []
     for path in sorted(glob.glob(os.path.join(options.data, 'voices', '*.*'))):
         name = os.path.basename(path).split('.')[0]
         pcm = decoded(path, 1)
         is_speech = name.startswith(SPEECH)
         index['voices'].append(dict(stored(options.work, 'voice', name, pcm), kind='speech' if is_speech else 'sung'))
-        if is_speech and options.sung_minutes > 0:
-            sung = sung_from_speech(pcm[:, 0], options.sung_minutes * 60 / len(SPEECH), options.seed)
-            index['voices'].append(dict(stored(options.work, 'voice', f'{name}-sung', sung[:, None]), kind='made'))
-        print(name, flush=True)
+        if is_speech:
+            spoken.append((name, pcm[:, 0]))
+    with multiprocessing.Pool(options.processes) as pool:
+        for name, pcm in spoken:
+            add_singing(index, options, pool, name, pcm, options.sung_minutes / len(spoken))
+        if options.espeak_minutes > 0:
+            # Singing is twice as long as the speech that it is made from; the rest is for phrases that are drawn more than once.
+            add_singing(index, options, pool, 'espeak', speech(options.espeak_minutes * 40, options.seed), options.espeak_minutes)
+        if options.arranged_minutes > 0:
+            count = max(1, round(options.arranged_minutes * 60 / PIECE_SECONDS))
+            pieces = pool.starmap(arrangement, [(PIECE_SECONDS, [options.seed, number]) for number in range(count)])
+            index['instrumental'].append(stored(options.work, 'instrumental', 'arrangements', np.concatenate(pieces)))
     with open(os.path.join(options.work, 'index.json'), 'w') as file:
         json.dump(index, file)
+
+
+def add_singing(index, options, pool, name, pcm, minutes):
+    parts = max(1, round(minutes / SUNG_MINUTES))
+    if minutes > 0:
+        sung = pool.starmap(sung_from_speech, [(pcm, minutes * 60 / parts, [options.seed, part]) for part in range(parts)])
+        index['voices'].append(dict(stored(options.work, 'voice', f'{name}-sung', np.concatenate(sung)[:, None]), kind='made'))
 
 
 if __name__ == '__main__':
