@@ -1,9 +1,10 @@
 """The audio side of the network: 256 bands of a 4096 / 1024 STFT of mid and side at 44.1 kHz.
 
 Masks are constant inside a band, so that features and errors need only second-order statistics of each band. An example is
-`[9, frames, 256]`, the means over a band's bins of
-  0 |M|^2  1 |S|^2  2 Re(M S*)  3 |Vm|^2  4 |Vs|^2  5 Re(M Vm*)  6 Re(S Vm*)  7 Re(M Vs*)  8 Re(S Vs*)
-with M = (L+R)/2 and S = (L-R)/2 of the mixture, Vm and Vs of the vocals.
+`[10, frames, 256]`, the means over a band's bins of
+  0 |Am|^2  1 |As|^2  2 Re(Am As*)  3 |Vm|^2  4 |Vs|^2  5 Re(Vm Vs*)  6 Re(Am Vm*)  7 Re(As Vm*)  8 Re(Am Vs*)  9 Re(As Vs*)
+with Am = (L+R)/2 and As = (L-R)/2 of the accompaniments, Vm and Vs of the vocals. Each of the two has a mean power of 1, or is silent:
+gains of either, band by band, can be chosen when the example is learnt from (augment.py).
 """
 import numpy as np
 import scipy.fft
@@ -12,6 +13,7 @@ RATE, SIZE, HOP, BINS = 44100, 4096, 1024, 2048
 SEGMENTS = [(0, 128, 1), (128, 256, 4), (256, 512, 8), (512, 1024, 16), (1024, 2048, 32)]  # first bin, end, bins per band
 BANDS = sum((end - first) // width for first, end, width in SEGMENTS)
 WIDTHS = np.concatenate([np.full((end - first) // width, width, np.float32) for first, end, width in SEGMENTS])
+SILENCE = 1e-9
 WINDOW = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(SIZE) / SIZE)).astype(np.float32)
 
 
@@ -46,14 +48,18 @@ def pooled(power):
     return np.concatenate([*out, rest / 32], -1)
 
 
-def statistics(vocals_mid, vocals_side, rest_mid, rest_side):
-    """Spectra of the vocals and of the accompaniments -> one example."""
+def statistics(rest_mid, rest_side, vocals_mid, vocals_side):
+    """Spectra of the accompaniments and of the vocals -> one example."""
     def real(spectrum):
         return np.ascontiguousarray(spectrum).view(np.float32)
 
-    m, s, vm, vs = real(vocals_mid + rest_mid), real(vocals_side + rest_side), real(vocals_mid), real(vocals_side)
-    out = np.empty((9, len(m), BANDS), np.float32)
-    for row, (a, b) in enumerate(((m, m), (s, s), (m, s), (vm, vm), (vs, vs), (m, vm), (s, vm), (m, vs), (s, vs))):
+    am, as_, vm, vs = (real(spectrum) for spectrum in (rest_mid, rest_side, vocals_mid, vocals_side))
+    out = np.empty((10, len(am), BANDS), np.float32)
+    for row, (a, b) in enumerate(((am, am), (as_, as_), (am, as_), (vm, vm), (vs, vs), (vm, vs), (am, vm), (as_, vm), (am, vs), (as_, vs))):
         product = a * b
         out[row] = pooled(product[..., 0::2] + product[..., 1::2])
+    rest, vocals = (np.sqrt(max(float((out[row] + out[row + 1]).mean()), SILENCE)) for row in (0, 3))
+    out[:3] /= rest ** 2
+    out[3:6] /= vocals ** 2
+    out[6:] /= rest * vocals
     return out

@@ -1,9 +1,11 @@
 """Makes a bank of examples: random mixes of voices and instrumental music as band statistics (see bands.py).
 
-    python3 mix.py --work work --out work/train --count 2400
-    python3 mix.py --work work --out work/check --count 200 --held-out --seed 7
+    python3 mix.py --work work --out work/general --count 3000 --songs none
+    python3 mix.py --work work --out work/songs --count 1500 --songs only --seed 2
+    python3 mix.py --work work --out work/check --count 120 --held-out --seed 7
 
 A bank remembers the sources of every example, so that one bank serves all folds: train.py --hold-out leaves examples out by source.
+How loud the two parts are is not decided here (see augment.py).
 """
 import argparse
 import json
@@ -15,14 +17,17 @@ import scipy.fft
 
 from bands import BINS, HOP, RATE, mid_side_spectra, samples_of, statistics
 
-FRAMES = 128
+FRAMES = 256
 # Never learnt from: what the networks are compared on.
 HELD_OUT = {'trance-phrases-and-adlibs', 'nathalie-dutch', 'helland-orchestral-piano-rock', 'gm3-hip-hop-beats'}
 # Shares of the kinds of voices, where there are sources of each.
-VOICE_SHARES = dict(song=0.3, sung=0.4, made=0.15, speech=0.15)
+VOICE_SHARES = dict(song=0.25, sung=0.32, made=0.31, speech=0.12)
 # Where a mono voice stands.
 IMAGES = dict(dry=0.25, room=0.4, wide=0.2, panned=0.15)
 SONG_REST_SHARE = 0.3
+# Examples that are passages of a song as it is.
+ALIGNED_SHARE = 0.2
+AUDIBLE = 1e-4
 HALF_FLOAT = 6e4
 
 
@@ -37,8 +42,10 @@ def level(x):
 class Mixer:
     """Draws examples; every one depends on the seed alone."""
 
-    def __init__(self, work, held_out, seed, frames=FRAMES):
+    def __init__(self, work, held_out, seed, frames=FRAMES, songs='any'):
+        """`songs`: whether the songs with true stems take part: in `any` example, `none`, or `only` in such examples."""
         self.rng = np.random.default_rng(seed)
+        self.only_songs = songs == 'only'
         self.frames, self.samples = frames, samples_of(frames)
         with open(os.path.join(work, 'index.json')) as file:
             index = json.load(file)
@@ -51,10 +58,11 @@ class Mixer:
             active = np.flatnonzero(levels > 0.05 * np.quantile(levels, 0.95) + 1e-4)
             return dict(entry, x=np.load(entry['path'], mmap_mode='r'), active=active, **more)
 
-        self.songs = {name: {stem: opened(entry, name=name) for stem, entry in stems.items()} for name, stems in index['songs'].items() if wanted(name)}
+        self.songs = {name: {stem: opened(entry, name=name) for stem, entry in stems.items()} for name, stems in index['songs'].items() if wanted(name) and songs != 'none'}
         self.voices = dict(song=[stems['vocals'] for stems in self.songs.values()], sung=[], made=[], speech=[])
         for entry in index['voices']:
-            if wanted(entry['name']):
+            # What is measured on is real, and the same whether or not there is something made from it.
+            if wanted(entry['name']) and not (held_out and entry['kind'] == 'made'):
                 self.voices[entry['kind']].append(opened(entry, name=entry['name'].removesuffix('-sung')))
         self.instrumental = [opened(entry) for entry in index['instrumental'] if wanted(entry['name'])]
         self.rests = [stems['accompaniments'] for stems in self.songs.values()]
@@ -62,31 +70,27 @@ class Mixer:
             raise SystemExit('Nothing to mix: there are no voices or no accompaniment.')
 
     def example(self):
-        """The statistics `[9, FRAMES, 256]`, the mean mixture power being 1, and the names of the sources."""
+        """The statistics `[10, FRAMES, 256]` and the names of the sources."""
         while True:
             vocals, rest, sources = self.parts()
-            vocals, rest = self.balanced(vocals, rest)
-            spectra = [self.equalised(mid_side_spectra(x.astype(np.float32), self.frames)) for x in (vocals, rest)]
+            if level(rest) < AUDIBLE or (self.only_songs and not set(sources) & set(self.songs)):
+                continue
+            spectra = [self.equalised(mid_side_spectra(x.astype(np.float32), self.frames)) for x in (rest, vocals)]
             if self.rng.random() < 0.2:  # a narrow-band or lossy recording
                 cut = int(self.rng.uniform(5000, 17000) / RATE * 2 * BINS)
                 for spectrum in (*spectra[0], *spectra[1]):
                     spectrum[:, cut:] *= 0.003
-            out = statistics(*spectra[0], *spectra[1])
-            power = float((out[0] + out[1]).mean())
-            if power > 1e-7:
-                return out / power, sources
+            return statistics(*spectra[0], *spectra[1]), sources
 
     def parts(self):
         rng, draw = self.rng, self.rng.random()
-        if 0.1 <= draw < 0.3 and self.songs:
+        if draw < ALIGNED_SHARE and self.songs:
             name = list(self.songs)[rng.integers(len(self.songs))]
             song, speed = self.songs[name], self.speed(0.2)
             start = self.place(song['vocals'])
             vocals, rest = (self.read(song[stem], start, speed) for stem in ('vocals', 'accompaniments'))
             return (vocals, rest, [name]) if rng.random() < 0.6 else (self.turned(vocals), self.turned(rest), [name])
         rest, sources = self.accompaniment()
-        if draw < 0.1:
-            return np.zeros_like(rest), rest, sources
         vocals, voice = self.voice()
         return vocals, rest, sources + voice
 
@@ -173,15 +177,6 @@ class Mixer:
         wet = scipy.fft.irfft(scipy.fft.rfft(x, size, axis=0) * scipy.fft.rfft(response, size, axis=0), size, axis=0)[:len(x)]
         return x + wet * np.float32(level(x) / (level(wet) + 1e-6)) * gain(rng.uniform(-18, -4))
 
-    def balanced(self, vocals, rest):
-        rng, ratio = self.rng, level(vocals) / (level(rest) + 1e-9)
-        if ratio > 1e-3 and level(rest) > 1e-4:
-            vocals = vocals * gain(np.clip(rng.normal(-4, 5), -16, 10)) / np.float32(ratio)
-        if rng.random() < 0.2:  # mono
-            half = np.full((2, 2), 0.5, np.float32)
-            vocals, rest = vocals @ half, rest @ half
-        return vocals, rest
-
     def equalised(self, spectra):
         rng = self.rng
         if rng.random() < 0.3:
@@ -195,7 +190,7 @@ class Mixer:
 
 def part_of_bank(task):
     options, first, count, path = task
-    mixer = Mixer(options.work, options.held_out, [options.seed, first])
+    mixer = Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs)
     bank = np.lib.format.open_memmap(path, mode='r+')
     sources = []
     for number in range(first, first + count):
@@ -209,13 +204,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--work', required=True, help='folder that prepare.py filled')
     parser.add_argument('--out', required=True, help='bank to write: <out>.npy and <out>.json')
-    parser.add_argument('--count', type=int, default=2400, help='examples of 3 s')
+    parser.add_argument('--count', type=int, default=3000, help='examples of 6 s')
+    parser.add_argument('--songs', choices=['any', 'none', 'only'], default='any', help='whether the songs with true stems take part')
     parser.add_argument('--held-out', action='store_true', help='mix the sources that are held out, instead of the others')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--processes', type=int, default=1)
     options = parser.parse_args()
     path, step = f'{options.out}.npy', 20
-    np.lib.format.open_memmap(path, mode='w+', dtype=np.float16, shape=(options.count, 9, FRAMES, 256)).flush()
+    np.lib.format.open_memmap(path, mode='w+', dtype=np.float16, shape=(options.count, 10, FRAMES, 256)).flush()
     tasks = [(options, first, min(step, options.count - first), path) for first in range(0, options.count, step)]
     sources = []
     with multiprocessing.Pool(options.processes) as pool:

@@ -5,19 +5,18 @@ import torch.nn.functional as F
 
 from bands import BANDS, BINS, SEGMENTS, WIDTHS
 
-GROUPS = 8
 # Compression of band powers; small enough that quiet bands count, and its inverse.
 POWER = 0.15
 
 
 class Block(nn.Sequential):
-    """Convolution, norm, ReLU. `norm`: 'group' while a network is trained from scratch; 'none' for weights into which a norm is folded."""
+    """Convolution, norm, ReLU. `norm`: 'batch' while a network is trained; 'none' for weights into which it is folded."""
 
-    def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='group', active=True):
+    def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='batch', active=True):
         padding = tuple(d * (k // 2) for d, k in zip(dilation, kernel))
         layers = [nn.Conv2d(inputs, outputs, kernel, stride, padding, dilation, bias=norm == 'none')]
-        if norm == 'group':
-            layers.append(nn.GroupNorm(GROUPS, outputs))
+        if norm == 'batch':
+            layers.append(nn.BatchNorm2d(outputs))
         super().__init__(*layers, *([nn.ReLU()] if active else []))
 
 
@@ -121,7 +120,7 @@ class CentreGate(nn.Module):
 class Masks(nn.Module):
     """Features -> masks of mid and side."""
 
-    def __init__(self, norm='group', gate=True):
+    def __init__(self, norm='batch', gate=True):
         super().__init__()
         self.settings = dict(norm=norm, gate=gate)
         self.unet = BandUNet(norm)
@@ -132,11 +131,26 @@ class Masks(nn.Module):
         return torch.sigmoid(logits if self.gate is None else self.gate(features, logits))
 
 
-def features(mid_power, side_power, product):
-    """Compressed band powers of mid, side, left and right, relative to the mean of the chunk."""
+def features(mid_power, side_power, product, loudness=1):
+    """Compressed band powers of mid, side, left and right, relative to `loudness` times the mean of the chunk."""
     left, right = (mid_power + side_power + 2 * product).clamp(min=0), (mid_power + side_power - 2 * product).clamp(min=0)
-    mean = (mid_power + side_power).mean((1, 2), keepdim=True).unsqueeze(1)
+    mean = (mid_power + side_power).mean((1, 2), keepdim=True).unsqueeze(1) * loudness
     return (torch.stack([mid_power, side_power, left, right], 1) / (mean + 1e-9) + 1e-7) ** POWER
+
+
+def folded(net):
+    """The same network without norms: those of `net` become weights and biases of the convolutions before them."""
+    plain = Masks(norm='none', gate=net.gate is not None)
+    weights = net.state_dict()
+    with torch.no_grad():
+        for name, module in net.named_modules():
+            if isinstance(module, Block) and net.settings['norm'] == 'batch':
+                convolution, norm = module[0], module[1]
+                scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+                weights[f'{name}.0.weight'] = convolution.weight * scale.reshape(-1, 1, 1, 1)
+                weights[f'{name}.0.bias'] = norm.bias - norm.running_mean * scale
+    plain.load_state_dict({name: weights[name] for name in plain.state_dict()})
+    return plain.eval()
 
 
 class Separator(nn.Module):

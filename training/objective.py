@@ -8,8 +8,8 @@ ENOUGH = 1e-3
 
 
 def errors(masks, batch):
-    """Power of each example: vocals, accompaniments, mixture, error, predicted vocals."""
-    m, s, _, vm, vs, m_vm, _, _, s_vs = batch.unbind(1)
+    """`batch` as `augment.mixed` gives it -> power of each example: vocals, accompaniments, mixture, error, predicted vocals."""
+    m, s, _, vm, vs, m_vm, s_vs = batch.unbind(1)
     mid, side = masks.unbind(1)
     rest = (m - 2 * m_vm + vm).clamp(min=0) + (s - 2 * s_vs + vs).clamp(min=0)
     predicted = mid ** 2 * m + side ** 2 * s

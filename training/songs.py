@@ -11,7 +11,18 @@ import numpy as np
 import soundfile
 
 from bands import HOP, RATE
-from mix import IMAGES, Mixer
+from mix import IMAGES, Mixer, gain, level
+
+
+def balanced(rng, vocals, rest):
+    """Brings the vocals to a level that is usual in songs; some songs are mono."""
+    ratio = level(vocals) / (level(rest) + 1e-9)
+    if ratio > 1e-3 and level(rest) > 1e-4:
+        vocals = vocals * gain(np.clip(rng.normal(-4, 5), -16, 10)) / np.float32(ratio)
+    if rng.random() < 0.2:
+        half = np.full((2, 2), 0.5, np.float32)
+        vocals, rest = vocals @ half, rest @ half
+    return vocals, rest
 
 
 def main():
@@ -26,7 +37,7 @@ def main():
     for number in range(options.count):
         image = list(IMAGES)[number % len(IMAGES)]
         rest, _ = mixer.accompaniment()
-        vocals, rest = mixer.balanced(mixer.voice(image)[0], rest)
+        vocals, rest = balanced(mixer.rng, mixer.voice(image)[0], rest)
         folder = os.path.join(options.out, f'{image}-{number // len(IMAGES) + 1}')
         os.makedirs(folder, exist_ok=True)
         peak = max(1, float(np.abs(vocals + rest).max()), float(np.abs(vocals).max()), float(np.abs(rest).max()))

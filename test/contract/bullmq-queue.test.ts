@@ -113,6 +113,79 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
+  test('references that are published at once share their way through Redis, and count one by one', async () => {
+    await withQueue({}, async (queue, prefix) => {
+      const ids = Array.from({ length: 100 }, (_, n) => `job-${n}`)
+      await Promise.all(ids.map((id, n) => queue.publish({ id, app: `app-${n % 2}` })))
+      assert.equal(await queue.depth(), 100)
+      const rings = await connection.zcard(`${prefix}:stemwork:prioritized`)
+      assert.ok(rings <= 12, `${rings} rings for 100 references`)
+      const heard: string[] = []
+      const subscription = await queue.subscribe(async ({ id }) => void heard.push(id), { concurrency: 100 })
+      while (heard.length < 100) await sleep(10)
+      await subscription.stop()
+      assert.deepEqual(heard.sort(), ids.sort())
+      assert.equal(await queue.depth(), 0)
+    })
+  })
+
+  test('a burst spreads over the processes that have places, in the order of its publishing', async () => {
+    await withQueue({}, async (queue, prefix) => {
+      const other = bullmqQueue({ connection, prefix })
+      const running = [0, 0]
+      const heard: number[][] = [[], []]
+      const subscriptions = await Promise.all(
+        [queue, other].map((each, place) =>
+          each.subscribe(
+            async ({ id }) => {
+              heard[place].push(Number(id))
+              assert.ok(++running[place] <= 2)
+              await sleep(120)
+              running[place]--
+            },
+            { concurrency: 2 },
+          ),
+        ),
+      )
+      await Promise.all(Array.from({ length: 16 }, (_, n) => queue.publish({ id: String(n), app: 'app' })))
+      while (heard.flat().length < 16) await sleep(10)
+      await Promise.all(subscriptions.map((subscription) => subscription.stop()))
+      await other.close()
+      assert.deepEqual(heard.flat().sort((a, b) => a - b), Array.from({ length: 16 }, (_, n) => n))
+      for (const each of heard) assert.deepEqual(each, [...each].sort((a, b) => a - b))
+      assert.ok(heard.every((each) => each.length >= 4), `${heard.map((each) => each.length).join(' and ')} of 16 references`)
+    })
+  })
+
+  test('a burst of one application keeps the single job of another waiting for moments only', async () => {
+    await withQueue({}, async (queue) => {
+      await Promise.all(Array.from({ length: 100 }, (_, n) => queue.publish({ id: `busy-${n}`, app: 'busy' })))
+      await queue.publish({ id: 'single', app: 'quiet' })
+      const heard: string[] = []
+      const subscription = await queue.subscribe(async ({ id }) => void (heard.push(id), await sleep(80)), { concurrency: 1 })
+      while (!heard.includes('single')) await sleep(10)
+      await subscription.stop()
+      assert.ok(heard.indexOf('single') <= 3, `the single job was served after ${heard.indexOf('single')} others`)
+      assert.equal(await queue.depth(), 101 - heard.length)
+    })
+  })
+
+  test('what a subscription had not begun of a burst when it stopped is delivered to the next', async () => {
+    await withQueue({}, async (queue) => {
+      const heard: string[] = []
+      const handler = async ({ id }: { id: string }) => void (heard.push(id), await sleep(30))
+      const first = await queue.subscribe(handler, { concurrency: 2 })
+      await Promise.all(Array.from({ length: 40 }, (_, n) => queue.publish({ id: `job-${n}`, app: 'app' })))
+      while (heard.length < 2) await sleep(1)
+      await first.stop()
+      assert.ok(heard.length < 16)
+      const second = await queue.subscribe(handler, { concurrency: 40 })
+      while (heard.length < 40) await sleep(10)
+      await second.stop()
+      assert.deepEqual(heard.sort(), Array.from({ length: 40 }, (_, n) => `job-${n}`).sort())
+    })
+  })
+
   test('without fairness references are served first in, first out', async () => {
     await withQueue({ fairness: false }, async (queue) => {
       const sent: string[] = []

@@ -44,6 +44,23 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
+  test('the statements of every job are planned once a connection, not each time', async () => {
+    const one = new Pool({ connectionString: server.url, max: 1 })
+    try {
+      const { jobs } = postgresStores({ pool: one, schema })
+      for (let n = 0; n < 5; n++) {
+        const { job } = await jobs.create(sampleJob())
+        await jobs.get(job.id)
+        assert.ok(await jobs.claim({ id: job.id, owner: 'w', leaseMs: 1000 }))
+      }
+      const { rows } = await one.query<{ name: string; runs: string }>('SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements')
+      assert.deepEqual(rows.map(({ runs }) => Number(runs)), [5, 5, 5])
+      assert.ok(rows.every(({ name }) => name.startsWith('stemwork_')))
+    } finally {
+      await one.end()
+    }
+  })
+
   test('a store whose tables were not made says so', async () => {
     const { jobs } = postgresStores({ pool, schema: 'test_never_made' })
     await assert.rejects(jobs.get('x'), (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && /migrate\(\)/.test(error.message) && !error.retryable)

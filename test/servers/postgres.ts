@@ -65,8 +65,8 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
   return server
 }
 
-/** The user to run as: Postgres refuses to be root. */
-function databaseOwner(): { uid?: number; gid?: number } | undefined {
+/** The user to run as: Postgres and its poolers refuse to be root. */
+export function databaseOwner(): { uid?: number; gid?: number } | undefined {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     const ids = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
@@ -75,7 +75,7 @@ function databaseOwner(): { uid?: number; gid?: number } | undefined {
   return undefined
 }
 
-async function ping(url: string): Promise<void> {
+export async function ping(url: string): Promise<void> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 })
   client.on('error', () => {})
   try {

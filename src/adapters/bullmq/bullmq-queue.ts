@@ -6,6 +6,7 @@ import type { JobQueue, JobReference, QueueSubscription } from '../../core/ports
 import { type Logger, silentLogger } from '../../core/ports/logger.js'
 import { batched } from '../batched.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
+import { gathered, type Ring } from './rings.js'
 import { subscribe } from './subscription.js'
 import { within } from './time-limit.js'
 import { takeTurns } from './turns.js'
@@ -27,7 +28,12 @@ export interface BullmqQueueOptions {
   logger?: Logger
 }
 
-interface Ring {
+interface Publisher {
+  redis: Redis
+  queue: Queue
+}
+
+interface Publication {
   reference: JobReference
   delayMs: number
 }
@@ -51,30 +57,44 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const onError = (error: unknown) => logger.warn({ queue: name, error }, 'The connection of the queue to Redis has a problem.')
   const connections = new RedisConnections(connection, onError)
   const subscriptions = new Set<QueueSubscription>()
-  let publisher: { redis: Redis; queue: Queue } | undefined
+  let publisher: Publisher | undefined
   let closed = false
 
-  const ring = batched((rings: Ring[]) => answered(() => ringAll(rings)), { maxItems: 1000, parallel: 2 })
+  const publish = batched((publications: Publication[]) => answered(() => publishAll(publications)), { maxItems: 1000, parallel: 2 })
 
   return {
     traits: { scope: 'shared' },
 
     async publish({ id, app }, { delayMs = 0 } = {}) {
       refuseClosed()
-      await ring({ reference: { id, app }, delayMs: Math.max(0, Math.round(delayMs)) })
+      await publish({ reference: { id, app }, delayMs: Math.max(0, Math.round(delayMs)) })
     },
 
     async subscribe(handler, { concurrency }) {
       refuseClosed()
-      const subscription = await subscribe(handler, { name, prefix, connections, concurrency, closeTimeoutMs: answerTimeoutMs, logger })
+      const subscription = await subscribe(handler, {
+        name,
+        prefix,
+        connections,
+        concurrency,
+        closeTimeoutMs: answerTimeoutMs,
+        logger,
+        onTaken: (ringId) => void forget(ringId).catch(onError),
+        giveBack: (rings) => answered(() => ringAll(rings)),
+      })
       subscriptions.add(subscription)
       return subscription
     },
 
     async depth() {
       refuseClosed()
-      const counts = await answered(() => publishing().queue.getJobCounts('waiting', 'prioritized', 'delayed'))
-      return Object.values(counts).reduce((sum, count) => sum + count, 0)
+      const [counts, sizes] = await answered(async () => {
+        const { redis, queue } = await connected()
+        return Promise.all([queue.getJobCounts('waiting', 'prioritized', 'delayed'), redis.hvals(keys(queue).sizes)])
+      })
+      // To BullMQ, a ring is one, however many references it holds.
+      const more = sizes.reduce((sum, size) => sum + Number(size) - 1, 0)
+      return Object.values(counts).reduce((sum, count) => sum + count, more)
     },
 
     async close() {
@@ -86,17 +106,48 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     },
   }
 
-  async function ringAll(rings: Ring[]): Promise<undefined[]> {
-    const { redis, queue } = publishing()
-    await connected(queue)
-    const keys = { prioritized: queue.toKey('prioritized'), turns: queue.toKey('turns') }
-    const turns = fairness ? await takeTurns(redis, keys, rings.map(({ reference }) => reference.app)) : []
-    // An id of its own for each: BullMQ swallows one that it knows.
-    await Promise.all(rings.map(({ reference, delayMs }, place) => queue.add('ring', reference, { ...ringOptions, jobId: randomUUID(), delay: delayMs, priority: turns[place] })))
-    return rings.map(() => undefined)
+  async function publishAll(publications: Publication[]): Promise<undefined[]> {
+    const { redis, queue } = await connected()
+    const references = publications.map(({ reference }) => reference)
+    const turns = fairness ? await takeTurns(redis, keys(queue), references.map(({ app }) => app)) : []
+    const isDelayed = (place: number) => publications[place].delayMs > 0
+    const places = [...references.keys()]
+    const now = places.filter((place) => !isDelayed(place))
+    const later = places.filter(isDelayed)
+    await Promise.all([
+      ringAll(gathered(now.map((place) => references[place]), now.map((place) => turns[place]))),
+      ...later.map((place) => {
+        const { id, app } = references[place]
+        return add({ app, ids: [id], turn: turns[place] }, publications[place].delayMs)
+      }),
+    ])
+    return publications.map(() => undefined)
   }
 
-  function publishing(): { redis: Redis; queue: Queue } {
+  async function ringAll(rings: Ring[]): Promise<void> {
+    await Promise.all(rings.map((ring) => add(ring, 0)))
+  }
+
+  async function add(ring: Ring, delay: number): Promise<void> {
+    const { redis, queue } = await connected()
+    // An id of its own for each: BullMQ swallows one that it knows.
+    const jobId = randomUUID()
+    const remembered = ring.ids.length > 1 && redis.hset(keys(queue).sizes, jobId, ring.ids.length)
+    await Promise.all([remembered, queue.add('ring', ring, { ...ringOptions, jobId, delay, priority: ring.turn })])
+  }
+
+  /** Of a ring that was taken; most have no size, for they hold one reference. */
+  async function forget(ringId: string): Promise<void> {
+    const { redis, queue } = await connected()
+    await redis.hdel(keys(queue).sizes, ringId)
+  }
+
+  /** BullMQ's set of what waits for its turn; and ours beside it: each application's last turn, and how many references a ring holds. */
+  function keys(queue: Queue): { prioritized: string; turns: string; sizes: string } {
+    return { prioritized: queue.toKey('prioritized'), turns: queue.toKey('turns'), sizes: queue.toKey('sizes') }
+  }
+
+  function publishing(): Publisher {
     if (publisher) return publisher
     const redis = connections.publishing(answerTimeoutMs)
     const queue = new Queue(name, { connection: redis, prefix, streams: { events: { maxLen: 100 } } })
@@ -105,16 +156,18 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   }
 
   /** Waits for the first connection, within the time limit; after it, calls fail at once while the connection is lost. */
-  async function connected(queue: Queue): Promise<void> {
-    const ready = queue.waitUntilReady().catch((error: unknown) => {
+  async function connected(): Promise<Publisher> {
+    const current = publishing()
+    const ready = current.queue.waitUntilReady().catch((error: unknown) => {
       // BullMQ does not begin anew after a failed beginning; the next call does.
-      if (publisher?.queue === queue) {
+      if (publisher === current) {
         publisher.redis.disconnect()
         publisher = undefined
       }
       throw error
     })
     await within(ready, answerTimeoutMs, noAnswer)
+    return current
   }
 
   async function answered<Value>(call: () => Promise<Value>): Promise<Value> {

@@ -16,7 +16,7 @@ const lastTurn = 2 ** 21
 const script = `
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local served = 1
-if #head == 0 then redis.call('DEL', KEYS[2]) else served = math.floor(tonumber(head[2]) / 4294967296) end
+if #head == 0 then redis.call('DEL', KEYS[2], KEYS[3]) else served = math.floor(tonumber(head[2]) / 4294967296) end
 local turns = {}
 for place, app in ipairs(ARGV) do
   local turn = math.max(tonumber(redis.call('HGET', KEYS[2], app) or '0') + 1, served)
@@ -31,8 +31,8 @@ end
 redis.call('PEXPIRE', KEYS[2], 86400000)
 return turns`
 
-/** @param keys BullMQ's set of prioritized jobs, and the hash of each application's last turn. */
-export async function takeTurns(redis: Redis, keys: { prioritized: string; turns: string }, apps: readonly string[]): Promise<number[]> {
+/** @param keys BullMQ's set of prioritized jobs, the hash of each application's last turn, and one that is of no use once nothing waits. */
+export async function takeTurns(redis: Redis, keys: { prioritized: string; turns: string; sizes: string }, apps: readonly string[]): Promise<number[]> {
   // One letter ahead, so that no application's name is an empty argument or a number.
-  return (await redis.eval(script, 2, keys.prioritized, keys.turns, ...apps.map((app) => `a${app}`))) as number[]
+  return (await redis.eval(script, 3, keys.prioritized, keys.turns, keys.sizes, ...apps.map((app) => `a${app}`))) as number[]
 }

@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto'
 import { StemworkError } from '../../core/errors.js'
 
 export interface PostgresQuery {
+  /** Of a prepared statement. */
+  name?: string
   text: string
   values?: unknown[]
   rowMode?: 'array'
@@ -29,10 +32,15 @@ const asText = { getTypeParser: () => (value: string) => value }
 const queryTimeoutMs = 20_000
 const tries = 4
 
+interface QueryOptions {
+  timeoutMs?: number
+  name?: string
+}
+
 /** @throws StemworkError `STORE_UNAVAILABLE`, or `TOO_LARGE` for a value that no index can hold. */
-export async function query(client: PostgresClient, text: string, values: unknown[] = [], timeoutMs = queryTimeoutMs): Promise<Row[]> {
+export async function query(client: PostgresClient, text: string, values: unknown[] = [], { timeoutMs = queryTimeoutMs, name }: QueryOptions = {}): Promise<Row[]> {
   try {
-    const { rows } = await client.query({ text, values, rowMode: 'array', types: asText, query_timeout: timeoutMs })
+    const { rows } = await client.query({ name, text, values, rowMode: 'array', types: asText, query_timeout: timeoutMs })
     return rows as Row[]
   } catch (error) {
     throw failure(error)
@@ -47,6 +55,30 @@ export async function statement(pool: PostgresPool, text: string, values?: unkno
     } catch (error) {
       if (tried === tries || !isLostRace(error)) throw error
     }
+  }
+}
+
+const names = new Map<string, string>()
+
+/** Pools whose server does not know the names of statements. */
+const nameless = new WeakSet<PostgresPool>()
+
+/**
+ * Like `statement`, planned once a connection: for those few whose planning takes as long as their work. Behind a pooler that gives
+ * each transaction another connection (PgBouncer), names may mean nothing or something that is there already; both are noticed
+ * before anything is done, and from then on the pool's statements have none.
+ */
+export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
+  if (nameless.has(pool)) return await statement(pool, text, values)
+  let name = names.get(text)
+  if (name === undefined) names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  try {
+    return await query(pool, text, values, { name })
+  } catch (error) {
+    if (isLostRace(error)) return await statement(pool, text, values)
+    if (!isUnknownName(error)) throw error
+    nameless.add(pool)
+    return await statement(pool, text, values)
   }
 }
 
@@ -74,8 +106,16 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
 }
 
 function isLostRace(error: unknown): boolean {
-  const code = StemworkError.is(error) ? codeOf(error.cause) : ''
-  return code === '40P01' || code === '40001'
+  return ['40P01', '40001'].includes(causeOf(error))
+}
+
+/** "Prepared statement ... does not exist", or "already exists". */
+function isUnknownName(error: unknown): boolean {
+  return ['26000', '42P05'].includes(causeOf(error))
+}
+
+function causeOf(error: unknown): string {
+  return StemworkError.is(error) ? codeOf(error.cause) : ''
 }
 
 function failure(error: unknown): StemworkError {

@@ -6,7 +6,8 @@ export interface KnownRecord {
   version: number
 }
 
-const maxRecords = 1000
+/** A burst of jobs that wait, at one or two kilobytes each: with fewer, those that are claimed next would always be the forgotten ones. */
+const maxRecords = 10_000
 
 /**
  * Records that this process wrote and is likely to change next, so that the change needs no read before it. They may be

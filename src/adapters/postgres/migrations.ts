@@ -55,7 +55,7 @@ const stepTimeoutMs = 60 * 60 * 1000
 /** Brings the tables up to date. Nodes that start together wait for the first of them, and find the work done. */
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   await transaction(pool, async (client) => {
-    const run = (text: string, values?: unknown[]) => query(client, text, values, stepTimeoutMs)
+    const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
     await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
     // Asked first: IF NOT EXISTS demands the right to create schemas also where there is nothing to create.
     const [[known]] = await run('SELECT to_regnamespace($1)::text', [schema])

@@ -5,7 +5,7 @@ import type { JobStore } from '../../core/ports/job-store.js'
 import { batched } from '../batched.js'
 import { copyPlain, copyRecord } from '../record-copy.js'
 import { DatabaseClock } from './database-clock.js'
-import { arrayOf, type PostgresClient, type PostgresPool, query, type Row, statement, transaction } from './database.js'
+import { arrayOf, type PostgresClient, type PostgresPool, preparedStatement, query, type Row, statement, transaction } from './database.js'
 import { JobCounts } from './job-counts.js'
 import { jobInserts, alreadyExists, newJob, type NewJob } from './job-inserts.js'
 import { countStatement, dueStatement, lapsedSql, listStatement, waitingSql } from './job-lists.js'
@@ -21,6 +21,7 @@ type Change = (job: JobRecord, now: number) => JobRecord | undefined
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
   const run = (text: string, values: unknown[]) => statement(pool, text, values)
+  const runPrepared = (text: string, values: unknown[]) => preparedStatement(pool, text, values)
   const clock = new DatabaseClock()
   const known = new KnownRecords()
   const counts = new JobCounts(pool, schema)
@@ -28,19 +29,19 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const replaceAll = jobUpdates(schema)
 
   const insert = batched(async (jobs: NewJob[]) => {
-    const created = await insertFree(run, jobs)
+    const created = await insertFree(runPrepared, jobs)
     for (const createdAt of created) if (createdAt !== undefined) clock.note(createdAt)
     counts.noteWrite(jobs.map(({ job }) => job.app))
     return created
   }, batch)
 
   const read = batched(async (ids: string[]) => {
-    const rows = await run(`SELECT id, ${nowSql}, version, record FROM ${schema}.jobs WHERE id = ANY($1::text[])`, [arrayOf([...new Set(ids)].map((id) => columnText(id)))])
+    const rows = await runPrepared(`SELECT id, ${nowSql}, version, record FROM ${schema}.jobs WHERE id = ANY($1::text[])`, [arrayOf([...new Set(ids)].map((id) => columnText(id)))])
     const found = new Map(rows.map(([id, now, ...stored]) => [id, { now: Number(now), stored }]))
     return ids.map((id) => found.get(columnText(id)))
   }, batch)
 
-  const replace = batched((replacements: Replacement[]) => replaceIn(run, replacements), batch)
+  const replace = batched((replacements: Replacement[]) => replaceIn(runPrepared, replacements), batch)
   const claimNext = batched(claimLongestWaiting, { ...batch, parallel: 1 })
 
   return {

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { answering, type FoundServer, freePort, hasProgram, type NoServer } from './found-server.js'
+import { databaseOwner, ping } from './postgres.js'
+
+/** PgBouncer before the given server, which gives every transaction whichever of its few connections is free. */
+export async function startPgBouncer(databaseUrl: string): Promise<FoundServer | NoServer> {
+  const owner = databaseOwner()
+  if (!hasProgram('pgbouncer') || owner === undefined) return { missing: 'no PgBouncer: put pgbouncer on the PATH' }
+  const { hostname, port: databasePort, username, pathname } = new URL(databaseUrl)
+  const port = await freePort()
+  const directory = await mkdtemp(join(tmpdir(), 'stemwork-pgbouncer-'))
+  const config = join(directory, 'pgbouncer.ini')
+  const settings = [
+    '[databases]',
+    `test = host=${hostname} port=${databasePort} user=${username} dbname=${pathname.slice(1)}`,
+    '[pgbouncer]',
+    'listen_addr = 127.0.0.1',
+    `listen_port = ${port}`,
+    'unix_socket_dir =',
+    'auth_type = any',
+    'pool_mode = transaction',
+    'default_pool_size = 3',
+  ]
+  await writeFile(config, settings.join('\n'))
+  if (owner.uid !== undefined) await Promise.all([directory, config].map((path) => chown(path, owner.uid as number, owner.gid ?? 0)))
+  const child = spawn('pgbouncer', ['-q', config], { ...owner, stdio: 'ignore' })
+  const url = `postgres://test@127.0.0.1:${port}/test`
+  await answering(() => ping(url))
+  return {
+    url,
+    async release() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,91 @@
+"""Examples as they are learnt from: levels, equalisers, stereo width and mono are chosen anew each time, in the domain of the band statistics.
+
+Gains of the four parts (mid and side of accompaniments and vocals), band by band, change second-order statistics exactly: every one is a
+product of two parts, and takes both their gains. So one mix on disk is many to the network.
+"""
+import torch
+
+from bands import BANDS, BINS, RATE, SEGMENTS
+
+# Levels of the vocals over the accompaniments in dB: mean, deviation, limits.
+BALANCE = (-6, 6, -22, 10)
+
+
+def centres():
+    """Octaves over 1 kHz of each band's centre."""
+    bins = torch.cat([torch.arange(first, end, width) + (width - 1) / 2 for first, end, width in SEGMENTS])
+    return torch.log2(bins.clamp(min=1) * (RATE / 2 / BINS) / 1000)
+
+
+OCTAVES = centres()
+
+
+class Augment:
+    """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. Random by `generator` alone."""
+
+    def __init__(self, seed):
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, batch):
+        count = len(batch)
+        rest, vocals = self.equaliser(count), self.equaliser(count)
+        mean, deviation, low, high = BALANCE
+        balance = (mean + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
+        # Where nobody sings, nothing may come out.
+        sung = (self.uniform(count, 0, 1) > 0.12).float()
+        mono = (self.uniform(count, 0, 1) > 0.15).float()
+        widths = self.uniform(count, 0.6, 1.5) * mono, self.uniform(count, 0.6, 1.5) * mono
+        # Left and right change places when the side turns.
+        turned = torch.where(self.uniform(count, 0, 1) > 0.5, 1.0, -1.0)
+        rest, vocals = amplitude(rest), amplitude(vocals + balance) * sung
+        return mixed(batch, (rest, rest * widths[0] * turned), (vocals, vocals * widths[1] * turned))
+
+    def loudness(self, count):
+        """Factors for the features' reference level: a passage may be quieter or louder than the rest of its segment."""
+        return 10 ** (self.uniform(count, -8, 5) / 10)
+
+    def uniform(self, count, low, high):
+        return low + (high - low) * torch.rand(count, 1, generator=self.generator)
+
+    def equaliser(self, count):
+        """dB by band `[count, 256]`: a slope and two bells."""
+        curve = self.uniform(count, -1.5, 1.5) * OCTAVES.clamp(-4, 4)
+        for _ in range(2):
+            width = self.uniform(count, 0.3, 1.2)
+            curve = curve + self.uniform(count, -8, 6) * torch.exp(-0.5 * ((OCTAVES - self.uniform(count, -4, 4)) / width) ** 2)
+        return curve * (self.uniform(count, 0, 1) > 0.25)
+
+
+def amplitude(decibels):
+    return 10 ** (decibels / 20)
+
+
+def level(count, decibels):
+    """A gain for every band of each example."""
+    return torch.full((count, BANDS), amplitude(decibels))
+
+
+def as_mixed(batch, balance=-4.0):
+    """The examples at one balance (dB), for scores that compare."""
+    rest, vocals = level(len(batch), 0.0), level(len(batch), balance)
+    return mixed(batch, (rest, rest), (vocals, vocals))
+
+
+def mixed(batch, rest, vocals):
+    """Applies gains (mid, side) `[batch, 256]` of the two sources -> `[batch, 7, frames, 256]`:
+
+    0 |M|^2  1 |S|^2  2 Re(M S*)  3 |Vm|^2  4 |Vs|^2  5 Re(M Vm*)  6 Re(S Vs*), with M and S of the mixture.
+    """
+    am, as_, vm, vs = (gain.unsqueeze(1) for gain in (*rest, *vocals))
+    am_am, as_as, am_as, vm_vm, vs_vs, vm_vs, am_vm, as_vm, am_vs, as_vs = batch.unbind(1)
+    mid_vocals, side_vocals = vm_vm * vm ** 2, vs_vs * vs ** 2
+    mid_both, side_both = am_vm * am * vm, as_vs * as_ * vs
+    return torch.stack([
+        (am_am * am ** 2 + 2 * mid_both + mid_vocals).clamp(min=0),
+        (as_as * as_ ** 2 + 2 * side_both + side_vocals).clamp(min=0),
+        am_as * am * as_ + am_vs * am * vs + as_vm * as_ * vm + vm_vs * vm * vs,
+        mid_vocals,
+        side_vocals,
+        mid_both + mid_vocals,
+        side_both + side_vocals,
+    ], 1)
