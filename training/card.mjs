@@ -1,9 +1,10 @@
 // Measures the model in the package by `stemwork evaluate` and writes the tables into its card, between their markers:
 //   node card.mjs <data> <work>
-// on the songs of <data>/everything-is-free, and on mixes of the sources that are held out, which it makes in <work>/card first.
+// on mixes of the sources that are held out, which it makes in <work>/card first, and on the songs of <data>/everything-is-free; and puts
+// together what recipe.sh measured in <work>/folds with each song left out.
 // Needs a build of the package (npm run build) and what the README of this folder names.
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -12,10 +13,11 @@ const card = join(here, '../models/embedded/README.md')
 const [data, work] = process.argv.slice(2)
 if (!work) throw new Error('Usage: node card.mjs <data> <work>')
 const made = join(work, 'card')
-python('prepare.py', '--data', data, '--work', made, '--sung-minutes', '0')
+write('left-out', leftOut(join(work, 'folds')))
+python('prepare.py', '--data', data, '--work', made, '--sung-minutes', '0', '--espeak-minutes', '0', '--arranged-minutes', '0')
 python('songs.py', '--work', made, '--out', join(made, 'held-out'))
-write('everything-is-free', evaluated(join(data, 'everything-is-free')))
 write('held-out', evaluated(join(made, 'held-out')))
+write('everything-is-free', evaluated(join(data, 'everything-is-free')))
 
 function python(script, ...options) {
   execFileSync(process.env.PYTHON ?? '/usr/bin/python3', [join(here, script), ...options], { stdio: 'inherit' })
@@ -25,9 +27,27 @@ function evaluated(folder) {
   return execFileSync(process.execPath, [join(here, '../dist/cli/main.js'), 'evaluate', folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
+/** One row a song, one column a method; the first two are the network that never heard the song, and the model that the package had then. */
+function leftOut(folder) {
+  const songs = readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => ({ ...JSON.parse(readFileSync(join(folder, name), 'utf8')).songs[0], song: name.replace('.json', '') }))
+  const names = ['without the song', 'the model before', ...songs[0].methods.slice(2).map(({ method }) => method)]
+  const row = (name, cells) => `| ${[name, ...cells].join(' | ')} |`
+  const pair = (vocals, accompaniments) => `${vocals.toFixed(2)} / ${accompaniments.toFixed(2)}`
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const means = names.map((_, column) => ['vocals', 'accompaniments'].map((stem) => mean(songs.map(({ methods }) => methods[column][stem].uSdr))))
+  return [
+    row('uSDR, dB', names),
+    row('---', names.map(() => '---:')),
+    ...songs.map(({ song, methods }) => row(song, methods.map(({ vocals, accompaniments }) => pair(vocals.uSdr, accompaniments.uSdr)))),
+    row('mean', means.map(([vocals, accompaniments]) => pair(vocals, accompaniments))),
+  ].join('\n')
+}
+
 function write(name, table) {
   const text = readFileSync(card, 'utf8')
   const section = new RegExp(`(<!-- evaluate ${name} -->\n)[^]*?(<!-- end -->)`)
   if (!section.test(text)) throw new Error(`The model card has no section <!-- evaluate ${name} -->.`)
-  writeFileSync(card, text.replace(section, (_, start, end) => `${start}\n${table}\n${end}`))
+  writeFileSync(card, text.replace(section, (_, start, end) => `${start}\n${table.trim()}\n\n${end}`))
 }

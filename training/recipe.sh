@@ -10,7 +10,7 @@ python=${PYTHON:-/usr/bin/python3}
 # numpy and torch ask for large blocks all the time: keeping them saves a third of the mixing.
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
 # Sizes, so that smoke.sh can make next to nothing of each.
-: "${PREPARE=}" "${GENERAL=3000}" "${SONGS=1500}" "${CHECK=100}" "${BASE=--epochs 6}" "${TUNE=--epochs 0.5 --rate 5e-4}"
+: "${PREPARE=}" "${GENERAL=3000}" "${SONGS=1500}" "${CHECK=100}" "${BASE=--epochs 6}" "${TUNE=--epochs 0.6 --rate 5e-4}" "${HELD_OUT=}"
 
 made() { [ -e "$1" ]; }
 evaluate() { node "$here/../dist/cli/main.js" evaluate "$@"; }
@@ -38,7 +38,7 @@ made "$work/model/model.json" || {
   "$python" "$here/export.py" --net "$work/net.pt" --out "$work/model"
 }
 made "$work/held-out.json" || {
-  "$python" "$here/songs.py" --work "$work" --out "$work/held-out"
+  "$python" "$here/songs.py" --work "$work" --out "$work/held-out" $HELD_OUT
   evaluate "$work/held-out" --model "$work/model" --model embedded --json > "$work/held-out.part"
   mv "$work/held-out.part" "$work/held-out.json"
 }

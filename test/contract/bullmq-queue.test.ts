@@ -284,6 +284,25 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await server.start()
   })
 
+  test('a Redis that crashes and comes back empty while every place is taken delivers again once one is free', async () => {
+    const queue = bullmqQueue({ connection: server.url, prefix: randomUUID(), answerTimeoutMs: 1000 })
+    const heard: string[] = []
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => (release = resolve))
+    const subscription = await queue.subscribe(async ({ id }) => void (heard.push(id), await gate), { concurrency: 2 })
+    await Promise.all(['a', 'b', 'c', 'd'].map((id) => queue.publish({ id, app: 'app' })))
+    while (heard.length < 2) await sleep(10)
+    await server.kill()
+    await server.start()
+    release()
+    while (!heard.includes('after')) {
+      await queue.publish({ id: 'after', app: 'app' }).catch(() => {})
+      await sleep(50)
+    }
+    await subscription.stop()
+    await queue.close()
+  })
+
   test('a wiped Redis takes new references from the same queue', async () => {
     const queue = bullmqQueue({ connection: server.url, prefix: randomUUID() })
     const heard: string[] = []

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { resample } from '../../src/core/separation/audio/resample.js'
+import { StemComparison } from '../../src/core/separation/metrics.js'
+import { separate } from '../../src/core/separation/separate.js'
+import { collect, readAudio, streamOf, writeWav } from './tracks.js'
+
+const demo = fileURLToPath(new URL('../../demo/', import.meta.url))
+const rate = 44_100
+
+let folder: string
+let vocals: Float32Array[]
+let accompaniments: Float32Array[]
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+  const stems = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels))
+  const frames = Math.min(...stems.map(([left]) => left.length))
+  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, frames)))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+describe('the model in the package, on the demo song', () => {
+  it('catches most of a voice', async () => {
+    expect(score(await vocalsOf(mixture()), vocals)).toBeGreaterThan(7)
+  })
+
+  it('does as well in mono', async () => {
+    const mono = (planes: Float32Array[]) => [planes[0].map((value, i) => (value + planes[1][i]) / 2)]
+    const [truth] = mono(vocals)
+    expect(score(await vocalsOf(mono(mixture())), [truth, truth])).toBeGreaterThan(7)
+  })
+
+  it.each([-60, -30, 12])('gives the same at %i dB', async (decibels) => {
+    const gain = 10 ** (decibels / 20)
+    const [plain, scaled] = [await vocalsOf(mixture()), await vocalsOf(mixture().map((plane) => plane.map((value) => value * gain)))]
+    const back = scaled.map((plane) => plane.map((value) => value / gain))
+    expect(score(back, plain)).toBeGreaterThan(40)
+  })
+
+  // A voice has little above 4 kHz, so a narrow band costs little of its score.
+  it.each([8000, 16_000, 22_050, 48_000, 96_000])('works on a source of %i Hz', async (sourceRate) => {
+    const source = await at(sourceRate, mixture(), rate)
+    const truth = await at(rate, await at(sourceRate, vocals, rate), sourceRate)
+    expect(score(await vocalsOf(source, sourceRate), truth)).toBeGreaterThan(6)
+  })
+
+  it('gives near-silent vocals where there is no voice', async () => {
+    expect(decibels(await vocalsOf(accompaniments), accompaniments)).toBeLessThan(-20)
+  })
+})
+
+function mixture(): Float32Array[] {
+  return vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
+}
+
+async function vocalsOf(planes: Float32Array[], sampleRate = rate): Promise<Float32Array[]> {
+  const input = join(folder, 'mixture.wav')
+  const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+  await writeWav(input, planes, sampleRate)
+  await separate(input, { outputs, format: '32f' })
+  return (await readAudio(outputs.vocals)).channels
+}
+
+async function at(sampleRate: number, planes: Float32Array[], from: number): Promise<Float32Array[]> {
+  return await collect(resample(streamOf(planes, from), sampleRate))
+}
+
+/** uSDR in dB. */
+function score(estimate: Float32Array[], truth: Float32Array[]): number {
+  const frames = Math.min(estimate[0].length, truth[0].length)
+  const comparison = new StemComparison(rate)
+  comparison.add(...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, frames))) as [Float32Array[], Float32Array[]]))
+  return comparison.scores().uSdr
+}
+
+/** Power of one over that of the other. */
+function decibels(planes: Float32Array[], of: Float32Array[]): number {
+  const power = (each: Float32Array[]) => each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)
+  return 10 * Math.log10(power(planes) / power(of))
+}
