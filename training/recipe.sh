@@ -1,7 +1,7 @@
 #!/bin/sh
 # The whole recipe: audio -> banks -> a network that never heard the songs -> one for each song left out, measured on it -> the one for the package.
 #   ./recipe.sh <data> <work>
-# Needs a build of the package (npm run build). About two and a half hours on two cores. What is there already is not made again, so a run
+# Needs a build of the package (npm run build). About 110 minutes on two cores. What is there already is not made again, so a run
 # that was interrupted goes on. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json), <work>/held-out.json
 set -eu
 data=$1 work=$2
@@ -10,7 +10,7 @@ python=${PYTHON:-/usr/bin/python3}
 # numpy and torch ask for large blocks all the time: keeping them saves a third of the mixing.
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
 # Sizes, so that smoke.sh can make next to nothing of each.
-: "${PREPARE=}" "${GENERAL=3000}" "${SONGS=1500}" "${CHECK=100}" "${BASE=--epochs 6}" "${TUNE=--epochs 0.6 --rate 5e-4}" "${HELD_OUT=}"
+: "${PREPARE=}" "${GENERAL=3000}" "${SONGS=1500}" "${CHECK=100}" "${BASE=--epochs 5.6}" "${TUNE=--epochs 0.6 --rate 5e-4}" "${HELD_OUT=}"
 
 made() { [ -e "$1" ]; }
 evaluate() { node "$here/../dist/cli/main.js" evaluate "$@"; }

@@ -84,7 +84,7 @@ describe('the stems workflow', () => {
         seconds: 700_000 / 44_100,
         sampleRate: 44_100,
         clippedSamples: 0,
-        model: { name: 'tiny-band-unet-ms' },
+        model: { name: 'tiny-band-unet-2' },
       })
       expect(progress.at(-1)).toEqual({ stage: 'draw', progress: 1 })
       const load = ({ details }: typeof first) => (details.timingsMs as { load: number }).load
@@ -152,7 +152,7 @@ describe('the stems workflow', () => {
     try {
       const asked = await order(path, 'allowed-', 600, open, { model: 'embedded' })
       const { details } = await runner.run(asked, { signal: new AbortController().signal, onProgress: () => undefined })
-      expect(details.model).toMatchObject({ name: 'tiny-band-unet-ms', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
+      expect(details.model).toMatchObject({ name: 'tiny-band-unet-2', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
     } finally {
       await runner.close()
     }
