@@ -14,7 +14,7 @@ export interface Ring {
 
 export const ringSchema = z.object({ app: z.string(), ids: z.array(z.string()), turn: z.number().optional() })
 
-const maxReferences = 16
+const maxReferences = 64
 
 /** Gathers references with their turns, in their order; only turns that follow one another go together. */
 export function gathered(references: readonly JobReference[], turns: readonly number[]): Ring[] {
