@@ -18,15 +18,18 @@ export async function authenticate(request: ApiRequest, { engine, keys, options 
   } else if (header) {
     const key = rawKey(header)
     const known = keys.find(key)
-    const print = known ?? fingerprint(key)
+    const print = known?.print ?? fingerprint(key)
     const record = print && (await engine.applications.getKey(print.id))
     if (print && isGood(print, record, known !== undefined)) {
-      if (!known) keys.add(key, print)
+      if (known?.caller.id === record.app) return known.caller
       const application = await engine.applications.getApplication(record.app)
-      if (application) return application
-    } else if (known) {
-      keys.remove(key)
+      if (application) {
+        const caller = { id: application.id, name: application.name }
+        keys.add(key, { print, caller })
+        return caller
+      }
     }
+    if (known) keys.remove(key)
   }
   if (header === null && options.anonymous) return options.anonymous
   throw new Problem('UNAUTHORIZED', 'Send a valid API key as the raw value of the Authorization header.', {

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fingerprint, generateApiKey } from '../../src/http/api-key.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../../src/http/index.js'
 import { type Service, startService } from './harness.js'
@@ -49,6 +49,23 @@ describe('API keys', () => {
     expect([await status(key), await status(key)]).toEqual([401, 401])
     await service.engine.applications.putKey(record)
     expect(await status(key)).toBe(200)
+  })
+
+  test('a key in use costs one read of the store, finds its own application, and shows a new name at once', async () => {
+    const { applications } = service.engine
+    const application = await createApplication(applications, { name: 'Before' })
+    const { key, record } = await issueKey(applications, application.id)
+    const id = '00000000-0000-4000-8000-000000000000'
+    expect((await service.api(`/job/${id}/status`, { key })).status).toBe(404)
+    const reads = [vi.spyOn(applications, 'getKey'), vi.spyOn(applications, 'getApplication')]
+    expect((await service.api(`/job/${id}/status`, { key })).status).toBe(404)
+    expect(reads.map(({ mock }) => mock.calls.length)).toEqual([1, 0])
+    vi.restoreAllMocks()
+    await applications.putApplication({ ...application, name: 'After' })
+    expect(await (await service.api('/application', { key })).json()).toEqual({ id: application.id, name: 'After' })
+    // Not a thing that this library does; but the store has the last word on whose key it is.
+    await applications.putKey({ ...record, app: service.app.id })
+    expect(await (await service.api('/application', { key })).json()).toMatchObject({ id: service.app.id })
   })
 
   test('an operator may bring keys of any form, but not short ones, foreign ones or broken ones of ours', async () => {

@@ -20,7 +20,10 @@ export const serviceRoutes = [
     answer: { description: 'The application.', schema: applicationViewSchema },
     async handle(call) {
       const { id, name } = call.caller
-      return json({ id, name })
+      const { engine, options } = call.service
+      // A caller with a known key has the name that the application had when the key was first seen.
+      const stored = options.authenticate ? undefined : await engine.applications.getApplication(id)
+      return json({ id, name: stored?.name ?? name })
     },
   }),
   defineRoute({
