@@ -136,7 +136,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     await Promise.all([remembered, queue.add('ring', ring, { ...ringOptions, jobId, delay, priority: ring.turn })])
   }
 
-  /** Of a ring that was taken; most have no size, for they hold one reference. */
+  /** Lets go of the size of a ring that waits no longer. */
   async function forget(ringId: string): Promise<void> {
     const { redis, queue } = await connected()
     await redis.hdel(keys(queue).sizes, ringId)
