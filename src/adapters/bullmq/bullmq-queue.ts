@@ -80,7 +80,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
         closeTimeoutMs: answerTimeoutMs,
         logger,
         onTaken: (ringId) => void forget(ringId).catch(onError),
-        giveBack: (rings) => answered(() => ringAll(rings)),
+        giveBack: (rings) => answered(async () => await ringAll(await connected(), rings)),
       })
       subscriptions.add(subscription)
       return subscription
@@ -107,29 +107,28 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   }
 
   async function publishAll(publications: Publication[]): Promise<undefined[]> {
-    const { redis, queue } = await connected()
+    const to = await connected()
     const references = publications.map(({ reference }) => reference)
-    const turns = fairness ? await takeTurns(redis, keys(queue), references.map(({ app }) => app)) : []
+    const turns = fairness ? await takeTurns(to.redis, keys(to.queue), references.map(({ app }) => app)) : []
     const isDelayed = (place: number) => publications[place].delayMs > 0
     const places = [...references.keys()]
     const now = places.filter((place) => !isDelayed(place))
     const later = places.filter(isDelayed)
     await Promise.all([
-      ringAll(gathered(now.map((place) => references[place]), now.map((place) => turns[place]))),
+      ringAll(to, gathered(now.map((place) => references[place]), now.map((place) => turns[place]))),
       ...later.map((place) => {
         const { id, app } = references[place]
-        return add({ app, ids: [id], turn: turns[place] }, publications[place].delayMs)
+        return add(to, { app, ids: [id], turn: turns[place] }, publications[place].delayMs)
       }),
     ])
     return publications.map(() => undefined)
   }
 
-  async function ringAll(rings: Ring[]): Promise<void> {
-    await Promise.all(rings.map((ring) => add(ring, 0)))
+  async function ringAll(to: Publisher, rings: Ring[]): Promise<void> {
+    await Promise.all(rings.map((ring) => add(to, ring, 0)))
   }
 
-  async function add(ring: Ring, delay: number): Promise<void> {
-    const { redis, queue } = await connected()
+  async function add({ redis, queue }: Publisher, ring: Ring, delay: number): Promise<void> {
     // An id of its own for each: BullMQ swallows one that it knows.
     const jobId = randomUUID()
     const remembered = ring.ids.length > 1 && redis.hset(keys(queue).sizes, jobId, ring.ids.length)

@@ -1,4 +1,4 @@
-/** Places for handlers: at most `count` run at a time. */
+/** Places for handlers: at most `count` run at a time. One caller at a time waits for a place. */
 export class Slots {
   readonly #count: number
   readonly #running = new Set<Promise<void>>()

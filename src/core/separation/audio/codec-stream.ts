@@ -1,6 +1,7 @@
 import { badInput, StemworkError } from '../../errors.js'
 import type { AudioBlock, AudioStream } from './audio-stream.js'
 import { quietly } from './quiet-console.js'
+import { damagedFile } from './damaged-file.js'
 
 /** Encoded bytes in the order in which a decoder can use them. */
 export type EncodedPieces = AsyncGenerator<Uint8Array, void, undefined>
@@ -119,5 +120,5 @@ async function createDecoder(codec: string): Promise<Decoder> {
 
 export function undecodable(format: string, cause?: unknown): StemworkError {
   const message = `The file looks like ${format}, but no audio could be decoded from it; it is damaged or was cut off.`
-  return badInput('decode_failed', message, cause)
+  return damagedFile(message, cause)
 }

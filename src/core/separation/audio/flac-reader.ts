@@ -3,6 +3,7 @@ import type { AudioBlock, AudioStream } from './audio-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { undecodable } from './codec-stream.js'
 import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
+import { damagedFile } from './damaged-file.js'
 
 const readBytes = 64 * 1024
 const widestBits = 24
@@ -38,7 +39,7 @@ async function* withFirst(first: AudioBlock, rest: AsyncIterable<AudioBlock>): A
 
 async function readMetadata(file: FileBytes, start: number): Promise<{ info: FlacStreamInfo; firstByte: number }> {
   const head = await file.read(start, 8 + 34)
-  if (head.length < 42 || (head[4] & 0x7f) !== 0) throw badInput('decode_failed', 'The FLAC file\'s header is missing or cut off.')
+  if (head.length < 42 || (head[4] & 0x7f) !== 0) throw damagedFile('The FLAC file\'s header is missing or cut off.')
   const view = new DataView(head.buffer, head.byteOffset)
   const packed = view.getUint32(18)
   const info: FlacStreamInfo = {
@@ -48,14 +49,14 @@ async function readMetadata(file: FileBytes, start: number): Promise<{ info: Fla
     bits: ((packed >> 4) & 31) + 1,
     frames: (packed & 15) * 2 ** 32 + view.getUint32(22),
   }
-  if (info.sampleRate === 0 || info.largestBlock < 16) throw badInput('decode_failed', 'The FLAC file\'s header is damaged.')
+  if (info.sampleRate === 0 || info.largestBlock < 16) throw damagedFile('The FLAC file\'s header is damaged.')
   if (info.bits > widestBits) {
     throw badInput('unsupported_format', `The FLAC file has ${info.bits} bits per sample; expected at most ${widestBits}.`)
   }
   let position = start + 4
   for (let isLast = false; !isLast; ) {
     const block = await file.read(position, 4)
-    if (block.length < 4) throw badInput('decode_failed', 'The FLAC file ends before its audio begins; it was cut off.')
+    if (block.length < 4) throw damagedFile('The FLAC file ends before its audio begins; it was cut off.')
     isLast = (block[0] & 0x80) !== 0
     position += 4 + ((block[1] << 16) | (block[2] << 8) | block[3])
   }

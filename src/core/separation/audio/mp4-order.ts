@@ -1,5 +1,6 @@
 import { badInput } from '../../errors.js'
 import type { FileBytes } from './file-bytes.js'
+import { damagedFile } from './damaged-file.js'
 
 interface Box {
   type: string
@@ -63,7 +64,7 @@ async function findIndex(file: FileBytes): Promise<Box & { isBeforeMedia: boolea
     if (box.type === 'mdat') isBeforeMedia = false
     position = end
   }
-  throw badInput('decode_failed', 'The MP4 file has no complete index; it was cut off, or its recording was not finished.')
+  throw damagedFile('The MP4 file has no complete index; it was cut off, or its recording was not finished.')
 }
 
 /** The box at `at`, with positions relative to the buffer; `room` is how far its parent reaches. */

@@ -7,6 +7,7 @@ import { orderMp4 } from './mp4-order.js'
 import { statedSeconds } from './stated-length.js'
 import { sniff, sniffBytes, type AudioFormat } from './sniff.js'
 import { openWav } from './wav-reader.js'
+import { damagedFile } from './damaged-file.js'
 
 export interface OpenAudioOptions {
   signal?: AbortSignal
@@ -88,7 +89,7 @@ async function readHead(file: FileBytes): Promise<Head> {
     if (head.length < 10 || String.fromCharCode(head[0], head[1], head[2]) !== 'ID3') return { bytes: head, position }
     const size = (head[6] << 21) | (head[7] << 14) | (head[8] << 7) | head[9]
     position += 10 + size + (head[5] & 0x10 ? 10 : 0)
-    if (position >= file.size) throw badInput('decode_failed', 'The file ends within its ID3 tag, before any audio; it was cut off.')
+    if (position >= file.size) throw damagedFile('The file ends within its ID3 tag, before any audio; it was cut off.')
   }
 }
 

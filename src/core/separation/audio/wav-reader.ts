@@ -2,6 +2,7 @@ import { badInput } from '../../errors.js'
 import type { AudioBlock, AudioStream, Speaker } from './audio-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { decodePcm, type PcmEncoding } from './pcm.js'
+import { damagedFile } from './damaged-file.js'
 
 /** What a WAV file's header says, with sizes corrected by what the file really holds. */
 export interface WavHeader {
@@ -38,7 +39,7 @@ export async function openWav(file: FileBytes): Promise<AudioStream | undefined>
   if (frames === 0) {
     throw header.isDeclaredEmpty
       ? badInput('no_audio', 'The WAV file holds no audio: its data chunk is empty.')
-      : badInput('decode_failed', 'The WAV file ends before its audio begins; it was probably cut off on the way.')
+      : damagedFile('The WAV file ends before its audio begins; it was probably cut off on the way.')
   }
   return {
     sampleRate: header.sampleRate,
@@ -93,11 +94,11 @@ async function readWavHeader(file: FileBytes): Promise<WavHeader> {
     }
     position = body + size + (size % 2)
   }
-  throw badInput('decode_failed', 'The file starts like a WAV file, but its format or its data is missing; it is damaged or was cut off.')
+  throw damagedFile('The file starts like a WAV file, but its format or its data is missing; it is damaged or was cut off.')
 }
 
 function readFormat(body: DataView): Pick<WavHeader, 'formatTag' | 'channelCount' | 'sampleRate' | 'blockAlign' | 'speakers'> {
-  if (body.byteLength < 16) throw badInput('decode_failed', 'The WAV file\'s format chunk is cut off.')
+  if (body.byteLength < 16) throw damagedFile('The WAV file\'s format chunk is cut off.')
   const tag = body.getUint16(0, true)
   const channelCount = body.getUint16(2, true)
   const sampleRate = body.getUint32(4, true)
@@ -107,7 +108,7 @@ function readFormat(body: DataView): Pick<WavHeader, 'formatTag' | 'channelCount
   const aligned = body.getUint16(12, true)
   const blockAlign = aligned > 0 && aligned % channelCount === 0 ? aligned : channelCount * Math.ceil(bits / 8)
   if (channelCount === 0 || channelCount > 255 || sampleRate === 0 || blockAlign === 0) {
-    throw badInput('decode_failed', `The WAV file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)
+    throw damagedFile(`The WAV file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)
   }
   const speakers = isExtensible ? speakersOf(body.getUint32(20, true), channelCount) : undefined
   return { formatTag, channelCount, sampleRate, blockAlign, speakers }
