@@ -1,21 +1,38 @@
-/** Items by the time at which they are due: a binary heap in which an item's time can be changed in O(log n). */
+/** An item's place in an agenda: kept by whoever entered it. */
+export interface AgendaEntry<Item> {
+  readonly item: Item
+  at: number
+  /** Of entering: decides among equal times. */
+  readonly order: number
+  /** Index in the heap. */
+  place: number
+}
+
+/**
+ * Items by the time at which they are due: a binary heap in which an item's time can be changed in O(log n). The items' owner
+ * keeps their entries, so that nothing has to be looked up.
+ */
 export class Agenda<Item> {
-  readonly #heap: { item: Item; at: number; order: number }[] = []
-  readonly #places = new Map<Item, number>()
+  readonly #heap: AgendaEntry<Item>[] = []
   #nextOrder = 0
 
-  /** Enters the item, moves it, or (with null) takes it out. */
-  set(item: Item, at: number | null): void {
-    const place = this.#places.get(item)
+  /**
+   * Enters the item, moves it, or (with null) takes it out.
+   *
+   * @param entry what the last call for this item returned
+   */
+  set(entry: AgendaEntry<Item> | undefined, item: Item, at: number | null): AgendaEntry<Item> | undefined {
     if (at === null) {
-      if (place !== undefined) this.#removeAt(place)
-    } else if (place === undefined) {
-      this.#heap.push({ item, at, order: this.#nextOrder++ })
-      this.#rise(this.#heap.length - 1)
-    } else if (this.#heap[place].at !== at) {
-      this.#heap[place].at = at
-      this.#sink(this.#rise(place))
+      if (entry) this.#remove(entry)
+      return undefined
     }
+    if (!entry) return this.#push({ item, at, order: this.#nextOrder++, place: 0 })
+    if (entry.at !== at) {
+      entry.at = at
+      this.#rise(entry)
+      this.#sink(entry)
+    }
+    return entry
   }
 
   /** The item that has been due longest. */
@@ -26,60 +43,59 @@ export class Agenda<Item> {
 
   /** Up to `limit` items that are due, longest due first; entered first among equals. */
   due(now: number, limit: number): Item[] {
-    const found: { item: Item; at: number; order: number }[] = []
+    const found: AgendaEntry<Item>[] = []
     while (found.length < limit && this.#heap.length > 0 && this.#heap[0].at <= now) {
       found.push(this.#heap[0])
-      this.#removeAt(0)
+      this.#remove(this.#heap[0])
     }
-    for (const entry of found) {
-      this.#heap.push(entry)
-      this.#rise(this.#heap.length - 1)
-    }
+    for (const entry of found) this.#push(entry)
     return found.map((entry) => entry.item)
   }
 
-  #removeAt(place: number): void {
-    const last = this.#heap.length - 1
-    this.#places.delete(this.#heap[place].item)
-    const moved = this.#heap[last]
-    this.#heap.pop()
-    if (place === last) return
-    this.#heap[place] = moved
-    this.#sink(this.#rise(place))
+  #push(entry: AgendaEntry<Item>): AgendaEntry<Item> {
+    entry.place = this.#heap.push(entry) - 1
+    this.#rise(entry)
+    return entry
   }
 
-  #rise(start: number): number {
-    const heap = this.#heap
-    const entry = heap[start]
-    let place = start
+  #remove({ place }: AgendaEntry<Item>): void {
+    const moved = this.#heap.pop()
+    if (!moved || place === this.#heap.length) return
+    this.#put(moved, place)
+    this.#rise(moved)
+    this.#sink(moved)
+  }
+
+  #rise(entry: AgendaEntry<Item>): void {
+    let { place } = entry
     while (place > 0) {
       const parent = (place - 1) >> 1
-      if (isBefore(heap[parent], entry)) break
-      heap[place] = heap[parent]
-      this.#places.set(heap[place].item, place)
+      const above = this.#heap[parent]
+      if (isBefore(above, entry)) break
+      this.#put(above, place)
       place = parent
     }
-    heap[place] = entry
-    this.#places.set(entry.item, place)
-    return place
+    this.#put(entry, place)
   }
 
-  #sink(start: number): void {
+  #sink(entry: AgendaEntry<Item>): void {
     const heap = this.#heap
-    const entry = heap[start]
-    let place = start
+    let { place } = entry
     for (;;) {
       let child = 2 * place + 1
       if (child >= heap.length) break
       if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++
-      if (isBefore(entry, heap[child])) break
-      heap[place] = heap[child]
-      this.#places.set(heap[place].item, place)
+      const below = heap[child]
+      if (isBefore(entry, below)) break
+      this.#put(below, place)
       place = child
     }
-    if (place === start) return
-    heap[place] = entry
-    this.#places.set(entry.item, place)
+    this.#put(entry, place)
+  }
+
+  #put(entry: AgendaEntry<Item>, place: number): void {
+    this.#heap[place] = entry
+    entry.place = place
   }
 }
 

@@ -1,7 +1,7 @@
 import { claimableAt, deliverableAt, removableAt } from '../core/job/agenda-times.js'
 import { isTerminal, type JobRecord, type JobStatus } from '../core/job/job.js'
 import type { DueKind, JobPage, JobQuery } from '../core/ports/job-store.js'
-import { Agenda } from './agenda.js'
+import { Agenda, type AgendaEntry } from './agenda.js'
 import { SortedList } from './sorted-list.js'
 
 /** What of a job the index looks at. */
@@ -28,6 +28,10 @@ export type IndexedJob = Pick<
 /** A job's place in the index; the job in it is replaced, never changed. */
 interface Slot<Job> {
   job: Job
+  claimable: AgendaEntry<Slot<Job>> | undefined
+  removable: AgendaEntry<Slot<Job>> | undefined
+  deliverable: AgendaEntry<Slot<Job>> | undefined
+  ended: AgendaEntry<Slot<Job>> | undefined
 }
 
 interface Shelf<Job> {
@@ -57,7 +61,7 @@ export class JobIndex<Job extends IndexedJob> {
   set(job: Job): void {
     const slot = this.#slots.get(job.id)
     if (slot) return this.#replace(slot, job)
-    const entered: Slot<Job> = { job }
+    const entered: Slot<Job> = { job, claimable: undefined, removable: undefined, deliverable: undefined, ended: undefined }
     this.#slots.set(job.id, entered)
     if (job.deleted) this.#deleted.add(entered)
     else this.#show(entered)
@@ -67,9 +71,8 @@ export class JobIndex<Job extends IndexedJob> {
   remove(id: string): void {
     const slot = this.#slots.get(id)
     if (!slot) return
-    if (!slot.job.deleted) this.#hide(slot, slot.job)
+    if (!slot.job.deleted) this.#replace(slot, { ...slot.job, deleted: true })
     this.#deleted.delete(slot)
-    for (const agenda of [this.#claimable, this.#removable, this.#deliverable, this.#ended]) agenda.set(slot, null)
     this.#slots.delete(id)
   }
 
@@ -143,10 +146,10 @@ export class JobIndex<Job extends IndexedJob> {
 
   #schedule(slot: Slot<Job>): void {
     const { job } = slot
-    this.#claimable.set(slot, claimableAt(job))
-    this.#removable.set(slot, removableAt(job))
-    this.#deliverable.set(slot, deliverableAt(job))
-    this.#ended.set(slot, job.deleted || !isTerminal(job) ? null : job.completedAt)
+    slot.claimable = this.#claimable.set(slot.claimable, slot, claimableAt(job))
+    slot.removable = this.#removable.set(slot.removable, slot, removableAt(job))
+    slot.deliverable = this.#deliverable.set(slot.deliverable, slot, deliverableAt(job))
+    slot.ended = this.#ended.set(slot.ended, slot, job.deleted || !isTerminal(job) ? null : job.completedAt)
   }
 
   /** Enters a job where readers find it. */

@@ -47,9 +47,17 @@ export class SortedList<Item> {
     }
   }
 
+  /** Steps back from the end, where new items belong and readers begin, by growing steps before it halves what is left. */
   #firstIndex(holds: (item: Item) => boolean): number {
     let low = 0
     let high = this.#items.length
+    for (let step = 1; step <= high; step *= 2) {
+      if (!holds(this.#items[high - step])) {
+        low = high - step + 1
+        break
+      }
+      high -= step
+    }
     while (low < high) {
       const middle = (low + high) >>> 1
       if (holds(this.#items[middle])) high = middle

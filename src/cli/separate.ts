@@ -131,7 +131,8 @@ async function separateSong(request: SeparationRequest, signal: AbortSignal, pro
   let outputs: Record<string, string> | undefined
   try {
     const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
-    const result = await runner.run(
+    signal.throwIfAborted()
+    const run = runner.start(
       {
         jobId: 'separate',
         workflow: workflow.id,
@@ -143,8 +144,10 @@ async function separateSong(request: SeparationRequest, signal: AbortSignal, pro
         directory,
         limits: { maxAudioSeconds },
       },
-      { signal, onProgress: ({ progress: fraction }) => progress.show('Separating', fraction) },
+      ({ progress: fraction }) => progress.show('Separating', fraction),
     )
+    signal.addEventListener('abort', () => run.abort(signal.reason as Error), { once: true })
+    const result = await run.result
     signal.throwIfAborted()
     outputs = await publish(result, request.folder)
     return reportOf(request, result, outputs, (performance.now() - startedAt) / 1000)

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import type { RunOptions, Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/ports/runner.js'
+import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/ports/runner.js'
 
 export const stagesModule = new URL('./fixtures/stages.mjs', import.meta.url).href
 
@@ -38,8 +38,17 @@ export function orderTo(action: string, changes: Partial<WorkOrder> = {}): WorkO
   }
 }
 
-export function run(runner: Runner, order: WorkOrder, options: Partial<RunOptions> = {}): Promise<WorkResult> {
-  return runner.run(order, { signal: new AbortController().signal, onProgress: () => {}, ...options })
+export interface OrderOptions {
+  signal?: AbortSignal
+  onProgress?(progress: WorkProgress): void
+}
+
+export function run(runner: Runner, order: WorkOrder, { signal, onProgress = () => {} }: OrderOptions = {}): Promise<WorkResult> {
+  const started = runner.start(order, onProgress)
+  const abort = () => started.abort(signal?.reason as Error)
+  signal?.addEventListener('abort', abort, { once: true })
+  if (signal?.aborted) abort()
+  return started.result
 }
 
 /** Runs the order until it reports the progress that `reached` accepts, then calls `then` with it. */

@@ -87,7 +87,7 @@ describe('the stems workflow', () => {
     try {
       const path = join(folder, 'song.wav')
       await writeWav(path, [noise(120_000, 1), noise(120_000, 2)], 44_100)
-      const { outputs } = await runner.run(
+      const { outputs } = await runner.start(
         {
           jobId: 'job-1',
           workflow: workflow.id,
@@ -98,8 +98,8 @@ describe('the stems workflow', () => {
           directory: folder,
           limits: { maxAudioSeconds: 60 },
         },
-        { signal: new AbortController().signal, onProgress: () => undefined },
-      )
+        () => undefined,
+      ).result
       expect(Object.values(outputs).map(({ fileName, contentType }) => `${fileName} ${contentType}`)).toEqual([
         'vocals.wav audio/wav',
         'accompaniments.wav audio/wav',

@@ -73,7 +73,7 @@ describe('the stems workflow', () => {
     try {
       const progress: WorkProgress[] = []
       const run = async () =>
-        runner.run(await order(path, 'run-'), { signal: new AbortController().signal, onProgress: (each) => progress.push(each) })
+        runner.start(await order(path, 'run-'), (each) => void progress.push(each)).result
       const first = await run()
       const second = await run()
       expect(first.outputs).toMatchObject({
@@ -115,7 +115,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => workflow })
     try {
       const asked = await order(path, 'format-', 600, workflow, { format, pictures: true })
-      const { outputs } = await runner.run(asked, { signal: new AbortController().signal, onProgress: () => undefined })
+      const { outputs } = await runner.start(asked, () => undefined).result
       for (const stem of ['vocals', 'accompaniments']) {
         expect(outputs[stem]).toMatchObject({ fileName: `${stem}.${extension}`, contentType })
         expect((await readAudio(outputs[stem].path)).channels[0].length).toBe(50_000)
@@ -133,7 +133,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => absent, environment: { STEMWORK_MODELS: join(folder, 'no-models') } })
     try {
       await expect(
-        runner.run(await order(path, 'absent-', 600, absent), { signal: new AbortController().signal, onProgress: () => undefined }),
+        runner.start(await order(path, 'absent-', 600, absent), () => undefined).result,
       ).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('stemwork models pull kim-vocal-2') })
     } finally {
       await runner.close()
@@ -151,7 +151,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => open })
     try {
       const asked = await order(path, 'allowed-', 600, open, { model: 'embedded' })
-      const { details } = await runner.run(asked, { signal: new AbortController().signal, onProgress: () => undefined })
+      const { details } = await runner.start(asked, () => undefined).result
       expect(details.model).toMatchObject({ name: 'tiny-band-unet-2', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
     } finally {
       await runner.close()
@@ -167,7 +167,7 @@ describe('the stems workflow', () => {
     await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
     const runner = processRunner({ resolve: () => karaoke })
     try {
-      const { outputs } = await runner.run(await order(path, 'karaoke-', 600, karaoke), { signal: new AbortController().signal, onProgress: () => undefined })
+      const { outputs } = await runner.start(await order(path, 'karaoke-', 600, karaoke), () => undefined).result
       expect((await readAudio(outputs.accompaniments.path)).channels[0].length).toBe(20_000)
     } finally {
       await runner.close()
@@ -180,7 +180,7 @@ describe('the stems workflow', () => {
     const accelerated = stemsWorkflow({ provider: 'coreml' })
     const runner = processRunner({ resolve: () => accelerated })
     try {
-      const { details } = await runner.run(await order(path, 'provider-', 600, accelerated), { signal: new AbortController().signal, onProgress: () => undefined })
+      const { details } = await runner.start(await order(path, 'provider-', 600, accelerated), () => undefined).result
       expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
     } finally {
       await runner.close()
@@ -193,7 +193,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => workflow })
     try {
       await expect(
-        runner.run(await order(path, 'long-', 1), { signal: new AbortController().signal, onProgress: () => undefined }),
+        runner.start(await order(path, 'long-', 1), () => undefined).result,
       ).rejects.toMatchObject({
         code: 'BAD_INPUT',
         reason: 'too_long',

@@ -1,10 +1,11 @@
 import { createReadStream } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
+import { Interruption } from '../interruption.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { canceled, jobError, mayPass } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
@@ -14,7 +15,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
+import type { InputFile, Run, Runner, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -46,9 +47,10 @@ const publishShare = 0.03
 export class Attempt {
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
-  readonly #interrupt = new AbortController()
+  readonly #interruption = new Interruption()
   readonly #heartbeat: HeartbeatLoop
   readonly #directory: string
+  #run: Run | undefined
 
   /**
    * @param job the record that `claim` returned
@@ -58,15 +60,15 @@ export class Attempt {
     const { options, events, jobs, logger } = ports
     this.#ports = ports
     this.#job = job
-    this.#directory = join(scratchDirectory, `stemwork-${job.id}-${job.token}`)
+    this.#directory = `${scratchDirectory}${sep}stemwork-${job.id}-${job.token}`
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
-      this.#interrupt,
       {
         leaseMs: options.dispatch.leaseMs,
         progressIntervalMs: options.dispatch.progressIntervalMs,
         onProgress: (updated) => events.announce('job.progressed', updated),
+        interrupt: (reason) => this.interrupt(reason),
       },
       logger,
     )
@@ -78,22 +80,24 @@ export class Attempt {
 
   /** Ends the run at once, for the given reason. */
   interrupt(reason: StemworkError): void {
-    this.#interrupt.abort(reason)
+    this.#interruption.abort(reason)
+    this.#heartbeat.stop()
+    this.#run?.abort(reason)
   }
 
   /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
   run(): Promise<JobRecord | undefined> {
-    return traced('stemwork.job', this.#span(), () => this.#run())
+    return traced('stemwork.job', this.#span(), () => this.#runToEnd())
   }
 
-  async #run(): Promise<JobRecord | undefined> {
+  async #runToEnd(): Promise<JobRecord | undefined> {
     const { events, options, workflows } = this.#ports
     events.announce('job.started', this.#job)
     // Asked for while an earlier worker, now lost, ran the job.
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
     if (this.#job.attempts > options.dispatch.maxAttempts) return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
 
-    const timeout = setTimeout(() => this.#interrupt.abort(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
+    const timeout = setTimeout(() => this.interrupt(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
     timeout.unref()
     this.#heartbeat.start()
     let usesDisk = false
@@ -108,7 +112,7 @@ export class Attempt {
       const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
-      this.#interrupt.signal.throwIfAborted()
+      this.#interruption.throwIfAborted()
       end = {
         kind: 'succeed',
         token: this.#job.token,
@@ -119,7 +123,7 @@ export class Attempt {
       }
     } catch (error) {
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
-      const cause: unknown = this.#interrupt.signal.aborted ? this.#interrupt.signal.reason : error
+      const cause: unknown = this.#interruption.reason ?? error
       if (published) await this.#discardResults()
       end = this.#failure(cause)
     }
@@ -135,9 +139,9 @@ export class Attempt {
 
   async #fetchInputs(workflow: Workflow): Promise<Record<string, InputFile>> {
     const { blobs, options } = this.#ports
-    const { signal } = this.#interrupt
     const inputs: Record<string, InputFile> = {}
     for (const param of workflow.inputs) {
+      const { signal } = this.#interruption
       this.#heartbeat.report({ stage: 'fetch', progress: 0 })
       const path = join(this.#directory, `input-${param}`)
       const key = this.#job.uploads[param]
@@ -156,7 +160,8 @@ export class Attempt {
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
     const { options, runner } = this.#ports
     const share = 1 - fetchShare - publishShare
-    return runner.run(
+    this.#interruption.throwIfAborted()
+    this.#run = runner.start(
       {
         jobId: this.#job.id,
         workflow: workflow.id,
@@ -167,19 +172,17 @@ export class Attempt {
         directory: this.#directory,
         limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
       },
-      {
-        signal: this.#interrupt.signal,
-        onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-      },
+      ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     )
+    return this.#run.result
   }
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
   async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
     const { blobs, options } = this.#ports
-    const { signal } = this.#interrupt
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
+      const { signal } = this.#interruption
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
       const { bytes, contentType, fileName } = file
       const copyTo = this.#job.copyResultsTo[name]

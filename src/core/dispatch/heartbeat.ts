@@ -9,18 +9,19 @@ export interface HeartbeatOptions {
   leaseMs: number
   progressIntervalMs: number
   onProgress(job: JobRecord): void
+  /** Ends the run. */
+  interrupt(reason: StemworkError): void
 }
 
 /**
  * Keeps a lease alive while its job runs. One call to the store carries the renewal and the progress up, and a request to
- * cancel down. Aborts `interrupt` when the job is canceled or the lease is lost, also when the store cannot be reached for so
+ * cancel down. Interrupts the run when the job is canceled or the lease is lost, also when the store cannot be reached for so
  * long that the lease must have run out: another worker may hold the job by then.
  */
 export class HeartbeatLoop {
   readonly #jobs: JobStore
   readonly #job: JobRecord
   readonly #options: HeartbeatOptions
-  readonly #interrupt: AbortController
   readonly #logger: Logger
   readonly #tickMs: number
   #timer: NodeJS.Timeout | undefined
@@ -29,10 +30,9 @@ export class HeartbeatLoop {
   #unwritten = false
   #renewedAt = performance.now()
 
-  constructor(jobs: JobStore, job: JobRecord, interrupt: AbortController, options: HeartbeatOptions, logger: Logger) {
+  constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions, logger: Logger) {
     this.#jobs = jobs
     this.#job = job
-    this.#interrupt = interrupt
     this.#options = options
     this.#logger = logger
     this.#tickMs = Math.min(options.progressIntervalMs, options.leaseMs / 3)
@@ -54,7 +54,6 @@ export class HeartbeatLoop {
   }
 
   async #tick(): Promise<void> {
-    if (this.#interrupt.signal.aborted) return
     const sinceRenewalMs = performance.now() - this.#renewedAt
     if (this.#unwritten || sinceRenewalMs >= this.#options.leaseMs / 3 - this.#tickMs / 2) await this.#beat(sinceRenewalMs)
     if (!this.#stopped) this.start()
@@ -73,14 +72,14 @@ export class HeartbeatLoop {
         stage: stage || null,
       })
       if (this.#stopped) return
-      if (!job) return this.#interrupt.abort(leaseLost())
+      if (!job) return this.#options.interrupt(leaseLost())
       this.#renewedAt = startedAt
       this.#options.onProgress(job)
-      if (job.cancelRequested) this.#interrupt.abort(canceled())
+      if (job.cancelRequested) this.#options.interrupt(canceled())
     } catch (error) {
       this.#unwritten = true
       this.#logger.warn({ jobId: this.#job.id, error }, 'A heartbeat did not reach the job store.')
-      if (sinceRenewalMs >= this.#options.leaseMs) this.#interrupt.abort(leaseLost())
+      if (sinceRenewalMs >= this.#options.leaseMs) this.#options.interrupt(leaseLost())
     }
   }
 }

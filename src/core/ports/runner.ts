@@ -41,21 +41,23 @@ export interface WorkProgress {
   progress: number
 }
 
-export interface RunOptions {
-  signal: AbortSignal
-  onProgress(progress: WorkProgress): void
+/** An order under way. */
+export interface Run {
+  /**
+   * Throws a `StemworkError` for what the workflow reports (`BAD_INPUT` is not retried), and a retryable `INTERNAL_ERROR` with
+   * reason `worker_lost` when the process that ran it died.
+   */
+  result: Promise<WorkResult>
+  /** Ends the run at once, by force if need be; `result` rejects with the reason. Does nothing to a run that has ended. */
+  abort(reason: Error): void
 }
 
 /** Runs work orders: the only door through which a workflow's code is reached. */
 export interface Runner {
-  /**
-   * Runs the order to its end. Throws a `StemworkError` for what the workflow reports (`BAD_INPUT` is not retried), and a
-   * retryable `INTERNAL_ERROR` with reason `worker_lost` when the process that ran it died. Aborting `signal` ends the run at
-   * once, by force if need be, and rejects with the signal's reason.
-   */
-  run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
+  /** Runs the order to its end, when its turn has come. What goes wrong is told by the run's `result`. */
+  start(order: WorkOrder, onProgress: (progress: WorkProgress) => void): Run
   /** For health checks: slots and whether each has a live process. */
   status(): { slots: number; busy: number; restarts: number }
-  /** Ends idle and running processes. Runs in progress reject. */
+  /** Ends idle and running processes. Runs in progress are aborted, later ones refused, with `SHUTTING_DOWN`. */
   close(): Promise<void>
 }

@@ -1,7 +1,8 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../errors.js'
-import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { Interruption } from '../interruption.js'
+import type { OutputFile, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { stageProgress } from './stage-progress.js'
 
@@ -9,10 +10,15 @@ import { stageProgress } from './stage-progress.js'
  * Runs the stages of a workflow one after the other and collects the files they left. Progress is reported over all stages and
  * never falls.
  *
- * @throws the signal's reason when it fired between two stages or a stage stopped because of it
+ * @throws the reason of the interruption when it came between two stages or a stage stopped because of it
  * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is missing
  */
-export async function execute(workflow: Workflow, order: WorkOrder, { signal, onProgress }: RunOptions): Promise<WorkResult> {
+export async function execute(
+  workflow: Workflow,
+  order: WorkOrder,
+  interruption: Interruption,
+  onProgress: (progress: WorkProgress) => void,
+): Promise<WorkResult> {
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
   const details = new Map<string, unknown>()
@@ -20,7 +26,7 @@ export async function execute(workflow: Workflow, order: WorkOrder, { signal, on
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
   for (const [index, stage] of workflow.stages.entries()) {
-    signal.throwIfAborted()
+    interruption.throwIfAborted()
     progress.report(index, 0)
     try {
       await stage.run({
@@ -29,18 +35,20 @@ export async function execute(workflow: Workflow, order: WorkOrder, { signal, on
         inputs: order.inputs,
         directory: order.directory,
         limits: order.limits,
-        signal,
+        get signal() {
+          return interruption.signal
+        },
         outputPath,
         progress: (fraction) => progress.report(index, fraction),
         detail: (name, value) => void details.set(name, value),
       })
     } catch (error) {
-      signal.throwIfAborted()
+      interruption.throwIfAborted()
       throw stageError(error, stage.name)
     }
     progress.report(index, 1)
   }
-  signal.throwIfAborted()
+  interruption.throwIfAborted()
   return { outputs: await collect(declared, outputPath, workflow.id), details: Object.fromEntries(details) }
 }
 

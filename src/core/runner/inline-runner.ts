@@ -1,5 +1,6 @@
+import { Interruption } from '../interruption.js'
 import { silentLogger, type Logger } from '../ports/logger.js'
-import type { RunOptions, Runner, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { Run, Runner, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
@@ -14,10 +15,10 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   const runs = new RunGroup()
 
   return {
-    run: (order, { signal, onProgress }) =>
-      runs.run(signal, async (ending) => {
-        const workflow = order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
-        return await runInline(workflow, order, { signal: ending, onProgress }, logger)
+    start: (order, onProgress) =>
+      runs.start(() => {
+        const workflow = async () => (order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings))
+        return startInline(workflow, order, onProgress, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
     close: async () => runs.close(),
@@ -25,27 +26,32 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
 }
 
 /** Runs the stages here. An abort rejects at once, though code that ignores its signal cannot be stopped. */
-export async function runInline(workflow: Workflow, order: WorkOrder, options: RunOptions, logger: Logger): Promise<WorkResult> {
-  const { signal, onProgress } = options
-  let stop = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  const result = execute(workflow, order, {
-    signal,
-    onProgress(progress) {
-      if (signal.aborted) return
-      try {
-        onProgress(progress)
-      } catch (error) {
-        logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
-      }
+export function startInline(
+  workflow: () => Promise<Workflow>,
+  order: WorkOrder,
+  onProgress: (progress: WorkProgress) => void,
+  logger: Logger,
+): Run {
+  const interruption = new Interruption()
+  let refuse: (reason: Error) => void = () => {}
+  const report = (progress: WorkProgress) => {
+    if (interruption.reason) return
+    try {
+      onProgress(progress)
+    } catch (error) {
+      logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
+    }
+  }
+  return {
+    result: new Promise<WorkResult>((resolve, reject) => {
+      refuse = reject
+      workflow()
+        .then((found) => execute(found, order, interruption, report))
+        .then(resolve, reject)
+    }),
+    abort(reason) {
+      interruption.abort(reason)
+      refuse(reason)
     },
-  })
-  try {
-    return await Promise.race([result, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
 }

@@ -1,4 +1,5 @@
 import { StemworkError } from '../errors.js'
+import { Interruption } from '../interruption.js'
 import { execute, internalError } from './execute.js'
 import { dieWithHost } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
@@ -35,7 +36,7 @@ async function take({ run, order }: HostMessage): Promise<void> {
     // A module that failed to load stays failed in this process: only a fresh one can try again.
     const workflow = await workflowFromModule(order.module, order.settings).catch((error: unknown) => void fail(run, error, true))
     if (!workflow) return
-    const result = await execute(workflow, order, { signal: new AbortController().signal, onProgress: progress.push })
+    const result = await execute(workflow, order, new Interruption(), progress.push)
     progress.flush()
     send({ type: 'done', run, result })
   } catch (error) {

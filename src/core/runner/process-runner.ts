@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { silentLogger, type Logger } from '../ports/logger.js'
-import type { Runner } from '../ports/runner.js'
+import type { Runner, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
-import { runInline } from './inline-runner.js'
+import { startInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
-import { ProcessSlot } from './process-slot.js'
+import { ProcessSlot, type SlotRunOptions } from './process-slot.js'
 import { RunGroup } from './run-group.js'
 
 export interface ProcessRunnerOptions {
@@ -78,17 +78,21 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
     else free.push(slot)
   }
 
+  async function inChild(order: WorkOrder, options: SlotRunOptions): Promise<WorkResult> {
+    const slot = await take(options.signal)
+    try {
+      return await slot.run(order, options)
+    } finally {
+      giveBack(slot)
+    }
+  }
+
   return {
-    run: (order, { signal, onProgress }) =>
-      runs.run(signal, async (ending) => {
-        const runOptions = { signal: ending, onProgress }
-        if (order.module === null) return await runInline(resolve(order.workflow), order, runOptions, logger)
-        const slot = await take(ending)
-        try {
-          return await slot.run(order, runOptions)
-        } finally {
-          giveBack(slot)
-        }
+    start: (order, onProgress) =>
+      runs.start(() => {
+        if (order.module === null) return startInline(async () => resolve(order.workflow), order, onProgress, logger)
+        const ending = new AbortController()
+        return { result: inChild(order, { signal: ending.signal, onProgress }), abort: (reason) => ending.abort(reason) }
       }),
     status: () => ({
       slots: slots.length,

@@ -1,33 +1,28 @@
 import { StemworkError } from '../errors.js'
+import type { Run } from '../ports/runner.js'
 
-/** The runs of one runner: each ends with its own signal, and all of them when the runner closes. */
+/** The runs of one runner: all of them end when it closes. */
 export class RunGroup {
-  readonly #endings = new Set<AbortController>()
+  readonly #runs = new Set<Run>()
   #closed = false
 
   get size(): number {
-    return this.#endings.size
+    return this.#runs.size
   }
 
-  /** @throws StemworkError `SHUTTING_DOWN` after `close`; the signal's reason if it has fired */
-  async run<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    if (this.#closed) throw shuttingDown()
-    signal.throwIfAborted()
-    const ending = new AbortController()
-    const onAbort = () => ending.abort(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    this.#endings.add(ending)
-    try {
-      return await work(ending.signal)
-    } finally {
-      this.#endings.delete(ending)
-      signal.removeEventListener('abort', onAbort)
-    }
+  /** Starts a run; after `close`, one that has failed with `SHUTTING_DOWN`. */
+  start(begin: () => Run): Run {
+    if (this.#closed) return { result: Promise.reject(shuttingDown()), abort: () => {} }
+    const run = begin()
+    this.#runs.add(run)
+    const forget = () => this.#runs.delete(run)
+    run.result.then(forget, forget)
+    return run
   }
 
   close(): void {
     this.#closed = true
-    for (const ending of this.#endings) ending.abort(shuttingDown())
+    for (const run of this.#runs) run.abort(shuttingDown())
   }
 }
 
