@@ -1,5 +1,6 @@
 // What benchmarks/kinds.mjs measures in a process of its own, which has no memory but that of the work.
 import { fork } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { childArguments } from '../../dist/core/runner/child-arguments.js'
 import { createKind } from '../../dist/core/separation/kinds/create-kind.js'
@@ -39,9 +40,11 @@ const tasks = {
 
 /** One separation. `ms` is without the time to load, `cpuMs` with it. */
 async function run({ input, model, folder, threads, format }) {
+  const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+  // A file system may write a file out at once when it takes the place of another one; those of a job never do.
+  for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
-  const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
   const { timings } = await separate(input, { outputs, model, threads, format })
   const ms = performance.now() - startedAt - timings.load
   return { ms, timings, peakBytes: process.resourceUsage().maxRSS * 1024, cpuMs: cpuMsSince(cpuBefore) }

@@ -1,5 +1,4 @@
-/** Bytes of WebAssembly (opcodes and encoding: WebAssembly core specification 2.0, chapter 5). */
-export type Code = readonly number[]
+import { type Code, unsigned } from './simd-code.js'
 
 export const valueTypes = { i32: 0x7f, f32: 0x7d, v128: 0x7b } as const
 
@@ -22,10 +21,21 @@ export interface SimdModule {
 
 /** Compiles functions over a memory with room for so many floats. For the few loops that JavaScript runs ten times slower. */
 export function createSimdModule(floats: number, functions: readonly SimdFunction[]): SimdModule {
-  const { Memory, Module, Instance } = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly
+  const { Memory, Instance } = webAssembly
   const memory = new Memory({ initial: Math.ceil((floats * 4) / 65_536) })
-  const instance = new Instance(new Module(moduleBytes(functions)), { host: { memory } })
+  const instance = new Instance(compiled(functions), { host: { memory } })
   return { memory: new Float32Array(memory.buffer), functions: instance.exports }
+}
+
+/** Programs by their bytes. Code becomes fast only after some time of use, which should not begin anew with every track. */
+const programs = new Map<string, object>()
+
+function compiled(functions: readonly SimdFunction[]): object {
+  const bytes = moduleBytes(functions)
+  const key = Buffer.from(bytes).toString('latin1')
+  let program = programs.get(key)
+  if (!program) programs.set(key, (program = new webAssembly.Module(bytes)))
+  return program
 }
 
 /** What is used of the global `WebAssembly`, which the types of Node.js do not describe. */
@@ -34,6 +44,8 @@ interface WebAssemblyApi {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { exports: SimdModule['functions'] }
 }
+
+const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly
 
 function moduleBytes(functions: readonly SimdFunction[]): Uint8Array {
   const types = functions.map(({ parameters, results }) => [0x60, ...sized(parameters), ...sized(results)])
@@ -55,8 +67,3 @@ const section = (id: number, body: Code): Code => [id, ...sized(body)]
 const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
 const sized = (body: Code): Code => [...unsigned(body.length), ...body]
 const name = (text: string): Code => sized([...Buffer.from(text, 'latin1')])
-
-/** LEB128. */
-function unsigned(value: number): Code {
-  return value < 128 ? [value] : [(value & 127) | 128, ...unsigned(value >>> 7)]
-}

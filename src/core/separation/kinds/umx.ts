@@ -6,7 +6,7 @@ import type { Tensor } from '../models/network.js'
 import type { Kind, KindOptions, NetworkRun, NetworkShape } from './kind.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { TrackFrames } from './track-frames.js'
-import { refineVocals, type StereoSpectrum } from './wiener.js'
+import { type StereoSpectrum, VocalsRefinement } from './wiener.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
@@ -38,7 +38,8 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
   })
   const pool = new FloatPool()
   // Segments between `prepare` and `collect`: the network gets no phases.
-  const mixtures = new Map<number, StereoSpectrum>()
+  const waiting = new Map<number, { mixture: StereoSpectrum; peaks: Float32Array }>()
+  const refinement = new VocalsRefinement({ bins, frames, windowFrames: wienerFrames })
   const layout: SpectrumLayout = { frameStride: 1, binStride: frames }
   const planeLength = bins * frames
   const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
@@ -55,20 +56,18 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
       const mixture = { re: pool.take(2 * planeLength), im: pool.take(2 * planeLength) }
       for (const channel of [0, 1])
         track.analyse(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout)
-      mixtures.set(segment.index, mixture)
       const magnitude = tensor()
-      for (let i = 0; i < magnitude.data.length; i++) magnitude.data[i] = Math.sqrt(mixture.re[i] ** 2 + mixture.im[i] ** 2)
+      waiting.set(segment.index, { mixture, peaks: refinement.magnitudes(mixture, magnitude.data) })
       return [{ network: 0, feeds: { [input.name]: magnitude }, fetches: { [output.name]: tensor() } }]
     },
 
     collect(segment, [{ feeds, fetches }]) {
-      const mixture = mixtures.get(segment.index) ?? { re: pool.take(0), im: pool.take(0) }
-      mixtures.delete(segment.index)
+      const { mixture, peaks } = waiting.get(segment.index) ?? { mixture: { re: pool.take(0), im: pool.take(0) }, peaks: pool.take(0) }
+      waiting.delete(segment.index)
       const magnitude = feeds[input.name].data
       const vocals = fetches[output.name].data
-      const [first, last] = track.used(segment)
       if (parameters.wienerSteps === 0) usePhases(mixture, magnitude, vocals)
-      else refineVocals(mixture, magnitude, vocals, { bins, frames, first, last, windowFrames: wienerFrames })
+      else refinement.refine(mixture, magnitude, vocals, peaks, track.used(segment))
       const planes = [0, 1].map((channel) =>
         track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
       )
