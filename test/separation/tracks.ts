@@ -1,6 +1,7 @@
 import type { AudioBlock, AudioStream } from '../../src/core/separation/audio/audio-stream.js'
 import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import { WavWriter, type WavFormat } from '../../src/core/separation/audio/wav-writer.js'
+import type { PcmFormat } from '../../src/core/separation/audio/pcm-encoder.js'
+import { WavWriter } from '../../src/core/separation/audio/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(frames: number, seed = 1): Float32Array {
@@ -32,7 +33,7 @@ export async function writeWav(
   path: string,
   channels: Float32Array[],
   sampleRate: number,
-  format: WavFormat = '32f',
+  format: PcmFormat = '32f',
 ): Promise<void> {
   const writer = await WavWriter.open(path, { sampleRate, channels: channels.length, format })
   for (let from = 0; from < channels[0].length; from += 65_536)

@@ -25,7 +25,7 @@ export class OverlapAdd {
     const offset = estimate.start - this.#start
     const end = offset + estimate.frames
     this.#reserve(end, estimate)
-    accumulate(this.#weights, offset, this.#used, estimate)
+    accumulateWeights(this.#weights, offset, this.#used, estimate)
     for (const [stem, planes] of entries(estimate.stems)) {
       this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]))
     }
@@ -71,22 +71,24 @@ export class OverlapAdd {
   }
 }
 
-/** `sum[offset + i] += weight[i] * values[i]`, or `+= weight[i]` without values. Sums from `used` on are zero. */
-function accumulate(
-  sum: Float32Array,
-  offset: number,
-  used: number,
-  { frames, fadeIn, fadeOut }: Estimate,
-  values?: Float32Array,
-): void {
-  const value = (i: number) => (values ? values[i] : 1)
+/** `sum[offset + i] += weight[i] * values[i]`. Sums from `used` on are zero. */
+function accumulate(sum: Float32Array, offset: number, used: number, { frames, fadeIn, fadeOut }: Estimate, values: Float32Array): void {
   const flatEnd = frames - fadeOut.length
   const copiedFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
-  for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * value(i)
-  for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += value(i)
-  if (values) sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
-  else sum.fill(1, offset + copiedFrom, offset + flatEnd)
-  for (let i = flatEnd; i < frames; i++) sum[offset + i] += fadeOut[i - flatEnd] * value(i)
+  for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * values[i]
+  for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += values[i]
+  sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
+  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
+}
+
+/** `sum[offset + i] += weight[i]`, likewise. */
+function accumulateWeights(sum: Float32Array, offset: number, used: number, { frames, fadeIn, fadeOut }: Estimate): void {
+  const flatEnd = frames - fadeOut.length
+  const filledFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
+  for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i]
+  for (let i = fadeIn.length; i < filledFrom; i++) sum[offset + i] += 1
+  sum.fill(1, offset + filledFrom, offset + flatEnd)
+  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at]
 }
 
 function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {

@@ -7,24 +7,37 @@ export type Code = readonly number[]
 type Binary = (a: Code, b: Code) => Code
 
 const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
+const unary =
+  (opcode: number) =>
+  (a: Code): Code => [...a, ...simd(opcode)]
 const binary =
   (opcode: number): Binary =>
   (a, b) => [...a, ...b, ...simd(opcode)]
 /** Float instructions lie in the same order for both shapes. */
 const floatShape = (comparisons: number, arithmetic: number, splat: number) => ({
   greater: binary(comparisons + 3),
-  squareRoot: (a: Code): Code => [...a, ...simd(arithmetic - 1)],
+  /** False for NaN. */
+  notLess: binary(comparisons + 5),
+  squareRoot: unary(arithmetic - 1),
   add: binary(arithmetic),
   subtract: binary(arithmetic + 1),
   multiply: binary(arithmetic + 2),
   divide: binary(arithmetic + 3),
   /** `b` where it is larger, else `a`; a NaN in `b` is never larger. */
   larger: binary(arithmetic + 7),
-  splat: (a: Code): Code => [...a, ...simd(splat)],
+  splat: unary(splat),
 })
 
-export const f32x4 = floatShape(0x41, 0xe4, 0x13)
+export const f32x4 = { ...floatShape(0x41, 0xe4, 0x13), floor: unary(0x68) }
 export const f64x2 = floatShape(0x47, 0xf0, 0x14)
+export const i32x4 = {
+  add: binary(0xae),
+  subtract: binary(0xb1),
+  /** Floats towards zero, saturating; NaN becomes 0. */
+  truncate: unary(0xf8),
+  /** Two vectors to one of 16-bit integers, saturating. */
+  narrow: binary(0x85),
+}
 
 export const get = (local: number): Code => [0x20, local]
 export const set = (local: number, value: Code): Code => [...value, 0x21, local]
@@ -43,16 +56,22 @@ export const loadSplat = (pointer: Code, bytes: number): Code => [...pointer, ..
 export const loadDoubles = (pointer: Code, bytes: number): Code => [...pointer, ...simd(0x5d), 2, ...unsigned(bytes), ...simd(0x5f)]
 
 export const and = binary(0x4e)
+export const or = binary(0x50)
 /** Bits of `a` where the mask has ones, of `b` where it has zeros. */
 export const select = (a: Code, b: Code, mask: Code): Code => [...a, ...b, ...mask, ...simd(0x52)]
+/** Picks 16 of the 32 bytes of two vectors. */
+export const shuffleBytes = (a: Code, b: Code, bytes: readonly number[]): Code => [...a, ...b, ...simd(0x0d), ...bytes]
 /** Picks four of the eight floats of two vectors. */
-export function shuffle(a: Code, b: Code, ...lanes: number[]): Code {
-  const bytes = lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte))
-  return [...a, ...b, ...simd(0x0d), ...bytes]
+export const shuffle = (a: Code, b: Code, ...lanes: number[]): Code =>
+  shuffleBytes(a, b, lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)))
+/** The sum of the four places, as one number. */
+export const sumOfFloats = (local: number): Code => sumOfPlaces(local, 0x1f, 0x92)
+export const sumOfIntegers = (local: number): Code => sumOfPlaces(local, 0x1b, 0x6a)
+
+function sumOfPlaces(local: number, extract: number, add: number): Code {
+  const place = (index: number): Code => [...get(local), ...simd(extract), index]
+  return [1, 2, 3].reduce((sum, index) => [...sum, ...place(index), add], place(0))
 }
-/** One of the four floats. */
-export const lane = (vector: Code, index: number): Code => [...vector, ...simd(0x1f), index]
-export const addFloats = (a: Code, b: Code): Code => [...a, ...b, 0x92]
 
 /** Runs the body, which must not touch the counter, as long as that many are left. */
 export const whileLeft = (counter: number, step: number, body: Code): Code => [

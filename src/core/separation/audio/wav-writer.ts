@@ -1,12 +1,11 @@
 import { open, type FileHandle } from 'node:fs/promises'
+import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
-/** Sample format of a WAV file: 16- or 24-bit integers, or 32-bit floats. */
-export type WavFormat = '16' | '24' | '32f'
 
 export interface WavWriterOptions {
   sampleRate: number
   channels: number
-  format: WavFormat
+  format: PcmFormat
   /** Largest size that the header states as RIFF; above it the file becomes RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
 }
@@ -19,8 +18,6 @@ export interface WrittenWav {
   bytes: number
 }
 
-const bytesPerSample: Record<WavFormat, number> = { '16': 2, '24': 3, '32f': 4 }
-
 /**
  * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes
  * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
@@ -30,13 +27,12 @@ export class WavWriter {
   readonly #file: FileHandle
   readonly #options: WavWriterOptions
   #dataBytes = 0
-  #clippedSamples = 0
-  /** Written anew for every block. */
-  #samples: Samples = new Int16Array(0)
+  readonly #pcm: PcmEncoder
 
   private constructor(file: FileHandle, options: WavWriterOptions) {
     this.#file = file
     this.#options = options
+    this.#pcm = new PcmEncoder(options.format)
   }
 
   /** Creates or replaces the file. */
@@ -49,7 +45,7 @@ export class WavWriter {
 
   /** Appends one plane per channel, all of the same length, nominal range -1..1. One call at a time. */
   async write(planes: readonly Float32Array[]): Promise<void> {
-    const bytes = this.#encode(planes)
+    const bytes = this.#pcm.encode(planes)
     await this.#writeAll(bytes)
     this.#dataBytes += bytes.length
   }
@@ -62,7 +58,7 @@ export class WavWriter {
       const header = wavHeader(this.#options, this.#dataBytes)
       await this.#file.write(header, 0, header.length, 0)
       const frames = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      return { frames, clippedSamples: this.#clippedSamples, bytes: header.length + this.#dataBytes + padding }
+      return { frames, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
     } finally {
       await this.#file.close()
     }
@@ -76,67 +72,6 @@ export class WavWriter {
   async #writeAll(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) done += (await this.#file.write(bytes, done, bytes.length - done)).bytesWritten
   }
-
-  #encode(planes: readonly Float32Array[]): Uint8Array {
-    const { format } = this.#options
-    const count = planes.length * planes[0].length
-    if (this.#samples.length < count) this.#samples = new sampleArrays[format](count)
-    const samples = this.#samples.subarray(0, count)
-    const full = fullScale[format]
-    for (let from = 0; from < planes[0].length; from += framesAtOnce) {
-      for (const [channel, plane] of planes.entries()) {
-        const part = plane.subarray(from, from + framesAtOnce)
-        const at = from * planes.length + channel
-        if (full === undefined) spread(part, samples, at, planes.length)
-        else this.#clippedSamples += quantise(part, samples, at, planes.length, full)
-      }
-    }
-    return format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
-  }
-}
-
-// What follows runs for every sample that is written. The arrays have the byte order of the file: every platform that ONNX Runtime
-// supports is little-endian.
-
-type Samples = Int16Array | Int32Array | Float32Array
-
-const sampleArrays = { '16': Int16Array, '24': Int32Array, '32f': Float32Array }
-
-/** `undefined`: samples are not rounded. */
-const fullScale: Record<WavFormat, number | undefined> = { '16': 32_768, '24': 8_388_608, '32f': undefined }
-
-/** So many that the first-level cache holds them while one channel after the other is put into place. */
-const framesAtOnce = 2048
-
-/** Writes one channel to every `step`th place from `at` on. */
-function spread(plane: Float32Array, samples: Samples, at: number, step: number): void {
-  for (let frame = 0; frame < plane.length; frame++, at += step) samples[at] = plane[frame]
-}
-
-/** The same, rounded to `-full .. full - 1`, halves upwards. Returns how many samples were clipped. */
-function quantise(plane: Float32Array, samples: Samples, at: number, step: number, full: number): number {
-  let clipped = 0
-  for (let frame = 0; frame < plane.length; frame++, at += step) {
-    const value = Math.floor(plane[frame] * full + 0.5)
-    if (value >= full || value < -full) {
-      samples[at] = value > 0 ? full - 1 : -full
-      clipped++
-    } else {
-      samples[at] = value
-    }
-  }
-  return clipped
-}
-
-function lowThreeBytes(samples: Samples): Uint8Array {
-  const bytes = new Uint8Array(3 * samples.length)
-  for (let index = 0, at = 0; index < samples.length; index++, at += 3) {
-    const sample = samples[index]
-    bytes[at] = sample
-    bytes[at + 1] = sample >> 8
-    bytes[at + 2] = sample >> 16
-  }
-  return bytes
 }
 
 const largestRiffBytes = 0xffff_ffff
