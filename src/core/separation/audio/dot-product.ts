@@ -1,4 +1,4 @@
-import { advance, type Code, end, f32x4, get, load, set, sumOfFloats, whileLeft } from './simd-code.js'
+import { advance, type Code, end, f32x4, get, load, set, whileLeft } from './simd-code.js'
 import { createSimdModule, valueTypes } from './simd-module.js'
 
 /** Memory of floats with a tiny WebAssembly program that multiplies and sums runs of it: 12 times as fast as JavaScript. */
@@ -35,5 +35,5 @@ function body(): Code {
     ...advance(a, bytes),
     ...advance(b, bytes),
   ]
-  return [...whileLeft(left, bytes, turn), ...set(low, f32x4.add(get(low), get(high))), ...sumOfFloats(low), ...end]
+  return [...whileLeft(left, bytes, turn), ...set(low, f32x4.add(get(low), get(high))), ...f32x4.sum(low), ...end]
 }

@@ -1,4 +1,4 @@
-import { advance, and, type Code, end, f32, f32x4, get, i32x4, load, or, set, shuffleBytes, store, sumOfIntegers, whileLeft } from './simd-code.js'
+import { advance, and, type Code, end, f32, f32x4, get, i32x4, load, or, set, shuffleBytes, store, whileLeft } from './simd-code.js'
 import { createSimdModule, valueTypes } from './simd-module.js'
 
 /** Frames that the kernel takes at once. */
@@ -76,7 +76,7 @@ function body(): Code {
       ...store(get(at), 2 * planeBytes, shuffleBytes(get(left), get(left), turns)),
       ...advance(at, 16),
     ]),
-    ...sumOfIntegers(clipped),
+    ...i32x4.sum(clipped),
     ...end,
   ]
 }

@@ -40,7 +40,7 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
   // Segments between `prepare` and `collect`: the network gets no phases.
   const waiting = new Map<number, { mixture: StereoSpectrum; peaks: Float32Array }>()
   const refinement = new VocalsRefinement({ bins, frames, windowFrames: wienerFrames })
-  const layout: SpectrumLayout = { frameStride: 1, binStride: frames }
+  const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
   const planeLength = bins * frames
   const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
   const plane = (data: Float32Array, channel: number) => data.subarray(channel * planeLength, (channel + 1) * planeLength)
@@ -64,14 +64,13 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
     collect(segment, [{ feeds, fetches }]) {
       const { mixture, peaks } = waiting.get(segment.index) ?? { mixture: { re: pool.take(0), im: pool.take(0) }, peaks: pool.take(0) }
       waiting.delete(segment.index)
-      const magnitude = feeds[input.name].data
       const vocals = fetches[output.name].data
-      if (parameters.wienerSteps === 0) usePhases(mixture, magnitude, vocals)
-      else refinement.refine(mixture, magnitude, vocals, peaks, track.used(segment))
+      if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frames)
+      else refinement.refine(mixture, vocals, peaks, track.used(segment))
       const planes = [0, 1].map((channel) =>
         track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
       )
-      for (const each of [magnitude, vocals, mixture.re, mixture.im]) pool.give(each)
+      for (const each of [feeds[input.name].data, vocals, mixture.re, mixture.im]) pool.give(each)
       return track.estimate(segment, { vocals: planes })
     },
 
@@ -79,12 +78,16 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
   }
 }
 
-/** Turns the mixture into the vocals: their magnitudes with its phases. */
-function usePhases({ re, im }: StereoSpectrum, mixture: Float32Array, vocals: Float32Array): void {
-  for (let i = 0; i < vocals.length; i++) {
-    const gain = mixture[i] > 0 ? vocals[i] / mixture[i] : 0
-    re[i] *= gain
-    im[i] *= gain
+/** Turns the mixture into the vocals: their magnitudes, `[2, bins, frames]`, with its phases. */
+function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: number, frames: number): void {
+  for (let row = 0, at = 0; row < 2 * frames; row++) {
+    const start = Math.floor(row / frames) * bins * frames + (row % frames)
+    for (let bin = 0; bin < bins; bin++, at++) {
+      const magnitude = Math.sqrt(re[at] ** 2 + im[at] ** 2)
+      const gain = magnitude > 0 ? vocals[start + bin * frames] / magnitude : 0
+      re[at] *= gain
+      im[at] *= gain
+    }
   }
 }
 

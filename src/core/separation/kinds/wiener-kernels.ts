@@ -1,16 +1,17 @@
-import { advance, and, type Code, end, f32, f32x4, f64, f64x2, get, i32, ifLeft, load, loadDoubles, loadSplat, select, set, store, whileLeft } from '../audio/simd-code.js'
+import { advance, and, type Code, end, f32, f32x4, f64x2, get, load, promoteHigh, promoteLow, set, store, whileLeft } from '../audio/simd-code.js'
 import { createSimdModule, valueTypes } from '../audio/simd-module.js'
 
-/** Rows of both channels that the kernels work on, one after another in memory; a row holds the frames of one bin. */
-export const wienerPlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm', 'leftMixture', 'rightMixture', 'leftVoice', 'rightVoice'] as const
-type Plane = (typeof wienerPlanes)[number]
+/** Rows that a tile has of both channels' spectra: what a tile touches stays in the second-level cache. */
+export const tileFrames = 8
+export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
+type TilePlane = (typeof tilePlanes)[number]
 
-/** Sums over the frames of a window: powers of both sources, and their products between the channels. */
-export const wienerSums = ['voiceLeft', 'voiceRight', 'voiceRe', 'voiceIm', 'othersLeft', 'othersRight', 'othersRe', 'othersIm'] as const
-export type WienerSums = Record<(typeof wienerSums)[number], number>
+/** Over the frames of a window, by bin: powers of both sources, and their products between the channels. */
+const sumFields = ['voiceLeft', 'voiceRight', 'voiceRe', 'voiceIm', 'othersLeft', 'othersRight', 'othersRe', 'othersIm'] as const
+type SumField = (typeof sumFields)[number]
 
 /**
- * The filter `v1 R1 (v1 R1 + v2 R2 + g)^-1` of one bin and window as a function of the powers `v1` and `v2` of a frame. As the
+ * The filter `v1 R1 (v1 R1 + v2 R2 + g)^-1` of a bin and window as a function of the powers `v1` and `v2` of a frame. As the
  * adjugate of a sum of 2 x 2 matrices is the sum of their adjugates, it is
  *
  *     v1 / d * (v1 det(R1) + v2 N + g R1),   d = v1^2 det(R1) + v2^2 det(R2) + v1 v2 tr(N) + g (v1 tr(R1) + v2 tr(R2)) + g^2
@@ -19,8 +20,6 @@ export type WienerSums = Record<(typeof wienerSums)[number], number>
  * suffices where the determinant of the sum itself would lose all digits, as in music with equal channels.
  */
 const filterFields = [
-  // Brings magnitudes to the working level: `v = ((scale left)^2 + (scale right)^2) / 2`.
-  'scale',
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
   ...(['voiceDeterminant', 'othersDeterminant', 'mixedDeterminant', 'voiceTrace', 'othersTrace', 'floor'] as const),
   // N, row by row.
@@ -28,207 +27,216 @@ const filterFields = [
   // g R1: its diagonal and the upper right corner.
   ...(['placeLeft', 'placeRight', 'placeRe', 'placeIm'] as const),
 ] as const
-export type WienerFilter = Record<(typeof filterFields)[number], number>
+type FilterField = (typeof filterFields)[number]
 
+/** Rows hold the bins of one frame, and zeros behind them up to `pitch`. Positions count floats of `memory`. */
 export interface WienerKernels {
-  /** Rows of `bins` bins; also what lies behind them up to a vector's length may be written to. */
-  plane(name: Plane): Float32Array
-  /** The largest magnitude of each frame since it was set to zero. */
-  peaks: Float32Array
-  /** Mixture's magnitudes of a row in one channel, which raise the peaks. */
-  magnitudes(channel: 'left' | 'right', row: number): void
-  /** The magnitudes are those of two planes; both sources have the mixture's phases. */
-  sums(row: number, first: number, frames: number): WienerSums
-  /** Replaces the mixture's spectra in the window. */
-  filter(row: number, first: number, frames: number, by: WienerFilter): void
+  memory: Float32Array
+  pitch: number
+  /** Of a row of the tile. */
+  tileRow(plane: TilePlane, row: number): number
+  /** Of a row of the voice's magnitudes, of which there is one for each frame of a window. */
+  voiceRow(channel: number, frame: number): number
+  /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
+  magnitudes(re: number, im: number, to: number): number
+  sums: Record<SumField, Float64Array>
+  filters: Record<FilterField, Float32Array>
+  /**
+   * Adds to the sums what the tile's first rows hold, times `scale`, and the voice's from frame `first` of the window on. Turns the
+   * voice's rows into the powers that `filter` needs.
+   */
+  addToSums(rows: number, first: number, scale: number): void
+  /** Replaces those rows by the vocals. */
+  filter(rows: number, first: number): void
 }
 
-/** Makes the kernels, with memory for so many bins at a time. */
-export function createWienerKernels(bins: number, frames: number): WienerKernels {
-  const places = memoryPlaces(bins, frames)
-  const parameters = [i32Type, i32Type, i32Type]
-  const { memory, functions } = createSimdModule(places.end / 4, [
-    { name: 'magnitudes', parameters: [...parameters, i32Type, i32Type], results: [], body: magnitudesBody() },
-    { name: 'sums', parameters, results: [], locals: [[wienerSums.length + 10, valueTypes.v128]], body: sumsBody(places) },
-    { name: 'filter', parameters, results: [], locals: [[12, valueTypes.v128]], body: filterBody(places) },
+export function createWienerKernels(bins: number, windowFrames: number): WienerKernels {
+  const places = memoryPlaces(bins, windowFrames)
+  const { i32: pointer, f32: float, v128 } = valueTypes
+  const overTile = { parameters: [pointer, pointer, pointer, pointer, pointer, float], results: [] }
+  const tileVariables = (vectors: number) => [[tilePointers, pointer], [tilePlanes.length + vectors, v128]] as const
+  const { memory, functions } = createSimdModule(places.end, [
+    { name: 'magnitudes', parameters: [pointer, pointer, pointer, pointer], results: [float], locals: [[1, v128]], body: magnitudesBody() },
+    { name: 'addToSums', ...overTile, locals: tileVariables(sumsNames.length + sumFields.length), body: sumsBody(places) },
+    { name: 'filter', ...overTile, locals: tileVariables(filterNames.length + filterFields.length), body: filterBody(places) },
   ])
+  const { cells, pitch } = places
   const doubles = new Float64Array(memory.buffer)
-  const floatsFrom = (bytes: number, count: number) => memory.subarray(bytes / 4, bytes / 4 + count)
-  floatsFrom(places.masks, 8).set(new Float32Array(Int32Array.of(-1, -1, -1, -1, 0, 0, 0, 0).buffer))
-  const filterValues = floatsFrom(places.filter, filterFields.length)
-  const cell = (row: number, first: number) => places.planes.leftRe + 4 * (row * frames + first)
-  /** Ones for what is left behind the last whole vector, whose lanes have so many bytes. */
-  const mask = (count: number, lanes: number) => places.masks + 16 - (16 / lanes) * (count % lanes)
-  const planes = Object.fromEntries(wienerPlanes.map((name) => [name, floatsFrom(places.planes[name], bins * frames)]))
+  const tileRow = (plane: TilePlane, row: number) => places.tile + (tilePlanes.indexOf(plane) * tileFrames + row) * pitch
+  const voiceRow = (channel: number, frame: number) => places.voice + (channel * windowFrames + frame) * pitch
+  const fields = <Field extends string, Values>(names: readonly Field[], values: (index: number) => Values) =>
+    Object.fromEntries(names.map((name, index) => [name, values(index)])) as Record<Field, Values>
 
   return {
-    plane: (name) => planes[name],
-    peaks: floatsFrom(places.peaks, frames),
-
-    magnitudes(channel, row) {
-      const offset = 4 * row * frames
-      const [re, im, to] = ([`${channel}Re`, `${channel}Im`, `${channel}Mixture`] as const).map((name) => places.planes[name] + offset)
-      functions.magnitudes(re, im, to, places.peaks, frames)
-    },
-
-    sums(row, first, count) {
-      functions.sums(cell(row, first), count, mask(count, 2))
-      const sum = (index: number) => doubles[places.sums / 8 + 2 * index] + doubles[places.sums / 8 + 2 * index + 1]
-      return {
-        voiceLeft: sum(0), voiceRight: sum(1), voiceRe: sum(2), voiceIm: sum(3),
-        othersLeft: sum(4), othersRight: sum(5), othersRe: sum(6), othersIm: sum(7),
-      }
-    },
-
-    filter(row, first, count, by) {
-      filterFields.forEach((field, index) => (filterValues[index] = by[field]))
-      functions.filter(cell(row, first), count, mask(count, 4))
-    },
+    memory,
+    pitch,
+    tileRow,
+    voiceRow,
+    magnitudes: (re, im, to) => functions.magnitudes(4 * re, 4 * im, 4 * to, cells),
+    sums: fields(sumFields, (index) => doubles.subarray(places.sums / 2 + index * pitch, places.sums / 2 + (index + 1) * pitch)),
+    filters: fields(filterFields, (index) => memory.subarray(places.filters + index * pitch, places.filters + (index + 1) * pitch)),
+    addToSums: (rows, first, scale) => void functions.addToSums(4 * places.tile, 4 * voiceRow(0, first), 4 * places.sums, cells, rows, scale),
+    filter: (rows, first) => void functions.filter(4 * places.tile, 4 * voiceRow(0, first), 4 * places.filters, cells, rows, 1),
   }
 }
 
-const i32Type = valueTypes.i32
-
-/** Where the kernels find their data, in bytes. */
+/** Where the kernels find their data, in floats. */
 interface Places {
-  filter: number
-  masks: number
+  /** Of a row, without what only keeps rows apart. */
+  cells: number
+  pitch: number
+  tile: number
+  voice: number
+  voicePlane: number
   sums: number
-  peaks: number
-  planes: Record<Plane, number>
+  filters: number
   end: number
 }
 
-function memoryPlaces(bins: number, frames: number): Places {
-  let next = 0
-  const take = (floats: number) => {
-    const start = next
-    // Room for the vector at the end of the last row; a multiple of 16 bytes, but not of what fills a level of the cache.
-    next += 16 * (Math.ceil(floats / 4) + 9)
-    return start
-  }
-  return {
-    filter: take(filterFields.length),
-    masks: take(8),
-    sums: take(4 * wienerSums.length),
-    peaks: take(frames),
-    planes: Object.fromEntries(wienerPlanes.map((name) => [name, take(bins * frames)])) as Record<Plane, number>,
-    end: next,
-  }
+function memoryPlaces(bins: number, windowFrames: number): Places {
+  const whole = Math.ceil(bins / 4) * 4
+  // Nine cache lines more than a multiple of 4 KiB, so that equal places of all rows of a tile fall into different lines.
+  const pitch = Math.ceil((whole - 144) / 1024) * 1024 + 144
+  const tile = 0
+  const voice = tile + tilePlanes.length * tileFrames * pitch
+  const voicePlane = windowFrames * pitch
+  const sums = voice + 2 * voicePlane
+  const filters = sums + 2 * sumFields.length * pitch
+  return { cells: whole, pitch, tile, voice, voicePlane, sums, filters, end: filters + filterFields.length * pitch }
 }
 
-// Locals: the parameters, then what the loops keep. A row's frames are taken two (in double precision) or four at a time; what is
-// left at the end goes through the same instructions with a mask.
-
-const at = 0
-const left = 1
-const mask = 2
-
-function locals<Name extends string>(first: number, ...names: Name[]): Record<Name, number> {
+function locals<Name extends string>(first: number, names: readonly Name[]): Record<Name, number> {
   return Object.fromEntries(names.map((name, index) => [name, first + index])) as Record<Name, number>
 }
 
-/** Of four frames: `to = sqrt(re^2 + im^2)`, and `peaks` its maximum. What it writes behind a row, the next one overwrites. */
+/** `to = sqrt(re^2 + im^2)` for a row; the largest. */
 function magnitudesBody(): Code {
-  const { re, im, to, peaks, frames } = { re: 0, im: 1, to: 2, peaks: 3, frames: 4 }
+  const { re, im, to, count, peak } = locals(0, ['re', 'im', 'to', 'count', 'peak'])
   const value = (pointer: number) => load(get(pointer), 0)
   const square = (pointer: number) => f32x4.multiply(value(pointer), value(pointer))
   const turn = [
     ...store(get(to), 0, f32x4.squareRoot(f32x4.add(square(re), square(im)))),
-    ...store(get(peaks), 0, f32x4.larger(value(peaks), value(to))),
+    ...set(peak, f32x4.larger(get(peak), value(to))),
+    ...[re, im, to].flatMap((pointer) => advance(pointer, 16)),
   ]
-  const pointers = [re, im, to, peaks].flatMap((pointer) => advance(pointer, 16))
-  return [...whileLeft(frames, 4, [...turn, ...pointers]), ...ifLeft(frames, turn), ...end]
+  return [...whileLeft(count, 4, turn), ...f32x4.largest(peak), ...end]
 }
 
-function sumsBody({ planes, sums }: Places): Code {
-  const { add, subtract, multiply, divide, greater, larger, splat } = f64x2
-  const total = locals(3, ...wienerSums)
-  const it = locals(3 + wienerSums.length, 'leftRe', 'leftIm', 'rightRe', 'rightIm', 'voiceA', 'voiceB', 'restA', 'restB', 'cosine', 'sine')
-  const value = (name: Plane) => loadDoubles(get(at), planes[name] - planes.leftRe)
-  const count = (name: keyof typeof total, term: Code) => set(total[name], add(get(total[name]), term))
-  const zero = splat(f64(0))
+const { add, subtract, multiply, divide, greater, larger, squareRoot, splat } = f32x4
+const times = (a: number, b: number) => multiply(get(a), get(b))
+const sumOf = (first: Code, ...terms: Code[]) => terms.reduce(add, first)
 
-  const turn = (counted: (value: Code) => Code): Code => {
-    const rest = (mixture: Plane, voice: Plane) => counted(larger(zero, subtract(value(mixture), value(voice))))
-    const product = multiply(value('leftMixture'), value('rightMixture'))
-    const perProduct = and(divide(splat(f64(1)), product), greater(product, zero))
-    const power = (a: number, b: number) => multiply(get(a), get(b))
-    return [
-      ...(['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const).flatMap((name) => set(it[name], value(name))),
-      ...set(it.voiceA, counted(value('leftVoice'))),
-      ...set(it.voiceB, counted(value('rightVoice'))),
-      ...set(it.restA, rest('leftMixture', 'leftVoice')),
-      ...set(it.restB, rest('rightMixture', 'rightVoice')),
-      ...set(it.cosine, multiply(perProduct, add(power(it.leftRe, it.rightRe), power(it.leftIm, it.rightIm)))),
-      ...set(it.sine, multiply(perProduct, subtract(power(it.leftIm, it.rightRe), power(it.leftRe, it.rightIm)))),
-      ...count('voiceLeft', power(it.voiceA, it.voiceA)),
-      ...count('voiceRight', power(it.voiceB, it.voiceB)),
-      ...count('voiceRe', multiply(power(it.voiceA, it.voiceB), get(it.cosine))),
-      ...count('voiceIm', multiply(power(it.voiceA, it.voiceB), get(it.sine))),
-      ...count('othersLeft', power(it.restA, it.restA)),
-      ...count('othersRight', power(it.restB, it.restB)),
-      ...count('othersRe', multiply(power(it.restA, it.restB), get(it.cosine))),
-      ...count('othersIm', multiply(power(it.restA, it.restB), get(it.sine))),
-    ]
+/** Parameters of both loops over a tile, and their pointers into its rows; vectors follow. */
+const tile = locals(0, ['cell', 'voiceCell', 'fields', 'bins', 'rows', 'scale', 'at', 'voiceAt', 'row'])
+const tilePointers = 3
+const spectrum = locals(9, tilePlanes)
+const firstFree = 9 + tilePlanes.length
+
+/** For every four bins: `before`, then `turn` for each row, then `after`. `fieldBytes`: of a bin in one field. */
+function overTile({ pitch }: Places, fieldBytes: number, { before, turn, after }: Record<'before' | 'turn' | 'after', Code>): Code {
+  const { cell, voiceCell, fields, bins, rows, at, voiceAt, row } = tile
+  return whileLeft(bins, 4, [
+    ...before,
+    ...set(at, get(cell)),
+    ...set(voiceAt, get(voiceCell)),
+    ...set(row, get(rows)),
+    ...whileLeft(row, 1, [...turn, ...advance(at, 4 * pitch), ...advance(voiceAt, 4 * pitch)]),
+    ...after,
+    ...advance(cell, 16),
+    ...advance(voiceCell, 16),
+    ...advance(fields, fieldBytes),
+  ])
+}
+
+/** Where a plane of the tile lies behind its first one, in bytes. */
+const planeBytes = ({ pitch }: Places, plane: number) => 4 * plane * tileFrames * pitch
+
+const sumsNames = ['level', 'mixtureA', 'mixtureB', 'voiceA', 'voiceB', 'restA', 'restB', 'perProduct', 'cosine', 'sine', 'voice', 'rest'] as const
+
+/**
+ * Both sources have the mixture's phases. A tile is summed in single precision, the window in double. The powers of both sources
+ * take the place of the voice's magnitudes.
+ */
+function sumsBody(places: Places): Code {
+  const it = locals(firstFree, sumsNames)
+  const total = locals(firstFree + sumsNames.length, sumFields)
+  const scaled = (value: Code) => multiply(get(it.level), value)
+  const magnitude = (re: number, im: number) => squareRoot(add(times(re, re), times(im, im)))
+  const rest = (mixture: number, voice: number) => larger(splat(f32(0)), subtract(get(mixture), get(voice)))
+  const product = times(it.mixtureA, it.mixtureB)
+  const meanSquare = (a: number, b: number) => multiply(splat(f32(0.5)), add(times(a, a), times(b, b)))
+  const terms: Record<SumField, Code> = {
+    voiceLeft: times(it.voiceA, it.voiceA),
+    voiceRight: times(it.voiceB, it.voiceB),
+    voiceRe: times(it.voice, it.cosine),
+    voiceIm: times(it.voice, it.sine),
+    othersLeft: times(it.restA, it.restA),
+    othersRight: times(it.restB, it.restB),
+    othersRe: times(it.rest, it.cosine),
+    othersIm: times(it.rest, it.sine),
   }
-  return [
-    ...whileLeft(left, 2, [...turn((value) => value), ...advance(at, 8)]),
-    ...ifLeft(left, turn((value) => and(value, load(get(mask), 0)))),
-    ...wienerSums.flatMap((name, index) => store(i32(0), sums + 16 * index, get(total[name]))),
-    ...end,
-  ]
+  const addTo = (bytes: number, half: Code) => store(get(tile.fields), bytes, f64x2.add(load(get(tile.fields), bytes), half))
+  const loop = overTile(places, 32, {
+    before: sumFields.flatMap((name) => set(total[name], splat(f32(0)))),
+    turn: [
+      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], scaled(load(get(tile.at), planeBytes(places, plane))))),
+      ...set(it.mixtureA, magnitude(spectrum.leftRe, spectrum.leftIm)),
+      ...set(it.mixtureB, magnitude(spectrum.rightRe, spectrum.rightIm)),
+      ...set(it.voiceA, scaled(load(get(tile.voiceAt), 0))),
+      ...set(it.voiceB, scaled(load(get(tile.voiceAt), 4 * places.voicePlane))),
+      ...set(it.restA, rest(it.mixtureA, it.voiceA)),
+      ...set(it.restB, rest(it.mixtureB, it.voiceB)),
+      // Of cells that are silent at the working level nothing is known.
+      ...set(it.perProduct, and(divide(splat(f32(1)), product), greater(product, splat(f32(1e-30))))),
+      ...set(it.cosine, multiply(get(it.perProduct), add(times(spectrum.leftRe, spectrum.rightRe), times(spectrum.leftIm, spectrum.rightIm)))),
+      ...set(it.sine, multiply(get(it.perProduct), subtract(times(spectrum.leftIm, spectrum.rightRe), times(spectrum.leftRe, spectrum.rightIm)))),
+      ...set(it.voice, times(it.voiceA, it.voiceB)),
+      ...set(it.rest, times(it.restA, it.restB)),
+      ...sumFields.flatMap((name) => set(total[name], add(get(total[name]), terms[name]))),
+      ...store(get(tile.voiceAt), 0, meanSquare(it.voiceA, it.voiceB)),
+      ...store(get(tile.voiceAt), 4 * places.voicePlane, meanSquare(it.restA, it.restB)),
+    ],
+    after: sumFields.flatMap((name, index) => {
+      const bytes = 8 * index * places.pitch
+      return [...addTo(bytes, promoteLow(get(total[name]))), ...addTo(bytes + 16, promoteHigh(get(total[name])))]
+    }),
+  })
+  return [...set(it.level, splat(get(tile.scale))), ...loop, ...end]
 }
 
-function filterBody({ planes, filter }: Places): Code {
-  const { add, subtract, multiply, divide, larger, splat } = f32x4
-  const it = locals(3, 'a', 'b', 'c', 'd', 'voice', 'others', 'own', 'gain', 'leftRe', 'leftIm', 'rightRe', 'rightIm')
-  const value = (name: Plane) => load(get(at), planes[name] - planes.leftRe)
-  const gain = (field: keyof WienerFilter) => loadSplat(i32(0), filter + 4 * filterFields.indexOf(field))
-  const square = (local: number) => multiply(get(local), get(local))
-  const power = (a: number, b: number) => multiply(splat(f32(0.5)), add(square(a), square(b)))
-  const positive = (term: Code) => larger(splat(f32(0)), term)
-  const sum = (first: Code, ...terms: Code[]) => terms.reduce(add, first)
-  const times = (local: number, name: keyof WienerFilter) => multiply(get(local), gain(name))
+const filterNames = ['voice', 'others', 'own', 'gain'] as const
 
+function filterBody(places: Places): Code {
+  const it = locals(firstFree, filterNames)
+  const field = locals(firstFree + filterNames.length, filterFields)
   // The matrix between the frame's gain and its spectrum.
-  const upperLeft = [sum(times(it.others, 'nullLeftRe'), get(it.own), gain('placeLeft')), times(it.others, 'nullLeftIm')]
-  const upperRight = [sum(times(it.others, 'nullUpperRe'), gain('placeRe')), sum(times(it.others, 'nullUpperIm'), gain('placeIm'))]
-  const lowerLeft = [sum(times(it.others, 'nullLowerRe'), gain('placeRe')), subtract(times(it.others, 'nullLowerIm'), gain('placeIm'))]
-  const lowerRight = [sum(times(it.others, 'nullRightRe'), get(it.own), gain('placeRight')), times(it.others, 'nullRightIm')]
+  const upperLeft = [sumOf(times(it.others, field.nullLeftRe), get(it.own), get(field.placeLeft)), times(it.others, field.nullLeftIm)]
+  const upperRight = [add(times(it.others, field.nullUpperRe), get(field.placeRe)), add(times(it.others, field.nullUpperIm), get(field.placeIm))]
+  const lowerLeft = [add(times(it.others, field.nullLowerRe), get(field.placeRe)), subtract(times(it.others, field.nullLowerIm), get(field.placeIm))]
+  const lowerRight = [sumOf(times(it.others, field.nullRightRe), get(it.own), get(field.placeRight)), times(it.others, field.nullRightIm)]
+  const { leftRe, leftIm, rightRe, rightIm } = spectrum
   const row = ([aRe, aIm]: Code[], [bRe, bIm]: Code[]) => [
-    subtract(add(multiply(aRe, get(it.leftRe)), multiply(bRe, get(it.rightRe))), add(multiply(aIm, get(it.leftIm)), multiply(bIm, get(it.rightIm)))),
-    sum(multiply(aRe, get(it.leftIm)), multiply(bRe, get(it.rightIm)), multiply(aIm, get(it.leftRe)), multiply(bIm, get(it.rightRe))),
+    subtract(add(multiply(aRe, get(leftRe)), multiply(bRe, get(rightRe))), add(multiply(aIm, get(leftIm)), multiply(bIm, get(rightIm)))),
+    sumOf(multiply(aRe, get(leftIm)), multiply(bRe, get(rightIm)), multiply(aIm, get(leftRe)), multiply(bIm, get(rightRe))),
   ]
-
-  const turn = (kept: (filtered: Code, name: Plane) => Code): Code => [
-    ...set(it.a, multiply(gain('scale'), value('leftVoice'))),
-    ...set(it.b, multiply(gain('scale'), value('rightVoice'))),
-    ...set(it.c, positive(subtract(multiply(gain('scale'), value('leftMixture')), get(it.a)))),
-    ...set(it.d, positive(subtract(multiply(gain('scale'), value('rightMixture')), get(it.b)))),
-    ...set(it.voice, power(it.a, it.b)),
-    ...set(it.others, power(it.c, it.d)),
-    ...set(it.own, times(it.voice, 'voiceDeterminant')),
-    ...set(
-      it.gain,
-      divide(
-        get(it.voice),
-        sum(
-          multiply(get(it.voice), sum(get(it.own), times(it.others, 'mixedDeterminant'), gain('voiceTrace'))),
-          multiply(get(it.others), sum(times(it.others, 'othersDeterminant'), gain('othersTrace'))),
-          gain('floor'),
-        ),
+  const determinant = sumOf(
+    multiply(get(it.voice), sumOf(get(it.own), times(it.others, field.mixedDeterminant), get(field.voiceTrace))),
+    multiply(get(it.others), add(times(it.others, field.othersDeterminant), get(field.othersTrace))),
+    get(field.floor),
+  )
+  const loop = overTile(places, 16, {
+    before: filterFields.flatMap((name, index) => set(field[name], load(get(tile.fields), 4 * index * places.pitch))),
+    turn: [
+      ...set(it.voice, load(get(tile.voiceAt), 0)),
+      ...set(it.others, load(get(tile.voiceAt), 4 * places.voicePlane)),
+      ...set(it.own, times(it.voice, field.voiceDeterminant)),
+      ...set(it.gain, divide(get(it.voice), determinant)),
+      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], load(get(tile.at), planeBytes(places, plane)))),
+      ...[...row(upperLeft, upperRight), ...row(lowerLeft, lowerRight)].flatMap((term, plane) =>
+        store(get(tile.at), planeBytes(places, plane), multiply(get(it.gain), term)),
       ),
-    ),
-    ...(['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const).flatMap((name) => set(it[name], value(name))),
-    ...[row(upperLeft, upperRight), row(lowerLeft, lowerRight)].flat().flatMap((term, index) => {
-      const name = wienerPlanes[index]
-      return store(get(at), planes[name] - planes.leftRe, kept(multiply(get(it.gain), term), name))
-    }),
-  ]
-  return [
-    ...whileLeft(left, 4, [...turn((filtered) => filtered), ...advance(at, 16)]),
-    ...ifLeft(left, turn((filtered, name) => select(filtered, value(name), load(get(mask), 0)))),
-    ...end,
-  ]
+    ],
+    after: [],
+  })
+  return [...loop, ...end]
 }

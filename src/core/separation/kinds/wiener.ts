@@ -1,6 +1,7 @@
-import { createWienerKernels, type WienerFilter, type WienerKernels, type WienerSums } from './wiener-kernels.js'
+import { gatherRows, rowCount, spreadRows } from '../audio/strided-rows.js'
+import { createWienerKernels, tileFrames, tilePlanes, type WienerKernels } from './wiener-kernels.js'
 
-/** Both channels, `[2, bins, frames]`. */
+/** Both channels, `[2, frames, bins]`. */
 export interface StereoSpectrum {
   re: Float32Array<ArrayBuffer>
   im: Float32Array<ArrayBuffer>
@@ -19,149 +20,143 @@ const guard = 1.1920929e-7
 /** The mixture is scaled to this peak, so that the guard means the same at every level. The reference only scales down. */
 const workingPeak = 10
 
-/** Quieter windows are left alone: single precision cannot hold their squares. */
-const silence = 1e-15
-
-/** Floats of all planes of a block of bins: half of what a processor's second-level cache has. */
-const blockFloats = 65_536
+/** Quieter windows are left alone: nothing of them could be heard or written. */
+const silence = 1e-30
 
 /**
  * One step of expectation-maximisation of the local Gaussian model with two sources, the vocals and the rest of the magnitudes
  * (Duong, Vincent, Gribonval 2010; `expectation_maximization` of Open-Unmix): each source has a power `v` for every bin and
  * frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
  * `v1 R1 (v1 R1 + v2 R2 + guard)^-1 x`.
+ *
+ * Networks take and give magnitudes as `[2, bins, frames]`, spectra are kept frame by frame: only magnitudes change places.
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
-  readonly #blockBins: number
   readonly #kernels: WienerKernels
 
   constructor(sizes: RefinementSizes) {
     this.#sizes = sizes
-    this.#blockBins = Math.min(sizes.bins, Math.max(1, Math.floor(blockFloats / 8 / sizes.frames)))
-    this.#kernels = createWienerKernels(this.#blockBins, sizes.frames)
+    this.#kernels = createWienerKernels(sizes.bins, sizes.windowFrames)
+    // The same for all bins, and for the zeros behind a row.
+    this.#kernels.filters.floor.fill(guard)
   }
 
   /**
-   * Writes the magnitudes of the mixture, `[2, bins, frames]`.
+   * Writes the magnitudes of the mixture.
    *
    * @returns the largest one of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
-    const { peaks, plane, magnitudes } = this.#kernels
-    peaks.fill(0)
-    this.#eachBlock((left, right, rows) => {
-      copyIn(plane('leftRe'), mixture.re, left)
-      copyIn(plane('leftIm'), mixture.im, left)
-      copyIn(plane('rightRe'), mixture.re, right)
-      copyIn(plane('rightIm'), mixture.im, right)
-      for (let row = 0; row < rows; row++) {
-        magnitudes('left', row)
-        magnitudes('right', row)
+    const { memory, pitch, tileRow, voiceRow } = this.#kernels
+    const { frames } = this.#sizes
+    const peaks = new Float32Array(frames)
+    const [re, im, to] = [tileRow('leftRe', 0), tileRow('rightRe', 0), voiceRow(0, 0)]
+    for (const channel of [0, 1]) {
+      for (let first = 0; first < frames; first += rowCount) {
+        const rows = Math.min(rowCount, frames - first)
+        for (let row = 0; row < rows; row++) {
+          const at = row * pitch
+          memory.set(this.#row(mixture.re, channel, first + row), re + at)
+          memory.set(this.#row(mixture.im, channel, first + row), im + at)
+          peaks[first + row] = Math.max(peaks[first + row], this.#kernels.magnitudes(re + at, im + at, to + at))
+        }
+        spreadRows(memory, magnitude, this.#places(to, channel, first, rows))
       }
-      copyOut(plane('leftMixture'), magnitude, left)
-      copyOut(plane('rightMixture'), magnitude, right)
-    })
-    return peaks.slice()
+    }
+    return peaks
   }
 
   /**
    * Turns the mixture into the vocals.
    *
-   * @param magnitude that of the mixture, `[2, bins, frames]`
-   * @param vocals what the network estimated, likewise
+   * @param vocals magnitudes that the network estimated
    * @param peaks what `magnitudes` returned
    * @param used frames of the track: from, to. The others are left as they are.
    */
-  refine(mixture: StereoSpectrum, magnitude: Float32Array, vocals: Float32Array, peaks: Float32Array, [first, last]: readonly [number, number]): void {
-    const { plane } = this.#kernels
-    const windows = this.#windows(peaks, first, last)
-    this.#eachBlock((left, right, rows) => {
-      copyIn(plane('leftRe'), mixture.re, left)
-      copyIn(plane('leftIm'), mixture.im, left)
-      copyIn(plane('rightRe'), mixture.re, right)
-      copyIn(plane('rightIm'), mixture.im, right)
-      copyIn(plane('leftMixture'), magnitude, left)
-      copyIn(plane('rightMixture'), magnitude, right)
-      copyIn(plane('leftVoice'), vocals, left)
-      copyIn(plane('rightVoice'), vocals, right)
-      for (let row = 0; row < rows; row++) {
-        for (const { from, frames, scale } of windows) {
-          const sums = this.#kernels.sums(row, from, frames)
-          this.#kernels.filter(row, from, frames, filterOf(sums, scale))
-        }
+  refine(mixture: StereoSpectrum, vocals: Float32Array, peaks: Float32Array, [first, last]: readonly [number, number]): void {
+    for (let from = first; from < last; from += this.#sizes.windowFrames) {
+      const window = { from, frames: Math.min(this.#sizes.windowFrames, last - from) }
+      const peak = peaks.subarray(from, from + window.frames).reduce((a, b) => Math.max(a, b), 0)
+      if (peak > silence) this.#refineWindow(mixture, vocals, window, workingPeak / peak)
+    }
+  }
+
+  #refineWindow(mixture: StereoSpectrum, vocals: Float32Array, { from, frames }: { from: number; frames: number }, scale: number): void {
+    const { memory, voiceRow, addToSums, filter, sums } = this.#kernels
+    for (const channel of [0, 1]) {
+      for (let row = 0; row < frames; row += rowCount) {
+        gatherRows(vocals, memory, this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)))
       }
-      copyOut(plane('leftRe'), mixture.re, left)
-      copyOut(plane('leftIm'), mixture.im, left)
-      copyOut(plane('rightRe'), mixture.re, right)
-      copyOut(plane('rightIm'), mixture.im, right)
+    }
+    for (const sum of Object.values(sums)) sum.fill(0)
+    this.#eachTile(mixture, from, frames, (rows, offset) => addToSums(rows, offset, scale))
+    this.#findFilters()
+    this.#eachTile(mixture, from, frames, (rows, offset) => {
+      filter(rows, offset)
+      this.#eachTileRow(mixture, from + offset, rows, (target, row) => target.set(memory.subarray(row, row + target.length)))
     })
   }
 
-  /** Where a block lies in both channels, and how many rows it has. */
-  #eachBlock(visit: (left: Stretch, right: Stretch, rows: number) => void): void {
+  /** Brings the mixture's spectra into the kernels' memory, a few frames at a time; `offset`: of their first one in the window. */
+  #eachTile(mixture: StereoSpectrum, from: number, frames: number, visit: (rows: number, offset: number) => void): void {
+    const { memory } = this.#kernels
+    for (let offset = 0; offset < frames; offset += tileFrames) {
+      const rows = Math.min(tileFrames, frames - offset)
+      this.#eachTileRow(mixture, from + offset, rows, (source, row) => memory.set(source, row))
+      visit(rows, offset)
+    }
+  }
+
+  /** The rows of the mixture's four planes, and where the kernels have them. */
+  #eachTileRow({ re, im }: StereoSpectrum, frame: number, rows: number, visit: (own: Float32Array, row: number) => void): void {
+    tilePlanes.forEach((plane, index) => {
+      for (let row = 0; row < rows; row++) {
+        visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#kernels.tileRow(plane, row))
+      }
+    })
+  }
+
+  #row(plane: Float32Array, channel: number, frame: number): Float32Array {
     const { bins, frames } = this.#sizes
-    for (let bin = 0; bin < bins; bin += this.#blockBins) {
-      const rows = Math.min(this.#blockBins, bins - bin)
-      const stretch = (firstBin: number): Stretch => [firstBin * frames, (firstBin + rows) * frames]
-      visit(stretch(bin), stretch(bins + bin), rows)
-    }
+    const start = (channel * frames + frame) * bins
+    return plane.subarray(start, start + bins)
   }
 
-  #windows(peaks: Float32Array, first: number, last: number): Window[] {
-    const windows: Window[] = []
-    for (let from = first; from < last; from += this.#sizes.windowFrames) {
-      const frames = Math.min(this.#sizes.windowFrames, last - from)
-      const peak = peaks.subarray(from, from + frames).reduce((a, b) => Math.max(a, b), 0)
-      if (peak > silence) windows.push({ from, frames, scale: workingPeak / peak })
-    }
-    return windows
+  /** Rows in the kernels' memory and their places in a network's magnitudes. */
+  #places(start: number, channel: number, firstFrame: number, rows: number) {
+    const { bins, frames } = this.#sizes
+    const stridedStart = channel * bins * frames + firstFrame
+    return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frames }
   }
-}
 
-interface Window {
-  from: number
-  frames: number
-  scale: number
-}
-
-type Stretch = readonly [from: number, to: number]
-
-function copyIn(plane: Float32Array, from: Float32Array, [start, end]: Stretch): void {
-  plane.set(from.subarray(start, end))
-}
-
-function copyOut(plane: Float32Array, to: Float32Array, [start, end]: Stretch): void {
-  to.set(plane.subarray(0, end - start), start)
-}
-
-/** The filter of a bin and window, in the notation of `WienerFilter`. */
-function filterOf(sums: WienerSums, scale: number): WienerFilter {
-  const voice = covariance(sums.voiceLeft, sums.voiceRight, sums.voiceRe, sums.voiceIm, scale)
-  const others = covariance(sums.othersLeft, sums.othersRight, sums.othersRe, sums.othersIm, scale)
-  const g = Math.sqrt(guard)
-  const crossRe = voice.re * others.re + voice.im * others.im
-  const crossIm = voice.im * others.re - voice.re * others.im
-  return {
-    scale,
-    voiceDeterminant: determinant(voice),
-    othersDeterminant: determinant(others),
-    mixedDeterminant: Math.max(0, voice.left * others.right + voice.right * others.left - 2 * crossRe),
-    voiceTrace: g * (voice.left + voice.right),
-    othersTrace: g * (others.left + others.right),
-    floor: g * g,
-    nullLeftRe: voice.left * others.right - crossRe,
-    nullLeftIm: -crossIm,
-    nullUpperRe: voice.re * others.left - voice.left * others.re,
-    nullUpperIm: voice.im * others.left - voice.left * others.im,
-    nullLowerRe: voice.re * others.right - voice.right * others.re,
-    nullLowerIm: voice.right * others.im - voice.im * others.right,
-    nullRightRe: voice.right * others.left - crossRe,
-    nullRightIm: crossIm,
-    placeLeft: g * voice.left,
-    placeRight: g * voice.right,
-    placeRe: g * voice.re,
-    placeIm: g * voice.im,
+  /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */
+  #findFilters(): void {
+    const { sums, filters } = this.#kernels
+    const g = Math.sqrt(guard)
+    for (let bin = 0; bin < this.#sizes.bins; bin++) {
+      const voice = covariance(sums.voiceLeft[bin], sums.voiceRight[bin], sums.voiceRe[bin], sums.voiceIm[bin])
+      const others = covariance(sums.othersLeft[bin], sums.othersRight[bin], sums.othersRe[bin], sums.othersIm[bin])
+      const crossRe = voice.re * others.re + voice.im * others.im
+      const crossIm = voice.im * others.re - voice.re * others.im
+      filters.voiceDeterminant[bin] = determinant(voice)
+      filters.othersDeterminant[bin] = determinant(others)
+      filters.mixedDeterminant[bin] = Math.max(0, voice.left * others.right + voice.right * others.left - 2 * crossRe)
+      filters.voiceTrace[bin] = g * (voice.left + voice.right)
+      filters.othersTrace[bin] = g * (others.left + others.right)
+      filters.nullLeftRe[bin] = voice.left * others.right - crossRe
+      filters.nullLeftIm[bin] = -crossIm
+      filters.nullUpperRe[bin] = voice.re * others.left - voice.left * others.re
+      filters.nullUpperIm[bin] = voice.im * others.left - voice.left * others.im
+      filters.nullLowerRe[bin] = voice.re * others.right - voice.right * others.re
+      filters.nullLowerIm[bin] = voice.right * others.im - voice.im * others.right
+      filters.nullRightRe[bin] = voice.right * others.left - crossRe
+      filters.nullRightIm[bin] = crossIm
+      filters.placeLeft[bin] = g * voice.left
+      filters.placeRight[bin] = g * voice.right
+      filters.placeRe[bin] = g * voice.re
+      filters.placeIm[bin] = g * voice.im
+    }
   }
 }
 
@@ -173,8 +168,8 @@ interface Covariance {
   im: number
 }
 
-function covariance(left: number, right: number, re: number, im: number, scale: number): Covariance {
-  const gain = scale ** 2 / ((scale ** 2 * (left + right)) / 2 + guard)
+function covariance(left: number, right: number, re: number, im: number): Covariance {
+  const gain = 1 / ((left + right) / 2 + guard)
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
