@@ -37,7 +37,16 @@ export const f32x4 = {
   sum: fold(0x1f, 0x92),
   largest: fold(0x1f, 0x97),
 }
-export const f64x2 = { add: binary(0xf0) }
+export const f64x2 = {
+  splat: unary(0x14),
+  greater: binary(0x4a),
+  squareRoot: unary(0xef),
+  add: binary(0xf0),
+  subtract: binary(0xf1),
+  multiply: binary(0xf2),
+  divide: binary(0xf3),
+  larger: binary(0xf7),
+}
 export const i32x4 = {
   subtract: binary(0xb1),
   sum: fold(0x1b, 0x6a),
@@ -50,16 +59,19 @@ export const i32x4 = {
 export const get = (local: number): Code => [0x20, local]
 export const set = (local: number, value: Code): Code => [...value, 0x21, local]
 export const i32 = (value: number): Code => [0x41, ...signed(value)]
+export const f64 = (value: number): Code => [0x44, ...new Uint8Array(Float64Array.of(value).buffer)]
 export const f32 = (value: number): Code => [0x43, ...new Uint8Array(Float32Array.of(value).buffer)]
+/** A parameter in double precision. */
+export const promoted = (local: number): Code => [...get(local), 0xbb]
 /** Moves a pointer. */
 export const advance = (pointer: number, bytes: number): Code => set(pointer, [...get(pointer), ...i32(bytes), 0x6a])
 
 /** Four floats from `bytes` behind the pointer; of any alignment, as all of these. */
 export const load = (pointer: Code, bytes: number): Code => [...pointer, ...simd(0x00), 2, ...unsigned(bytes)]
 export const store = (pointer: Code, bytes: number, value: Code): Code => [...pointer, ...value, ...simd(0x0b), 2, ...unsigned(bytes)]
-/** The first two and the last two of four floats in double precision. */
-export const promoteLow = unary(0x5f)
-export const promoteHigh = (a: Code): Code => promoteLow(shuffle(a, a, 2, 3, 2, 3))
+/** Two floats in double precision, and back. */
+export const loadDoubles = (pointer: Code, bytes: number): Code => [...pointer, ...simd(0x5d), 2, ...unsigned(bytes), ...simd(0x5f)]
+export const storeDoubles = (pointer: Code, bytes: number, value: Code): Code => [...pointer, ...value, ...simd(0x5e), ...simd(0x5b), 2, ...unsigned(bytes), 0]
 
 export const and = binary(0x4e)
 export const or = binary(0x50)

@@ -1,7 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises'
 import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
-
 export interface WavWriterOptions {
   sampleRate: number
   channels: number

@@ -1,4 +1,4 @@
-import { advance, and, type Code, end, f32, f32x4, f64x2, get, load, promoteHigh, promoteLow, set, store, whileLeft } from '../audio/simd-code.js'
+import { advance, and, type Code, end, f32x4, f64, f64x2, get, load, loadDoubles, promoted, set, store, storeDoubles, whileLeft } from '../audio/simd-code.js'
 import { createSimdModule, valueTypes } from '../audio/simd-module.js'
 
 /** Rows that a tile has of both channels' spectra: what a tile touches stays in the second-level cache. */
@@ -122,29 +122,25 @@ function magnitudesBody(): Code {
   return [...whileLeft(count, 4, turn), ...f32x4.largest(peak), ...end]
 }
 
-const { add, subtract, multiply, divide, greater, larger, squareRoot, splat } = f32x4
-const times = (a: number, b: number) => multiply(get(a), get(b))
-const sumOf = (first: Code, ...terms: Code[]) => terms.reduce(add, first)
-
 /** Parameters of both loops over a tile, and their pointers into its rows; vectors follow. */
 const tile = locals(0, ['cell', 'voiceCell', 'fields', 'bins', 'rows', 'scale', 'at', 'voiceAt', 'row'])
 const tilePointers = 3
 const spectrum = locals(9, tilePlanes)
 const firstFree = 9 + tilePlanes.length
 
-/** For every four bins: `before`, then `turn` for each row, then `after`. `fieldBytes`: of a bin in one field. */
-function overTile({ pitch }: Places, fieldBytes: number, { before, turn, after }: Record<'before' | 'turn' | 'after', Code>): Code {
+/** For so many bins at once: `before`, then `turn` for each row, then `after`. A vector holds what a field has of them. */
+function overTile({ pitch }: Places, binsAtOnce: number, { before, turn, after }: Record<'before' | 'turn' | 'after', Code>): Code {
   const { cell, voiceCell, fields, bins, rows, at, voiceAt, row } = tile
-  return whileLeft(bins, 4, [
+  return whileLeft(bins, binsAtOnce, [
     ...before,
     ...set(at, get(cell)),
     ...set(voiceAt, get(voiceCell)),
     ...set(row, get(rows)),
     ...whileLeft(row, 1, [...turn, ...advance(at, 4 * pitch), ...advance(voiceAt, 4 * pitch)]),
     ...after,
-    ...advance(cell, 16),
-    ...advance(voiceCell, 16),
-    ...advance(fields, fieldBytes),
+    ...advance(cell, 4 * binsAtOnce),
+    ...advance(voiceCell, 4 * binsAtOnce),
+    ...advance(fields, 16),
   ])
 }
 
@@ -154,17 +150,19 @@ const planeBytes = ({ pitch }: Places, plane: number) => 4 * plane * tileFrames 
 const sumsNames = ['level', 'mixtureA', 'mixtureB', 'voiceA', 'voiceB', 'restA', 'restB', 'perProduct', 'cosine', 'sine', 'voice', 'rest'] as const
 
 /**
- * Both sources have the mixture's phases. A tile is summed in single precision, the window in double. The powers of both sources
- * take the place of the voice's magnitudes.
+ * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where they are next to
+ * nothing of their terms: in channels that are alike. The powers of both sources take the place of the voice's magnitudes.
  */
 function sumsBody(places: Places): Code {
+  const { add, subtract, multiply, divide, greater, larger, squareRoot, splat } = f64x2
   const it = locals(firstFree, sumsNames)
   const total = locals(firstFree + sumsNames.length, sumFields)
+  const times = (a: number, b: number) => multiply(get(a), get(b))
   const scaled = (value: Code) => multiply(get(it.level), value)
   const magnitude = (re: number, im: number) => squareRoot(add(times(re, re), times(im, im)))
-  const rest = (mixture: number, voice: number) => larger(splat(f32(0)), subtract(get(mixture), get(voice)))
+  const rest = (mixture: number, voice: number) => larger(splat(f64(0)), subtract(get(mixture), get(voice)))
   const product = times(it.mixtureA, it.mixtureB)
-  const meanSquare = (a: number, b: number) => multiply(splat(f32(0.5)), add(times(a, a), times(b, b)))
+  const meanSquare = (a: number, b: number) => multiply(splat(f64(0.5)), add(times(a, a), times(b, b)))
   const terms: Record<SumField, Code> = {
     voiceLeft: times(it.voiceA, it.voiceA),
     voiceRight: times(it.voiceB, it.voiceB),
@@ -175,38 +173,37 @@ function sumsBody(places: Places): Code {
     othersRe: times(it.rest, it.cosine),
     othersIm: times(it.rest, it.sine),
   }
-  const addTo = (bytes: number, half: Code) => store(get(tile.fields), bytes, f64x2.add(load(get(tile.fields), bytes), half))
-  const loop = overTile(places, 32, {
-    before: sumFields.flatMap((name) => set(total[name], splat(f32(0)))),
+  const place = (index: number) => 8 * index * places.pitch
+  const loop = overTile(places, 2, {
+    before: sumFields.flatMap((name, index) => set(total[name], load(get(tile.fields), place(index)))),
     turn: [
-      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], scaled(load(get(tile.at), planeBytes(places, plane))))),
+      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], scaled(loadDoubles(get(tile.at), planeBytes(places, plane))))),
       ...set(it.mixtureA, magnitude(spectrum.leftRe, spectrum.leftIm)),
       ...set(it.mixtureB, magnitude(spectrum.rightRe, spectrum.rightIm)),
-      ...set(it.voiceA, scaled(load(get(tile.voiceAt), 0))),
-      ...set(it.voiceB, scaled(load(get(tile.voiceAt), 4 * places.voicePlane))),
+      ...set(it.voiceA, scaled(loadDoubles(get(tile.voiceAt), 0))),
+      ...set(it.voiceB, scaled(loadDoubles(get(tile.voiceAt), 4 * places.voicePlane))),
       ...set(it.restA, rest(it.mixtureA, it.voiceA)),
       ...set(it.restB, rest(it.mixtureB, it.voiceB)),
-      // Of cells that are silent at the working level nothing is known.
-      ...set(it.perProduct, and(divide(splat(f32(1)), product), greater(product, splat(f32(1e-30))))),
+      ...set(it.perProduct, and(divide(splat(f64(1)), product), greater(product, splat(f64(0))))),
       ...set(it.cosine, multiply(get(it.perProduct), add(times(spectrum.leftRe, spectrum.rightRe), times(spectrum.leftIm, spectrum.rightIm)))),
       ...set(it.sine, multiply(get(it.perProduct), subtract(times(spectrum.leftIm, spectrum.rightRe), times(spectrum.leftRe, spectrum.rightIm)))),
       ...set(it.voice, times(it.voiceA, it.voiceB)),
       ...set(it.rest, times(it.restA, it.restB)),
       ...sumFields.flatMap((name) => set(total[name], add(get(total[name]), terms[name]))),
-      ...store(get(tile.voiceAt), 0, meanSquare(it.voiceA, it.voiceB)),
-      ...store(get(tile.voiceAt), 4 * places.voicePlane, meanSquare(it.restA, it.restB)),
+      ...storeDoubles(get(tile.voiceAt), 0, meanSquare(it.voiceA, it.voiceB)),
+      ...storeDoubles(get(tile.voiceAt), 4 * places.voicePlane, meanSquare(it.restA, it.restB)),
     ],
-    after: sumFields.flatMap((name, index) => {
-      const bytes = 8 * index * places.pitch
-      return [...addTo(bytes, promoteLow(get(total[name]))), ...addTo(bytes + 16, promoteHigh(get(total[name])))]
-    }),
+    after: sumFields.flatMap((name, index) => store(get(tile.fields), place(index), get(total[name]))),
   })
-  return [...set(it.level, splat(get(tile.scale))), ...loop, ...end]
+  return [...set(it.level, splat(promoted(tile.scale))), ...loop, ...end]
 }
 
 const filterNames = ['voice', 'others', 'own', 'gain'] as const
 
 function filterBody(places: Places): Code {
+  const { add, subtract, multiply, divide } = f32x4
+  const times = (a: number, b: number) => multiply(get(a), get(b))
+  const sumOf = (first: Code, ...terms: Code[]) => terms.reduce(add, first)
   const it = locals(firstFree, filterNames)
   const field = locals(firstFree + filterNames.length, filterFields)
   // The matrix between the frame's gain and its spectrum.
@@ -224,7 +221,7 @@ function filterBody(places: Places): Code {
     multiply(get(it.others), add(times(it.others, field.othersDeterminant), get(field.othersTrace))),
     get(field.floor),
   )
-  const loop = overTile(places, 16, {
+  const loop = overTile(places, 4, {
     before: filterFields.flatMap((name, index) => set(field[name], load(get(tile.fields), 4 * index * places.pitch))),
     turn: [
       ...set(it.voice, load(get(tile.voiceAt), 0)),
