@@ -16,6 +16,8 @@ export class OverlapAdd {
   /** Samples from `#start` that have got a contribution; beyond it the sums are zero. */
   #used = 0
   #weights = new Float32Array(0)
+  /** What is weighted for the sum of the weights themselves. */
+  #ones = new Float32Array(0)
   readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
   #finished: FinishedAudio | undefined
 
@@ -25,7 +27,8 @@ export class OverlapAdd {
     const offset = estimate.start - this.#start
     const end = offset + estimate.frames
     this.#reserve(end, estimate)
-    accumulateWeights(this.#weights, offset, this.#used, estimate)
+    if (this.#ones.length < estimate.frames) this.#ones = new Float32Array(estimate.frames).fill(1)
+    accumulate(this.#weights, offset, this.#used, estimate, this.#ones)
     for (const [stem, planes] of entries(estimate.stems)) {
       this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]))
     }
@@ -79,16 +82,6 @@ function accumulate(sum: Float32Array, offset: number, used: number, { frames, f
   for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += values[i]
   sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
   for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
-}
-
-/** `sum[offset + i] += weight[i]`, likewise. */
-function accumulateWeights(sum: Float32Array, offset: number, used: number, { frames, fadeIn, fadeOut }: Estimate): void {
-  const flatEnd = frames - fadeOut.length
-  const filledFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
-  for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i]
-  for (let i = fadeIn.length; i < filledFrom; i++) sum[offset + i] += 1
-  sum.fill(1, offset + filledFrom, offset + flatEnd)
-  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at]
 }
 
 function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {

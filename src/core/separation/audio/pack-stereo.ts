@@ -1,8 +1,8 @@
 import { advance, and, type Code, end, f32, f32x4, get, i32x4, load, or, set, shuffleBytes, store, whileLeft } from './simd-code.js'
 import { createSimdModule, valueTypes } from './simd-module.js'
 
-/** Frames that the kernel takes at once. */
-export const stereoFramesAtOnce = 2048
+/** So many that the first-level cache holds them while the channels are put side by side. */
+export const framesAtOnce = 2048
 
 /**
  * Rounds two planes to 16 bits, side by side in `samples`: what `quantise` does, ten times as fast.
@@ -12,8 +12,8 @@ export const stereoFramesAtOnce = 2048
 export function packStereo(left: Float32Array, right: Float32Array, samples: { set(values: ArrayLike<number>, at: number): void }): number {
   const { inputs, packed, pack } = (kernel ??= createKernel())
   let clipped = 0
-  for (let from = 0; from < left.length; from += stereoFramesAtOnce) {
-    const frames = Math.min(stereoFramesAtOnce, left.length - from)
+  for (let from = 0; from < left.length; from += framesAtOnce) {
+    const frames = Math.min(framesAtOnce, left.length - from)
     for (const [input, plane] of [
       [inputs[0], left],
       [inputs[1], right],
@@ -37,7 +37,7 @@ interface Kernel {
 let kernel: Kernel | undefined
 
 /** Bytes of one plane with room for a vector behind it. */
-const planeBytes = 4 * (stereoFramesAtOnce + 16)
+const planeBytes = 4 * (framesAtOnce + 16)
 
 function createKernel(): Kernel {
   const { memory, functions } = createSimdModule((3 * planeBytes) / 4, [

@@ -1,4 +1,4 @@
-import { packStereo, stereoFramesAtOnce } from './pack-stereo.js'
+import { packStereo, framesAtOnce } from './pack-stereo.js'
 
 /** How samples are stored: 16- or 24-bit integers, or 32-bit floats. */
 export type PcmFormat = '16' | '24' | '32f'
@@ -29,16 +29,16 @@ export class PcmEncoder {
     if (format === '16' && planes.length === 2) {
       this.clippedSamples += packStereo(planes[0], planes[1], samples)
     } else {
-      for (let from = 0; from < planes[0].length; from += stereoFramesAtOnce) this.#interleave(planes, from, samples)
+      for (let from = 0; from < planes[0].length; from += framesAtOnce) this.#interleave(planes, from, samples)
     }
     return format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
   }
 
-  /** So many frames that the first-level cache holds them while one channel after the other is put into place. */
+  /** Puts one channel after the other into place. */
   #interleave(planes: readonly Float32Array[], from: number, samples: Samples): void {
     const full = fullScale[this.#format]
     for (const [channel, plane] of planes.entries()) {
-      const part = plane.subarray(from, from + stereoFramesAtOnce)
+      const part = plane.subarray(from, from + framesAtOnce)
       const at = from * planes.length + channel
       if (full === undefined) spread(part, samples, at, planes.length)
       else this.clippedSamples += quantise(part, samples, at, planes.length, full)

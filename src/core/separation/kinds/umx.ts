@@ -62,8 +62,10 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
     },
 
     collect(segment, [{ feeds, fetches }]) {
-      const { mixture, peaks } = waiting.get(segment.index) ?? { mixture: { re: pool.take(0), im: pool.take(0) }, peaks: pool.take(0) }
+      const prepared = waiting.get(segment.index)
+      if (!prepared) throw new RangeError(`Segment ${segment.index} was not prepared.`)
       waiting.delete(segment.index)
+      const { mixture, peaks } = prepared
       const vocals = fetches[output.name].data
       if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frames)
       else refinement.refine(mixture, vocals, peaks, track.used(segment))

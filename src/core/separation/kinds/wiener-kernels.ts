@@ -21,11 +21,11 @@ type SumField = (typeof sumFields)[number]
  */
 const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
-  ...(['voiceDeterminant', 'othersDeterminant', 'mixedDeterminant', 'voiceTrace', 'othersTrace', 'floor'] as const),
+  'voiceDeterminant', 'othersDeterminant', 'mixedDeterminant', 'voiceTrace', 'othersTrace', 'floor',
   // N, row by row.
-  ...(['nullLeftRe', 'nullLeftIm', 'nullUpperRe', 'nullUpperIm', 'nullLowerRe', 'nullLowerIm', 'nullRightRe', 'nullRightIm'] as const),
+  'nullLeftRe', 'nullLeftIm', 'nullUpperRe', 'nullUpperIm', 'nullLowerRe', 'nullLowerIm', 'nullRightRe', 'nullRightIm',
   // g R1: its diagonal and the upper right corner.
-  ...(['placeLeft', 'placeRight', 'placeRe', 'placeIm'] as const),
+  'placeLeft', 'placeRight', 'placeRe', 'placeIm',
 ] as const
 type FilterField = (typeof filterFields)[number]
 
@@ -53,6 +53,7 @@ export interface WienerKernels {
 export function createWienerKernels(bins: number, windowFrames: number): WienerKernels {
   const places = memoryPlaces(bins, windowFrames)
   const { i32: pointer, f32: float, v128 } = valueTypes
+  // The filter works at every level; it takes a scale so that both loops have the same locals.
   const overTile = { parameters: [pointer, pointer, pointer, pointer, pointer, float], results: [] }
   const tileVariables = (vectors: number) => [[tilePointers, pointer], [tilePlanes.length + vectors, v128]] as const
   const { memory, functions } = createSimdModule(places.end, [

@@ -48,20 +48,19 @@ export class VocalsRefinement {
    * @returns the largest one of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
-    const { memory, pitch, tileRow, voiceRow } = this.#kernels
+    const { memory, tileRow, voiceRow, magnitudes } = this.#kernels
     const { frames } = this.#sizes
     const peaks = new Float32Array(frames)
-    const [re, im, to] = [tileRow('leftRe', 0), tileRow('rightRe', 0), voiceRow(0, 0)]
+    const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
     for (const channel of [0, 1]) {
       for (let first = 0; first < frames; first += rowCount) {
         const rows = Math.min(rowCount, frames - first)
         for (let row = 0; row < rows; row++) {
-          const at = row * pitch
-          memory.set(this.#row(mixture.re, channel, first + row), re + at)
-          memory.set(this.#row(mixture.im, channel, first + row), im + at)
-          peaks[first + row] = Math.max(peaks[first + row], this.#kernels.magnitudes(re + at, im + at, to + at))
+          memory.set(this.#row(mixture.re, channel, first + row), re)
+          memory.set(this.#row(mixture.im, channel, first + row), im)
+          peaks[first + row] = Math.max(peaks[first + row], magnitudes(re, im, voiceRow(0, row)))
         }
-        spreadRows(memory, magnitude, this.#places(to, channel, first, rows))
+        spreadRows(memory, magnitude, this.#places(voiceRow(0, 0), channel, first, rows))
       }
     }
     return peaks
