@@ -44,7 +44,7 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const load = loadavg()[0].toFixed(1)
   console.log(`${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ${process.version}`)
-  console.log(`${seconds} s of noise (umx and spleeter: six times as much, a song), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`)
+  console.log(`${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`)
   const noise = await noiseOf(seconds)
   console.log(`kind                      x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`)
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
