@@ -43,10 +43,16 @@ const [seconds, rounds, threads] = [values.seconds, values.rounds, values.thread
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const load = loadavg()[0].toFixed(1)
-  console.log(`${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ${process.version}`)
-  console.log(`${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`)
+  console.log(
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ${process.version}`,
+  )
+  console.log(
+    `${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`,
+  )
   const noise = await noiseOf(seconds)
-  console.log(`kind                      x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`)
+  console.log(
+    `kind                      x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
+  )
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
     if (values.kind && !values.kind.includes(name.split(' ')[0])) continue
     const { longer = 1, ...manifest } = network
@@ -55,14 +61,29 @@ try {
   if (values.model) await measure(values.model, values.model, seconds)
   if (values.long) await compareMemory(Number(values.long))
   if (values.model && values.peer) {
-    await comparePeer({ folder, model: values.model, threads, peer: values.peer, song: values.song, seconds: Number(values['song-seconds']), noise })
+    await comparePeer({
+      folder,
+      model: values.model,
+      threads,
+      peer: values.peer,
+      song: values.song,
+      seconds: Number(values['song-seconds']),
+      noise,
+    })
   }
 } finally {
   await rm(folder, { recursive: true })
 }
 
 async function measure(name, model, length) {
-  const turns = await inChild('take-turns', { input: await noiseOf(length), model, folder, threads, rounds, seconds: length })
+  const turns = await inChild('take-turns', {
+    input: await noiseOf(length),
+    model,
+    folder,
+    threads,
+    rounds,
+    seconds: length,
+  })
   const ratio = middle(turns.rounds.map(({ pipelineMs, bareMs }) => pipelineMs / bareMs))
   const pipelineMs = middle(turns.rounds.map((round) => round.pipelineMs))
   const cells = [
@@ -71,7 +92,9 @@ async function measure(name, model, length) {
     `${Math.round(pipelineMs)} ms`.padStart(10),
     `${Math.round(middle(turns.rounds.map(({ bareMs }) => bareMs)))} ms`.padStart(10),
     `${ratio.toFixed(2)} ${verdict(ratio, ratioAim)}`.padStart(25),
-    middle(turns.rounds.map(({ pipelineCpuMs, bareCpuMs }) => pipelineCpuMs / bareCpuMs)).toFixed(2).padStart(12),
+    middle(turns.rounds.map(({ pipelineCpuMs, bareCpuMs }) => pipelineCpuMs / bareCpuMs))
+      .toFixed(2)
+      .padStart(12),
     `${Math.round(middle(turns.rounds.map(({ dspMs }) => dspMs)))} ms`.padStart(10),
     `${mebibytes(turns.peakBytes)} MiB`.padStart(10),
   ]
@@ -89,7 +112,9 @@ async function compareMemory(minutes) {
     console.log(`htdemucs of two inputs, ${length} min: peak ${mebibytes(peakBytes)} MiB, ${(ms / 1000).toFixed(0)} s`)
   }
   const ratio = peaks[1] / peaks[0]
-  console.log(`peak memory, long to short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`)
+  console.log(
+    `peak memory, long to short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`,
+  )
 }
 
 async function writeModel(name, { files, ...manifest }) {
@@ -102,7 +127,13 @@ async function writeModel(name, { files, ...manifest }) {
     described.push({ file, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') })
   }
   const [first, ...moreFiles] = described
-  const common = { name: manifest.kind, version: '0', licence: 'MIT', stems: ['vocals', 'accompaniments'], audio: { sampleRate, channels: 2 } }
+  const common = {
+    name: manifest.kind,
+    version: '0',
+    licence: 'MIT',
+    stems: ['vocals', 'accompaniments'],
+    audio: { sampleRate, channels: 2 },
+  }
   await writeFile(join(path, 'model.json'), JSON.stringify({ ...common, ...manifest, ...first, moreFiles }))
   return path
 }

@@ -59,7 +59,12 @@ async function compare(name, stores, ask) {
     }
   }
   const [smallMs, largeMs] = times.map((values) => values.sort((a, b) => a - b)[rounds >> 1])
-  print([[name, `${smallMs.toFixed(2)} ms at ${small} jobs, ${largeMs.toFixed(2)} ms at ${large}: ${(largeMs / smallMs).toFixed(2)} (aim: at most 2.00)`]])
+  print([
+    [
+      name,
+      `${smallMs.toFixed(2)} ms at ${small} jobs, ${largeMs.toFixed(2)} ms at ${large}: ${(largeMs / smallMs).toFixed(2)} (aim: at most 2.00)`,
+    ],
+  ])
 }
 
 /** Half of the jobs belong to the application that is asked about; one in ten failed, a few wait. */
@@ -89,10 +94,44 @@ async function filledStore(schema, total) {
 
 function sample() {
   return {
-    ...{ id: randomUUID(), app, name: 'sample', workflow: 'benchmark/nothing', params: { inputUrl: 'https://example.com/song.mp3' } },
-    ...{ uploads: {}, batchName: null, metadata: {}, copyResultsTo: {}, webhook: null, status: 'QUEUED', progress: 0, stage: null },
-    ...{ outputs: null, details: {}, error: null, createdAt: 0, startedAt: null, completedAt: null, expiresAt: null, expired: false },
-    ...{ lease: null, token: 0, attempts: 0, handbacks: 0, notBefore: 0, cancelRequested: false, deleted: false, idempotency: null, deliveries: [] },
+    ...{
+      id: randomUUID(),
+      app,
+      name: 'sample',
+      workflow: 'benchmark/nothing',
+      params: { inputUrl: 'https://example.com/song.mp3' },
+    },
+    ...{
+      uploads: {},
+      batchName: null,
+      metadata: {},
+      copyResultsTo: {},
+      webhook: null,
+      status: 'QUEUED',
+      progress: 0,
+      stage: null,
+    },
+    ...{
+      outputs: null,
+      details: {},
+      error: null,
+      createdAt: 0,
+      startedAt: null,
+      completedAt: null,
+      expiresAt: null,
+      expired: false,
+    },
+    ...{
+      lease: null,
+      token: 0,
+      attempts: 0,
+      handbacks: 0,
+      notBefore: 0,
+      cancelRequested: false,
+      deleted: false,
+      idempotency: null,
+      deliveries: [],
+    },
   }
 }
 
@@ -100,7 +139,10 @@ async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   const { rows } = await pool.query('SHOW server_version')
   print([
-    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
+    [
+      'machine',
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
+    ],
     ['versions', `stemwork ${version}, Node ${process.version}, PostgreSQL ${rows[0].server_version} on this machine`],
     ['input', `pages of ${limit} jobs; half of the jobs belong to the application; median of ${rounds} rounds`],
   ])

@@ -60,8 +60,17 @@ async function compare(name, engine, bareName, bare, aim) {
   print([
     [`${name}, engine`, perSecond(middle(samples.map((sample) => sample.engine)))],
     [bareName, perSecond(middle(samples.map((sample) => sample.bare)))],
-    ['ratio, median of the rounds', `${middle(samples.map((sample) => sample.engine / sample.bare)).toFixed(2)}${aim === undefined ? '' : ` (aim: at least ${aim.toFixed(2)})`}`],
-    ['ratio, each round', samples.map((sample) => (sample.engine / sample.bare).toFixed(2)).sort().join(' ')],
+    [
+      'ratio, median of the rounds',
+      `${middle(samples.map((sample) => sample.engine / sample.bare)).toFixed(2)}${aim === undefined ? '' : ` (aim: at least ${aim.toFixed(2)})`}`,
+    ],
+    [
+      'ratio, each round',
+      samples
+        .map((sample) => (sample.engine / sample.bare).toFixed(2))
+        .sort()
+        .join(' '),
+    ],
   ])
 }
 
@@ -101,12 +110,20 @@ async function distributedEngine() {
   await migrate()
   const prefix = `benchmark-${randomUUID()}`
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
-  return startedEngine({ jobs: store, applications, queue: bullmqQueue({ connection: redisUrl, prefix }), blobs: fsBlobs({ directory: folder }) }, async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await deleteKeys(prefix)
-    await rm(folder, { recursive: true })
-  })
+  return startedEngine(
+    {
+      jobs: store,
+      applications,
+      queue: bullmqQueue({ connection: redisUrl, prefix }),
+      blobs: fsBlobs({ directory: folder }),
+    },
+    async () => {
+      await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+      await pool.end()
+      await deleteKeys(prefix)
+      await rm(folder, { recursive: true })
+    },
+  )
 }
 
 function memoryEngine() {
@@ -197,9 +214,18 @@ async function printMachine() {
   const version = async (path) => JSON.parse(await readFile(path, 'utf8')).version
   const bullmq = await version(createRequire(import.meta.url).resolve('bullmq/package.json'))
   print([
-    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
-    ['versions', `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`],
-    ['input', `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`],
+    [
+      'machine',
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
+    ],
+    [
+      'versions',
+      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`,
+    ],
+    [
+      'input',
+      `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`,
+    ],
   ])
 }
 

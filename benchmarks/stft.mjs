@@ -25,10 +25,13 @@ const layouts = {
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const program = compile(join(folder, 'fftw-stft'))
-  console.log(`${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and back, ${frames} frames a segment\n`)
+  console.log(
+    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and back, ${frames} frames a segment\n`,
+  )
   console.log(`size   layout           µs a frame   FFTW   ratio (aim: at most ${aim}; middle of ${rounds} rounds)`)
   for (const [size, hop, users] of sizes) {
-    for (const [name, layoutOf] of Object.entries(layouts)) await compare(program, size, hop, name, layoutOf(size / 2 + 1), users)
+    for (const [name, layoutOf] of Object.entries(layouts))
+      await compare(program, size, hop, name, layoutOf(size / 2 + 1), users)
   }
 } finally {
   await rm(folder, { recursive: true })
@@ -40,7 +43,14 @@ async function compare(program, size, hop, name, layout, users) {
   round()
   const pairs = []
   for (let index = 0; index < rounds; index++) {
-    const theirs = program && Number(execFileSync(program, [size, hop, frames, segments, 2].map(String), { encoding: 'utf8' }).trim().split('\n').at(-1))
+    const theirs =
+      program &&
+      Number(
+        execFileSync(program, [size, hop, frames, segments, 2].map(String), { encoding: 'utf8' })
+          .trim()
+          .split('\n')
+          .at(-1),
+      )
     pairs.push({ own: round(), theirs })
   }
   const perFrame = (milliseconds) => ((1000 * milliseconds) / frames / segments).toFixed(1)
@@ -76,10 +86,18 @@ async function ours(size, hop, layout, segments) {
 function compile(program) {
   try {
     const source = join(import.meta.dirname, 'kinds/fftw-stft.c')
-    execFileSync('gcc', ['-O3', '-march=native', '-ffast-math', source, '-o', program, '-lfftw3f', '-lm'], { stdio: 'pipe' })
+    execFileSync('gcc', ['-O3', '-march=native', '-ffast-math', source, '-o', program, '-lfftw3f', '-lm'], {
+      stdio: 'pipe',
+    })
     return program
   } catch (error) {
-    console.log(`Not compared with FFTW, which needs gcc and libfftw3-dev: ${String(error.stderr ?? error).trim().split('\n')[0]}\n`)
+    console.log(
+      `Not compared with FFTW, which needs gcc and libfftw3-dev: ${
+        String(error.stderr ?? error)
+          .trim()
+          .split('\n')[0]
+      }\n`,
+    )
     return undefined
   }
 }

@@ -15,7 +15,8 @@ const loudness = defineWorkflow({
       name: 'measure',
       async run({ inputs, outputPath, progress }) {
         const file = await readFile(inputs.inputUrl.path)
-        if (file.toString('latin1', 0, 4) !== 'RIFF') throw new StemworkError('BAD_INPUT', 'The file is not a WAV file. Convert it to 16-bit WAV.')
+        if (file.toString('latin1', 0, 4) !== 'RIFF')
+          throw new StemworkError('BAD_INPUT', 'The file is not a WAV file. Convert it to 16-bit WAV.')
         let sum = 0
         for (let at = 44; at + 1 < file.length; at += 2) sum += (file.readInt16LE(at) / 32768) ** 2
         progress(0.5)
@@ -28,7 +29,12 @@ const loudness = defineWorkflow({
 
 const engine = createEngine({ workflows: [loudness] })
 await engine.blobs.put('uploads/me/song', createReadStream(process.argv[2]))
-const { job } = await engine.submit({ app: 'me', workflow: 'service/loudness', params: { inputUrl: 'https://example.org/song.wav' }, uploads: { inputUrl: 'uploads/me/song' } })
+const { job } = await engine.submit({
+  app: 'me',
+  workflow: 'service/loudness',
+  params: { inputUrl: 'https://example.org/song.wav' },
+  uploads: { inputUrl: 'uploads/me/song' },
+})
 const done = await engine.run(job.id)
 if (done.status !== 'SUCCEEDED') throw new Error(done.error.message)
 const { body } = await engine.blobs.get(done.outputs.report.key)

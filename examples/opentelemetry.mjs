@@ -8,7 +8,12 @@ export function traceJobs(tracer) {
     tracingChannel(name).subscribe({
       start(message) {
         const { jobId, app, workflow, attempt } = message
-        spans.set(message, tracer.startSpan(name, { attributes: { 'job.id': jobId, 'job.app': app, 'job.workflow': workflow, 'job.attempt': attempt } }))
+        spans.set(
+          message,
+          tracer.startSpan(name, {
+            attributes: { 'job.id': jobId, 'job.app': app, 'job.workflow': workflow, 'job.attempt': attempt },
+          }),
+        )
       },
       error(message) {
         spans.get(message)?.recordException(message.error)

@@ -10,7 +10,10 @@ import { s3Blobs } from 'stemwork/s3'
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const { jobs, applications, migrate } = postgresStores({ pool })
 await migrate()
-const client = new S3Client({ endpoint: process.env.S3_ENDPOINT, forcePathStyle: process.env.S3_ENDPOINT !== undefined })
+const client = new S3Client({
+  endpoint: process.env.S3_ENDPOINT,
+  forcePathStyle: process.env.S3_ENDPOINT !== undefined,
+})
 const engine = createEngine({
   jobs,
   applications,

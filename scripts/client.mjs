@@ -21,7 +21,9 @@ export function client({ baseUrl, key }) {
       const { uploadUrl, downloadUrl } = await call('GET', '/upload')
       const { size } = await stat(path)
       const body = Readable.toWeb(createReadStream(path))
-      await checked(await fetch(uploadUrl, { method: 'PUT', body, duplex: 'half', headers: { 'content-length': String(size) } }))
+      await checked(
+        await fetch(uploadUrl, { method: 'PUT', body, duplex: 'half', headers: { 'content-length': String(size) } }),
+      )
       return downloadUrl
     },
 

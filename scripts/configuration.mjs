@@ -5,7 +5,8 @@ import { stemsSettingsSchema } from '../dist/core/separation/stems-workflow.js'
 import { handlerOptionsSchema } from '../dist/http/options.js'
 
 const variables = {
-  STEMWORK_LINK_SECRET: 'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
+  STEMWORK_LINK_SECRET:
+    'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
   STEMWORK_API_KEYS: 'Keys that clients may use, with commas, beside those of `--api-key`.',
   STEMWORK_WEBHOOK_SECRET: 'Signs webhooks; as `webhooks.secret` above.',
   STEMWORK_MODELS: 'Folder of the models.',

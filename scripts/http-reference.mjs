@@ -40,15 +40,23 @@ function section(method, path, { summary, description, security, parameters, req
   const rows = parameters
     .filter(({ in: place }) => place !== 'path')
     .map(({ name, in: place, description: meaning = '', schema }) => [code(name), place, typeText(schema), meaning])
-  const bodies = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) => `${code(type)}: ${typeText(schema)}`)
+  const bodies = Object.entries(requestBody?.content ?? {}).map(
+    ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
+  )
   const { 200: success, ...others } = responses
   const [[type, shown] = []] = Object.entries(success.content ?? {})
-  const headers = Object.entries(success.headers ?? {}).map(([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`)
+  const headers = Object.entries(success.headers ?? {}).map(
+    ([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`,
+  )
   const rest = Object.entries(others)
     .filter(([, { content }]) => content === undefined)
     .map(([status, { description: meaning }]) => ` ${status}: ${meaning}`)
   const errors = Object.entries(others).flatMap(([status, { description: meaning, content }]) =>
-    content === undefined ? [] : [...meaning.matchAll(/([A-Z_]+):/g)].filter(([, name]) => !usualErrors.includes(name)).map(([, name]) => `${status} ${code(name)}`),
+    content === undefined
+      ? []
+      : [...meaning.matchAll(/([A-Z_]+):/g)]
+          .filter(([, name]) => !usualErrors.includes(name))
+          .map(([, name]) => `${status} ${code(name)}`),
   )
   return [
     `### ${code(`${method} ${path}`)}`,
@@ -81,7 +89,10 @@ function typeText(schema) {
   if (anyOf) return anyOf.map(typeText).join(' or ')
   if (values) return values.map(code).join(', ')
   if (type === 'array') return `list of ${typeText(items)}`
-  if (properties) return `{ ${Object.entries(properties).map(([name, field]) => `${code(name)}: ${typeText(field)}`).join(', ')} }`
+  if (properties)
+    return `{ ${Object.entries(properties)
+      .map(([name, field]) => `${code(name)}: ${typeText(field)}`)
+      .join(', ')} }`
   if (type === 'object') return additionalProperties?.type ? `object of ${typeText(additionalProperties)}` : 'object'
   if (Array.isArray(type)) return type.map((one) => typeText({ ...schema, type: one })).join(' or ')
   return [type ?? 'anything', format && `(${format})`, bounds(schema)].filter(Boolean).join(' ')
@@ -90,12 +101,14 @@ function typeText(schema) {
 function bounds({ minimum, maximum, minLength, maxLength, default: usual }) {
   const [least, most] = [minimum ?? minLength, maximum ?? maxLength]
   const unit = maxLength === undefined ? '' : ' characters'
-  const range = most === undefined ? least !== undefined && least > 0 && `from ${least}` : `${least ?? 0} to ${most}${unit}`
+  const range =
+    most === undefined ? least !== undefined && least > 0 && `from ${least}` : `${least ?? 0} to ${most}${unit}`
   return [range, usual !== undefined && `default ${code(usual)}`].filter(Boolean).join(', ')
 }
 
 function table(heads, rows) {
-  const line = (cells) => `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
+  const line = (cells) =>
+    `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
   return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')
 }
 

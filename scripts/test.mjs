@@ -10,7 +10,9 @@ const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
 const report = join(folder, 'report.json')
 
 const typeChecks = ['tsconfig.json', 'tsconfig.console.json'].map((config) =>
-  spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', join(root, config)], { stdio: 'inherit' }),
+  spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', join(root, config)], {
+    stdio: 'inherit',
+  }),
 )
 const typesAreRight = typeChecks.every(({ status }) => status === 0)
 const vitest = spawnSync(
@@ -29,11 +31,15 @@ const vitest = spawnSync(
 const results = readReport()
 rmSync(folder, { recursive: true, force: true })
 
-const tests = results.testResults.flatMap((file) => file.assertionResults.map((test) => ({ ...test, file: relative(root, file.name) })))
+const tests = results.testResults.flatMap((file) =>
+  file.assertionResults.map((test) => ({ ...test, file: relative(root, file.name) })),
+)
 const count = (...statuses) => tests.filter((test) => statuses.includes(test.status)).length
 const skipped = tests.filter((test) => ['pending', 'skipped', 'todo', 'disabled'].includes(test.status))
 // A file that does not load has no tests of its own to fail.
-const brokenFiles = results.testResults.filter((file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'))
+const brokenFiles = results.testResults.filter(
+  (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+)
 const passed = count('passed')
 const failedTests = count('failed') + brokenFiles.length
 // An error outside any test fails the run without failing a test.

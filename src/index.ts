@@ -7,8 +7,21 @@ export type { JobError, JobOutput, JobRecord, JobStatus } from './core/job/job.j
 export { localQueue } from './core/dispatch/local-queue.js'
 export { inlineRunner } from './core/runner/inline-runner.js'
 export { processRunner } from './core/runner/process-runner.js'
-export { stems4Workflow, type StemsDefinition, type StemsSettings, stemsWorkflow, stemsWorkflowOf } from './core/separation/stems-workflow.js'
-export { defineWorkflow, type OutputDeclaration, type Stage, type StageContext, type Workflow, type WorkflowDefinition } from './core/workflow/workflow.js'
+export {
+  stems4Workflow,
+  type StemsDefinition,
+  type StemsSettings,
+  stemsWorkflow,
+  stemsWorkflowOf,
+} from './core/separation/stems-workflow.js'
+export {
+  defineWorkflow,
+  type OutputDeclaration,
+  type Stage,
+  type StageContext,
+  type Workflow,
+  type WorkflowDefinition,
+} from './core/workflow/workflow.js'
 export type * from './core/ports/application-store.js'
 export type * from './core/ports/blob-store.js'
 export type * from './core/ports/job-queue.js'

@@ -24,14 +24,34 @@ export async function benchmarkNetworks() {
       primary: 'vocals',
       files: [build((graph) => convolutions(graph, ['batch', 4, 3072, 256], Array(5).fill(48), 4))],
     },
-    scnet: { kind: 'scnet', stems: fourStems, files: [build((graph) => convolutions(graph, [1, 4, 2049, 476], Array(4).fill(64), 16))] },
+    scnet: {
+      kind: 'scnet',
+      stems: fourStems,
+      files: [build((graph) => convolutions(graph, [1, 4, 2049, 476], Array(4).fill(64), 16))],
+    },
     umx: { longer: 4, kind: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
     'umx on a song': { longer: 6, kind: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
     spleeter: { longer: 4, kind: 'spleeter', files: [build(spleeter), build(spleeter)] },
-    'roformer by row': { kind: 'roformer', stems: ['vocals'], files: [build((graph) => mixing(graph, [1, 2050, 801, 2], 9, [1, 1, 2050, 801, 2]))] },
-    'roformer by frame': { kind: 'roformer', stems: ['vocals'], files: [build((graph) => mixing(graph, [1, 801, 4100], 4, [1, 801, 4100]))] },
-    'htdemucs of one input': { kind: 'htdemucs', stems: fourStems, files: [build((graph) => htdemucs(graph, Array(5).fill(96), undefined))] },
-    'htdemucs of two inputs': { kind: 'htdemucs', stems: fourStems, files: [build((graph) => htdemucs(graph, [8], Array(9).fill(48)))] },
+    'roformer by row': {
+      kind: 'roformer',
+      stems: ['vocals'],
+      files: [build((graph) => mixing(graph, [1, 2050, 801, 2], 9, [1, 1, 2050, 801, 2]))],
+    },
+    'roformer by frame': {
+      kind: 'roformer',
+      stems: ['vocals'],
+      files: [build((graph) => mixing(graph, [1, 801, 4100], 4, [1, 801, 4100]))],
+    },
+    'htdemucs of one input': {
+      kind: 'htdemucs',
+      stems: fourStems,
+      files: [build((graph) => htdemucs(graph, Array(5).fill(96), undefined))],
+    },
+    'htdemucs of two inputs': {
+      kind: 'htdemucs',
+      stems: fourStems,
+      files: [build((graph) => htdemucs(graph, [8], Array(9).fill(48)))],
+    },
   }
 }
 
@@ -106,7 +126,8 @@ function mixing(graph, input, layers, output) {
 function htdemucs(graph, [first, ...rest], spectrum) {
   const samples = 343_980
   let value = graph.node('Relu', [graph.node('Conv', ['mix', graph.weights(first, 2, 9)], { pads: [4, 4] })])
-  for (const size of rest) value = graph.node('Relu', [graph.node('Conv', [value, graph.weights(size, first, 9)], { pads: [4, 4] })])
+  for (const size of rest)
+    value = graph.node('Relu', [graph.node('Conv', [value, graph.weights(size, first, 9)], { pads: [4, 4] })])
   value = graph.node('Conv', [value, graph.weights(8, first, 1)])
   graph.node('Reshape', [value, graph.shape(1, 4, 2, samples)], undefined, 'waves')
   const [inputs, outputs] = [{ mix: [1, 2, samples] }, { waves: [1, 4, 2, samples] }]
@@ -121,19 +142,30 @@ function openUnmix(graph) {
   const [bins, heard, frames, hidden] = [2049, 1487, 512, 512]
   const shape = [1, 2, bins, frames]
   const below = graph.node('Slice', ['input', graph.shape(0), graph.shape(heard), graph.shape(2)])
-  const rows = graph.node('Reshape', [graph.node('Transpose', [below], { perm: [3, 0, 1, 2] }), graph.shape(frames, 2 * heard)])
+  const rows = graph.node('Reshape', [
+    graph.node('Transpose', [below], { perm: [3, 0, 1, 2] }),
+    graph.shape(frames, 2 * heard),
+  ])
   const encoded = graph.node('Tanh', [graph.node('MatMul', [rows, graph.weights(2 * heard, hidden)])])
   const sequence = graph.node('Reshape', [encoded, graph.shape(frames, 1, hidden)])
   let value = sequence
   for (let layer = 0; layer < 3; layer++) {
     const weights = [graph.weights(2, 2 * hidden, hidden), graph.weights(2, 2 * hidden, hidden / 2)]
     const directions = graph.node('LSTM', [value, ...weights], { hidden_size: hidden / 2, direction: 'bidirectional' })
-    value = graph.node('Reshape', [graph.node('Transpose', [directions], { perm: [0, 2, 1, 3] }), graph.shape(frames, 1, hidden)])
+    value = graph.node('Reshape', [
+      graph.node('Transpose', [directions], { perm: [0, 2, 1, 3] }),
+      graph.shape(frames, 1, hidden),
+    ])
   }
-  const joined = graph.node('Reshape', [graph.node('Concat', [sequence, value], { axis: 2 }), graph.shape(frames, 2 * hidden)])
+  const joined = graph.node('Reshape', [
+    graph.node('Concat', [sequence, value], { axis: 2 }),
+    graph.shape(frames, 2 * hidden),
+  ])
   const decoded = graph.node('Relu', [graph.node('MatMul', [joined, graph.weights(2 * hidden, hidden)])])
   const mask = graph.node('Relu', [graph.node('MatMul', [decoded, graph.weights(hidden, 2 * bins)])])
-  const planes = graph.node('Transpose', [graph.node('Reshape', [mask, graph.shape(frames, 1, 2, bins)])], { perm: [1, 2, 3, 0] })
+  const planes = graph.node('Transpose', [graph.node('Reshape', [mask, graph.shape(frames, 1, 2, bins)])], {
+    perm: [1, 2, 3, 0],
+  })
   graph.node('Mul', ['input', planes], undefined, 'output')
   return graph.done({ input: shape }, { output: shape })
 }

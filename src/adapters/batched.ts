@@ -12,7 +12,10 @@ export interface BatchOptions {
  *
  * @param run returns one result an item, in their order
  */
-export function batched<Item, Result>(run: (items: Item[]) => Promise<Result[]>, { maxItems, parallel, isItemsFault = () => false }: BatchOptions): (item: Item) => Promise<Result> {
+export function batched<Item, Result>(
+  run: (items: Item[]) => Promise<Result[]>,
+  { maxItems, parallel, isItemsFault = () => false }: BatchOptions,
+): (item: Item) => Promise<Result> {
   interface Entry {
     item: Item
     resolve(result: Result): void

@@ -61,7 +61,13 @@ export class JobIndex<Job extends IndexedJob> {
   set(job: Job): void {
     const slot = this.#slots.get(job.id)
     if (slot) return this.#replace(slot, job)
-    const entered: Slot<Job> = { job, claimable: undefined, removable: undefined, deliverable: undefined, ended: undefined }
+    const entered: Slot<Job> = {
+      job,
+      claimable: undefined,
+      removable: undefined,
+      deliverable: undefined,
+      ended: undefined,
+    }
     this.#slots.set(job.id, entered)
     if (job.deleted) this.#deleted.add(entered)
     else this.#show(entered)
@@ -122,7 +128,9 @@ export class JobIndex<Job extends IndexedJob> {
   /** Newest first. The index must not be changed before the iteration has ended. */
   *select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
     const { createdAfter = -Infinity, createdBefore = Infinity } = query
-    const newest = this.#candidates(query).descendingBefore(({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0))
+    const newest = this.#candidates(query).descendingBefore(
+      ({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0),
+    )
     for (const { job } of newest) {
       if (job.createdAt < createdAfter) return
       if (matchesFilters(job, query)) yield job
@@ -196,7 +204,8 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   #candidates({ app, uploadKey }: JobQuery): SortedList<Slot<Job>> {
-    if (uploadKey === undefined) return app === undefined ? this.#everything.slots : (this.#byApp.get(app)?.slots ?? newShelf<Job>().slots)
+    if (uploadKey === undefined)
+      return app === undefined ? this.#everything.slots : (this.#byApp.get(app)?.slots ?? newShelf<Job>().slots)
     const users = newShelf<Job>().slots
     for (const slot of this.#byUpload.get(uploadKey) ?? []) users.add(slot)
     return users

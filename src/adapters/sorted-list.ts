@@ -20,7 +20,12 @@ export class SortedList<Item> {
     const items = this.#items
     if (this.#removed.delete(item)) return
     if (items.length === 0 || this.#compare(items[items.length - 1], item) < 0) items.push(item)
-    else items.splice(this.#firstIndex((other) => this.#compare(other, item) >= 0), 0, item)
+    else
+      items.splice(
+        this.#firstIndex((other) => this.#compare(other, item) >= 0),
+        0,
+        item,
+      )
   }
 
   /** The item must be in the list. */

@@ -7,11 +7,16 @@ import { nearest } from './nearest.js'
  *
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
-export function parseArguments(argv: readonly string[], command: Pick<Command, 'options' | 'positionals' | 'usage'>): CommandInput {
+export function parseArguments(
+  argv: readonly string[],
+  command: Pick<Command, 'options' | 'positionals' | 'usage'>,
+): CommandInput {
   const options: Record<string, CommandOption> = { ...command.options, help: { type: 'boolean', short: 'h', help: '' } }
   const { tokens } = parseArgs({
     args: [...argv],
-    options: Object.fromEntries(Object.entries(options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }])),
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }]),
+    ),
     strict: false,
     tokens: true,
   })
@@ -24,23 +29,33 @@ export function parseArguments(argv: readonly string[], command: Pick<Command, '
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
     if (!option) throw unknownOption(token.rawName, Object.keys(options))
     if (option.type === 'boolean') {
-      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value, and "${token.value}" was given.`)
+      if (token.value !== undefined)
+        throw new UsageError(`${token.rawName} takes no value, and "${token.value}" was given.`)
       values[token.name] = true
       continue
     }
     // "--port --data x" is a forgotten value, not a port named "--data"; "--port=-1" is meant as it is.
-    const isMissing = token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('-') && token.value.length > 1)
-    if (isMissing) throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
-    if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value as string]
+    const isMissing =
+      token.value === undefined ||
+      token.value === '' ||
+      (!token.inlineValue && token.value.startsWith('-') && token.value.length > 1)
+    if (isMissing)
+      throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
+    if (option.multiple)
+      values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value as string]
     else values[token.name] = token.value
   }
   if (values.help !== true) checkCount(positionals, command)
   return { values, positionals }
 }
 
-function checkCount(positionals: string[], { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>): void {
+function checkCount(
+  positionals: string[],
+  { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>,
+): void {
   if (positionals.length < min) throw new UsageError(`Something is missing. Usage: stemwork ${usage}`)
-  if (positionals.length > max) throw new UsageError(`"${positionals[max]}" is one argument too many. Usage: stemwork ${usage}`)
+  if (positionals.length > max)
+    throw new UsageError(`"${positionals[max]}" is one argument too many. Usage: stemwork ${usage}`)
 }
 
 function unknownOption(rawName: string, known: string[]): UsageError {

@@ -48,7 +48,11 @@ export function textOf(input: CommandInput, name: string): string | undefined {
 }
 
 /** @throws UsageError unless the option is absent or a whole number in the range */
-export function numberOf(input: CommandInput, name: string, { min, max }: { min: number; max: number }): number | undefined {
+export function numberOf(
+  input: CommandInput,
+  name: string,
+  { min, max }: { min: number; max: number },
+): number | undefined {
   const text = textOf(input, name)
   if (text === undefined) return undefined
   const value = Number(text)

@@ -51,10 +51,16 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
 
 function refuseWrongPairs(store: string, queue: string, blobs: string): void {
   if (!isMemory(store) && isMemory(blobs)) {
-    throw new StemworkError('INVALID_OPTIONS', `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`,
+    )
   }
   if (!isMemory(queue) && !/^postgres(ql)?:/.test(store)) {
-    throw new StemworkError('INVALID_OPTIONS', `--queue ${nameOf(queue)} rings in several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `--queue ${nameOf(queue)} rings in several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`,
+    )
   }
 }
 
@@ -114,7 +120,9 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
       region: searchParams.get('region') ?? process.env.AWS_REGION ?? 'us-east-1',
       endpoint,
       // Servers other than AWS seldom answer at <bucket>.<host>.
-      forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
+      forcePathStyle: searchParams.has('pathStyle')
+        ? searchParams.get('pathStyle') !== 'false'
+        : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     })
@@ -126,7 +134,9 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
 
 /** `file:data/blobs` is relative to the working folder, as a path would be; `file:///data/blobs` is a file URL. */
 function folderOf(url: string): string {
-  return url.startsWith('file://') ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname : resolve(url.slice('file:'.length))
+  return url.startsWith('file://')
+    ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname
+    : resolve(url.slice('file:'.length))
 }
 
 function isMemory(url: string): boolean {
@@ -146,6 +156,10 @@ async function optional<Module>(name: string, load: () => Promise<Module>): Prom
   try {
     return await load()
   } catch (error) {
-    throw new StemworkError('MISSING_DEPENDENCY', `This needs the package ${name}, which is not installed. Run: npm install ${name}`, { cause: error })
+    throw new StemworkError(
+      'MISSING_DEPENDENCY',
+      `This needs the package ${name}, which is not installed. Run: npm install ${name}`,
+      { cause: error },
+    )
   }
 }

@@ -29,7 +29,10 @@ export const evaluateCommand: Command = {
       multiple: true,
       help: 'Model to measure, as in "separate"; again for another one; a+b or a=2+b=1 for the (weighted) mean of several. Default: embedded.',
     },
-    json: { type: 'boolean', help: 'Print one JSON object with the scores of every song, or about the failure, on stdout.' },
+    json: {
+      type: 'boolean',
+      help: 'Print one JSON object with the scores of every song, or about the failure, on stdout.',
+    },
   },
   notes:
     'uSDR, SI-SDR and the gain over the mixture are means over the songs, cSDR (the median over frames of 1 s) the median. "False vocals" is\n' +
@@ -73,13 +76,19 @@ function modelsOf(input: CommandInput): EvaluatedModel[] {
     name,
     choices: name.split('+').map((part) => {
       const [choice, weight] = part.split('=')
-      if (choice && (weight === undefined || Number(weight) > 0)) return { model: choice, ...(weight === undefined ? {} : { weight: Number(weight) }) }
+      if (choice && (weight === undefined || Number(weight) > 0))
+        return { model: choice, ...(weight === undefined ? {} : { weight: Number(weight) }) }
       throw new UsageError(`--model takes a name, or several like a+b or a=2+b=1, not "${name}".`)
     }),
   }))
 }
 
-async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], signal: AbortSignal, progress: ProgressLine): Promise<SongEvaluation[]> {
+async function evaluateFolder(
+  input: CommandInput,
+  models: EvaluatedModel[],
+  signal: AbortSignal,
+  progress: ProgressLine,
+): Promise<SongEvaluation[]> {
   const { threads, provider } = separationSettings(input)
   const folders = await findSongs(input.positionals[0])
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
@@ -89,7 +98,8 @@ async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], sig
   try {
     const songs: SongEvaluation[] = []
     const onProgress = (share: number) => progress.show('Evaluating', share)
-    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress })) songs.push(song)
+    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress }))
+      songs.push(song)
     return songs
   } finally {
     await rm(scratchFolder, { recursive: true, force: true })
@@ -98,12 +108,20 @@ async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], sig
 }
 
 function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
-  return { folder: input.positionals[0], seconds: secondsOf(songs), peakMemoryBytes: peakMemoryBytes(), summary: summarise(songs), songs }
+  return {
+    folder: input.positionals[0],
+    seconds: secondsOf(songs),
+    peakMemoryBytes: peakMemoryBytes(),
+    summary: summarise(songs),
+    songs,
+  }
 }
 
 /** Scores beyond a thousandth of a dB are noise; NaN and infinity become null. */
 function rounded(key: string, value: unknown): unknown {
-  return typeof value === 'number' && Number.isFinite(value) && key !== 'sumError' ? Math.round(value * 1000) / 1000 : value
+  return typeof value === 'number' && Number.isFinite(value) && key !== 'sumError'
+    ? Math.round(value * 1000) / 1000
+    : value
 }
 
 function text(songs: readonly SongEvaluation[]): string {

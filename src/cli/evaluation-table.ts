@@ -6,7 +6,16 @@ export function evaluationTable(songs: readonly SongEvaluation[]): string {
   const summaries = summarise(songs)
   const isOne = songs.length === 1
   const overall = [
-    ['vocals / accompaniments, dB', 'uSDR', 'cSDR', 'SI-SDR', 'over the mixture', 'false vocals', 'sum error', 'x real time'],
+    [
+      'vocals / accompaniments, dB',
+      'uSDR',
+      'cSDR',
+      'SI-SDR',
+      'over the mixture',
+      'false vocals',
+      'sum error',
+      'x real time',
+    ],
     ...summaries.map(row),
   ]
   const bySong = [['uSDR, dB', ...summaries.map(({ method }) => method)], ...songs.map(songRow)]

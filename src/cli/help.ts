@@ -2,7 +2,10 @@ import type { Command, CommandOption } from './command.js'
 
 /** The help of one command. */
 export function commandHelp(command: Command): string {
-  const options = { ...command.options, help: { type: 'boolean', short: 'h', help: 'Show this help.' } satisfies CommandOption }
+  const options = {
+    ...command.options,
+    help: { type: 'boolean', short: 'h', help: 'Show this help.' } satisfies CommandOption,
+  }
   const rows = Object.entries(options).map(([name, option]) => [spelling(name, option), option.help] as const)
   const notes = command.notes ? `\n${command.notes}\n` : ''
   return `Usage: stemwork ${command.usage}\n\n${command.description}\n\nOptions:\n${columns(rows)}${notes}`
@@ -24,5 +27,7 @@ function spelling(name: string, { short, type, value = 'value', multiple }: Comm
 
 function columns(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length))
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right.replaceAll('\n', `\n${' '.repeat(width + 4)}`)}\n`).join('')
+  return rows
+    .map(([left, right]) => `  ${left.padEnd(width)}  ${right.replaceAll('\n', `\n${' '.repeat(width + 4)}`)}\n`)
+    .join('')
 }

@@ -9,26 +9,40 @@ type Action = (typeof actions)[number]
 
 export const keysCommand: Command = {
   usage: 'keys <create | list | rotate | revoke> [key id] (--data <dir> | --store <url>) [options]',
-  description: 'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made.',
+  description:
+    'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made.',
   positionals: { min: 1, max: 2 },
   options: {
     data: storageOptions.data,
     store: storageOptions.store,
-    app: { type: 'string', value: 'name', help: 'Name of the application; made by `create` if there is none. Default: default.' },
+    app: {
+      type: 'string',
+      value: 'name',
+      help: 'Name of the application; made by `create` if there is none. Default: default.',
+    },
     label: { type: 'string', value: 'text', help: 'With create: what the key is for.' },
     'overlap-hours': { type: 'string', value: 'n', help: 'With rotate: how long the old key works on. Default: 24.' },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   async run(input, terminal) {
     const [action, keyId] = input.positionals
-    if (!isAction(action)) throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
+    if (!isAction(action))
+      throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
-      throw new UsageError(action === 'rotate' || action === 'revoke' ? `keys ${action} needs the id of a key, as keys list shows it.` : `keys ${action} takes no key id.`)
+      throw new UsageError(
+        action === 'rotate' || action === 'revoke'
+          ? `keys ${action} needs the id of a key, as keys list shows it.`
+          : `keys ${action} takes no key id.`,
+      )
     }
     const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined) throw new UsageError('Keys live in a store: give --data <dir> or --store <url>.')
+    if (data === undefined && store === undefined)
+      throw new UsageError('Keys live in a store: give --data <dir> or --store <url>.')
     // A durable store wants durable files beside it; no key lies there, so any folder will do.
-    const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, stderrLogger(terminal.stderr))
+    const storage = await openStorage(
+      { data, store, blobs: data === undefined ? 'file:.' : undefined },
+      stderrLogger(terminal.stderr),
+    )
     try {
       await perform(action, keyId ?? '', storage.parts.applications, input, terminal)
       return exitStatus.done
@@ -38,7 +52,13 @@ export const keysCommand: Command = {
   },
 }
 
-async function perform(action: Action, keyId: string, store: ApplicationStore, input: CommandInput, { stdout }: Terminal): Promise<void> {
+async function perform(
+  action: Action,
+  keyId: string,
+  store: ApplicationStore,
+  input: CommandInput,
+  { stdout }: Terminal,
+): Promise<void> {
   const asJson = input.values.json === true
   const show = (value: unknown, text: string) => stdout.write(`${asJson ? JSON.stringify(value) : text}\n`)
   const appName = textOf(input, 'app') ?? 'default'
@@ -51,13 +71,26 @@ async function perform(action: Action, keyId: string, store: ApplicationStore, i
     }
     case 'list': {
       const keys = known ? await store.listKeys(known.id) : []
-      const rows = keys.map(({ id, label, createdAt, expiresAt }) => ({ id, label, createdAt: new Date(createdAt).toISOString(), state: stateOf({ expiresAt }) }))
-      return void show(rows, rows.map(({ id, label, createdAt, state }) => `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd()).join('\n') || `The application "${appName}" has no keys.`)
+      const rows = keys.map(({ id, label, createdAt, expiresAt }) => ({
+        id,
+        label,
+        createdAt: new Date(createdAt).toISOString(),
+        state: stateOf({ expiresAt }),
+      }))
+      return void show(
+        rows,
+        rows
+          .map(({ id, label, createdAt, state }) => `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd())
+          .join('\n') || `The application "${appName}" has no keys.`,
+      )
     }
     case 'rotate': {
       const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
       const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * 60 * 60 * 1000 })
-      return void show({ key, id: record.id }, `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`)
+      return void show(
+        { key, id: record.id },
+        `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`,
+      )
     }
     case 'revoke': {
       await revokeKey(store, keyId)

@@ -11,5 +11,8 @@ export async function linkSecret(path: string): Promise<string> {
   }
   const secret = (await readFile(path, 'utf8')).trim()
   if (/^[0-9a-f]{64}$/.test(secret)) return secret
-  throw new StemworkError('INVALID_OPTIONS', `${path} does not hold a secret of 64 hexadecimal digits. Delete it to have a new one made; links given out so far then end.`)
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `${path} does not hold a secret of 64 hexadecimal digits. Delete it to have a new one made; links given out so far then end.`,
+  )
 }

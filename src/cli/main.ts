@@ -20,7 +20,9 @@ async function main([name, ...rest]: string[], terminal: Terminal): Promise<numb
     return await dispatch(name, rest, terminal)
   } catch (error) {
     if (error instanceof UsageError) {
-      terminal.stderr.write(`stemwork: ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`)
+      terminal.stderr.write(
+        `stemwork: ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
+      )
       return exitStatus.usage
     }
     terminal.stderr.write(`stemwork: ${failureText(error)}\n`)
@@ -37,7 +39,9 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
   if (!Object.hasOwn(commands, name)) {
     const match = nearest(name.replace(/^-+/, ''), name.startsWith('-') ? ['help', 'version'] : Object.keys(commands))
-    const hint = match ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?` : ` Known commands: ${Object.keys(commands).join(', ')}.`
+    const hint = match
+      ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?`
+      : ` Known commands: ${Object.keys(commands).join(', ')}.`
     throw new UsageError(`Unknown ${name.startsWith('-') ? 'option' : 'command'} ${name}.${hint}`)
   }
   const command = await commands[name].load()
@@ -51,13 +55,18 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
 }
 
 function version(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
   return version
 }
 
 /** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */
 function failureText(error: unknown): string {
-  if (StemworkError.is(error)) return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error ? `${error.message}\n${error.cause.stack}` : error.message
+  if (StemworkError.is(error))
+    return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error
+      ? `${error.message}\n${error.cause.stack}`
+      : error.message
   if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

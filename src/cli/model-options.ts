@@ -4,7 +4,11 @@ import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separ
 import type { Workflow } from '../core/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
 
-const threads: CommandOption = { type: 'string', value: 'n', help: 'Processors that a separation uses. Default: all but one.' }
+const threads: CommandOption = {
+  type: 'string',
+  value: 'n',
+  help: 'Processors that a separation uses. Default: all but one.',
+}
 
 const provider: CommandOption = {
   type: 'string',
@@ -14,7 +18,11 @@ const provider: CommandOption = {
 
 /** What one separation takes. */
 export const separationOptions = {
-  model: { type: 'string', value: 'name', help: 'Model to use: a name of "stemwork models list" or a manifest (.json). Default: embedded.' },
+  model: {
+    type: 'string',
+    value: 'name',
+    help: 'Model to use: a name of "stemwork models list" or a manifest (.json). Default: embedded.',
+  },
   threads,
   provider,
 } satisfies Record<string, CommandOption>
@@ -22,12 +30,27 @@ export const separationOptions = {
 /** What a node that runs separations takes. */
 export const serviceModelOptions = {
   ...separationOptions,
-  'allow-model': { type: 'string', value: 'name', multiple: true, help: 'A model that a job may ask for in params.model.' },
-  'stems-4': { type: 'string', value: 'model', help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.' },
+  'allow-model': {
+    type: 'string',
+    value: 'name',
+    multiple: true,
+    help: 'A model that a job may ask for in params.model.',
+  },
+  'stems-4': {
+    type: 'string',
+    value: 'model',
+    help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.',
+  },
 } satisfies Record<string, CommandOption>
 
-export function separationSettings(input: CommandInput): Pick<StemsSettings, 'threads' | 'provider'> & { model?: string } {
-  return { model: textOf(input, 'model'), threads: numberOf(input, 'threads', { min: 1, max: 256 }), provider: providerOf(input) }
+export function separationSettings(
+  input: CommandInput,
+): Pick<StemsSettings, 'threads' | 'provider'> & { model?: string } {
+  return {
+    model: textOf(input, 'model'),
+    threads: numberOf(input, 'threads', { min: 1, max: 256 }),
+    provider: providerOf(input),
+  }
 }
 
 /**
@@ -50,6 +73,7 @@ export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): P
 function providerOf(input: CommandInput): ExecutionProvider | undefined {
   const text = textOf(input, 'provider')
   const found = executionProviders.find((name) => name === text)
-  if (text !== undefined && !found) throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
+  if (text !== undefined && !found)
+    throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
   return found
 }

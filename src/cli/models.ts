@@ -1,6 +1,14 @@
 import { createInterface } from 'node:readline/promises'
 import { StemworkError } from '../core/errors.js'
-import { listModels, modelInfo, type ModelSummary, pullModel, removeModel, resolveModel, verifyModel } from '../core/separation/models/index.js'
+import {
+  listModels,
+  modelInfo,
+  type ModelSummary,
+  pullModel,
+  removeModel,
+  resolveModel,
+  verifyModel,
+} from '../core/separation/models/index.js'
 import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from './nearest.js'
@@ -16,7 +24,12 @@ const actions: Record<string, Action> = {
   pull,
   async verify(name, input, terminal) {
     const { manifest, paths } = await verifyModel(name)
-    return print(terminal, input, { name: manifest.name, paths, verified: true }, () => `${name}: size and sha256 are right.\n`)
+    return print(
+      terminal,
+      input,
+      { name: manifest.name, paths, verified: true },
+      () => `${name}: size and sha256 are right.\n`,
+    )
   },
   async path(name, input, terminal) {
     const { manifest, paths } = await resolveModel(name)
@@ -24,13 +37,16 @@ const actions: Record<string, Action> = {
   },
   async remove(name, input, terminal) {
     const removed = await removeModel(name)
-    return print(terminal, input, { name, removed }, () => (removed ? `${name} was removed.\n` : `${name} was not there.\n`))
+    return print(terminal, input, { name, removed }, () =>
+      removed ? `${name} was removed.\n` : `${name} was not there.\n`,
+    )
   },
 }
 
 export const modelsCommand: Command = {
   usage: 'models list | info | pull | verify | path | remove [name or manifest] [options]',
-  description: 'Shows, fetches and removes models. One name may be "embedded", that of a known model, or the path of a manifest (.json).',
+  description:
+    'Shows, fetches and removes models. One name may be "embedded", that of a known model, or the path of a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
     'accept-licence': { type: 'boolean', help: 'Accept the terms of a model that has any; asked once per model.' },
@@ -38,7 +54,7 @@ export const modelsCommand: Command = {
     json: { type: 'boolean', help: 'Print JSON on stdout.' },
   },
   notes:
-    'Models are kept in the folder STEMWORK_MODELS, by default in the platform\'s folder for caches. STEMWORK_MODEL_MIRROR\n' +
+    "Models are kept in the folder STEMWORK_MODELS, by default in the platform's folder for caches. STEMWORK_MODEL_MIRROR\n" +
     'names a folder or base URL that has all files by their names, asked instead of their addresses.',
   async run(input, terminal) {
     const [action, name] = input.positionals
@@ -49,9 +65,12 @@ export const modelsCommand: Command = {
     }
     if (!Object.hasOwn(actions, action)) {
       const match = nearest(action, ['list', ...Object.keys(actions)])
-      throw new UsageError(`There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`)
+      throw new UsageError(
+        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`,
+      )
     }
-    if (name === undefined) throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
+    if (name === undefined)
+      throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
     try {
       return await actions[action](name, input, terminal)
     } catch (error) {
@@ -77,11 +96,23 @@ async function pull(name: string, input: CommandInput, terminal: Terminal): Prom
       acceptLicence,
       offline: input.values.offline === true ? true : undefined,
       signal: interruption.signal,
-      onProgress: ({ file, bytesDone, bytesTotal }) => progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
+      onProgress: ({ file, bytesDone, bytesTotal }) =>
+        progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
     })
     progress.clear()
-    const summary = { name: manifest.name, paths, sha256: manifest.sha256, licence: manifest.licence, downloaded: !installed }
-    return print(terminal, input, summary, () => `${name} ${installed ? 'was here already' : 'is ready'}: ${paths.join(', ')}\n`)
+    const summary = {
+      name: manifest.name,
+      paths,
+      sha256: manifest.sha256,
+      licence: manifest.licence,
+      downloaded: !installed,
+    }
+    return print(
+      terminal,
+      input,
+      summary,
+      () => `${name} ${installed ? 'was here already' : 'is ready'}: ${paths.join(', ')}\n`,
+    )
   } catch (error) {
     progress.clear()
     const status = interruption.status()
@@ -110,10 +141,26 @@ function print(terminal: Terminal, input: CommandInput, result: unknown, text: (
 }
 
 function table(models: readonly ModelSummary[]): string {
-  const rows = models.map((model) => [model.name, model.kind, size(model), model.speed ?? '-', model.installed ? 'here' : '', model.score ?? '-', model.licence])
+  const rows = models.map((model) => [
+    model.name,
+    model.kind,
+    size(model),
+    model.speed ?? '-',
+    model.installed ? 'here' : '',
+    model.score ?? '-',
+    model.licence,
+  ])
   const all = [['NAME', 'KIND', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
   const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
-  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('')
+  return all
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column]))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
 }
 
 function details(model: ModelSummary): string {

@@ -21,17 +21,32 @@ const maxAudioSeconds = 1_000_000
 
 export const separateCommand: Command = {
   usage: 'separate <file or url> [options]',
-  description: 'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz; together they are the mixture). Nothing leaves this machine.',
+  description:
+    'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz; together they are the mixture). Nothing leaves this machine.',
   positionals: { min: 1, max: 1 },
   options: {
-    output: { type: 'string', short: 'o', value: 'dir', help: 'Folder for the files. Default: "<name of the song>-stems" in this folder.' },
-    format: { type: 'string', value: audioFormats.join('|'), help: 'WAV of 16 (default) or 24 bits or floats, FLAC of 16 or 24 bits, or MP3.' },
-    stems: { type: 'string', value: 'list', help: 'Stems to write, with commas. Default: vocals,accompaniments; others need a model that has them.' },
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'dir',
+      help: 'Folder for the files. Default: "<name of the song>-stems" in this folder.',
+    },
+    format: {
+      type: 'string',
+      value: audioFormats.join('|'),
+      help: 'WAV of 16 (default) or 24 bits or floats, FLAC of 16 or 24 bits, or MP3.',
+    },
+    stems: {
+      type: 'string',
+      value: 'list',
+      help: 'Stems to write, with commas. Default: vocals,accompaniments; others need a model that has them.',
+    },
     ...separationOptions,
     json: { type: 'boolean', help: 'Print one JSON object about the result, or about the failure, on stdout.' },
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL that leads into this machine or its network.' },
   },
-  notes: 'Reads WAV, AIFF, FLAC, MP3, M4A/AAC, Ogg Vorbis and Opus.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+  notes:
+    'Reads WAV, AIFF, FLAC, MP3, M4A/AAC, Ogg Vorbis and Opus.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const json = input.values.json === true
     const request = requestOf(input)
@@ -86,7 +101,8 @@ function requestOf(input: CommandInput): SeparationRequest {
   const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
   const formatText = textOf(input, 'format')
   const format = audioFormats.find((name) => name === formatText)
-  if (formatText !== undefined && !format) throw new UsageError(`--format must be one of ${audioFormats.join(', ')}, not "${formatText}".`)
+  if (formatText !== undefined && !format)
+    throw new UsageError(`--format must be one of ${audioFormats.join(', ')}, not "${formatText}".`)
   return {
     source,
     isUrl,
@@ -109,7 +125,13 @@ function stemsOf(input: CommandInput): StemName[] | undefined {
 
 function workflowOf({ settings, stems }: SeparationRequest): Workflow {
   if (!stems) return stemsWorkflow(settings)
-  return stemsWorkflowOf({ id: 'separate', name: 'Separate', description: 'The stems that were asked for.', stems: [...new Set(stems)], ...settings })
+  return stemsWorkflowOf({
+    id: 'separate',
+    name: 'Separate',
+    description: 'The stems that were asked for.',
+    stems: [...new Set(stems)],
+    ...settings,
+  })
 }
 
 function songName(source: string, isUrl: boolean): string {
@@ -117,7 +139,11 @@ function songName(source: string, isUrl: boolean): string {
   return basename(path, extname(path)).replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
 }
 
-async function separateSong(request: SeparationRequest, signal: AbortSignal, progress: ProgressLine): Promise<SeparationReport> {
+async function separateSong(
+  request: SeparationRequest,
+  signal: AbortSignal,
+  progress: ProgressLine,
+): Promise<SeparationReport> {
   const startedAt = performance.now()
   const local = request.isUrl ? undefined : await localFile(request.source)
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
@@ -162,15 +188,28 @@ async function separateSong(request: SeparationRequest, signal: AbortSignal, pro
 
 async function localFile(path: string): Promise<InputFile> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new StemworkError('NOT_FOUND', error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`, { cause: error })
+    throw new StemworkError(
+      'NOT_FOUND',
+      error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`,
+      { cause: error },
+    )
   })
   if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
   return { path: resolve(path), bytes: stats.size }
 }
 
-async function download({ source, allowPrivate }: SeparationRequest, path: string, signal: AbortSignal, progress: ProgressLine): Promise<InputFile> {
+async function download(
+  { source, allowPrivate }: SeparationRequest,
+  path: string,
+  signal: AbortSignal,
+  progress: ProgressLine,
+): Promise<InputFile> {
   progress.show('Downloading', 0)
-  const { bytes } = await fetchInput(source, path, { signal, maxBytes: maxDownloadBytes, policy: { allowPrivate, detail: true } })
+  const { bytes } = await fetchInput(source, path, {
+    signal,
+    maxBytes: maxDownloadBytes,
+    policy: { allowPrivate, detail: true },
+  })
   return { path, bytes }
 }
 
@@ -183,15 +222,30 @@ async function publish(result: WorkResult, folder: string): Promise<Record<strin
   return outputs
 }
 
-function reportOf({ source }: SeparationRequest, { details }: WorkResult, outputs: Record<string, string>, wallSeconds: number): SeparationReport {
+function reportOf(
+  { source }: SeparationRequest,
+  { details }: WorkResult,
+  outputs: Record<string, string>,
+  wallSeconds: number,
+): SeparationReport {
   const seconds = Number(details.seconds)
-  return { input: source, outputs, seconds, wallSeconds: round(wallSeconds), speed: round(seconds / wallSeconds), details }
+  return {
+    input: source,
+    outputs,
+    seconds,
+    wallSeconds: round(wallSeconds),
+    speed: round(seconds / wallSeconds),
+    details,
+  }
 }
 
 function summary({ outputs, seconds, wallSeconds, speed, details }: SeparationReport): string {
   const clipped = Number(details.clippedSamples)
   const files = Object.values(outputs).map((path) => `${path}\n`)
-  const warning = clipped > 0 ? `${clipped} samples were louder than 16 or 24 bits can hold and were clipped; --format 32f keeps them.\n` : ''
+  const warning =
+    clipped > 0
+      ? `${clipped} samples were louder than 16 or 24 bits can hold and were clipped; --format 32f keeps them.\n`
+      : ''
   const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
   return `${files.join('')}${warning}${others.join('')}${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
 }

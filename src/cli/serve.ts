@@ -25,13 +25,29 @@ export const serveCommand: Command = {
   description: `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; logs go to stderr.`,
   positionals: { min: 0, max: 0 },
   options: {
-    host: { type: 'string', value: 'address', help: 'Address to listen on. Default: 127.0.0.1, which only this machine reaches.' },
+    host: {
+      type: 'string',
+      value: 'address',
+      help: 'Address to listen on. Default: 127.0.0.1, which only this machine reaches.',
+    },
     port: { type: 'string', value: 'n', help: `Port to listen on, 0 for a free one. Default: ${defaultPort}.` },
     ...storageOptions,
-    'api-only': { type: 'boolean', help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).' },
+    'api-only': {
+      type: 'boolean',
+      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).',
+    },
     workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
-    'public-url': { type: 'string', value: 'url', help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.` },
-    'api-key': { type: 'string', value: 'key', multiple: true, help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.' },
+    'public-url': {
+      type: 'string',
+      value: 'url',
+      help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
+    },
+    'api-key': {
+      type: 'string',
+      value: 'key',
+      multiple: true,
+      help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.',
+    },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
@@ -77,7 +93,10 @@ function requestOf(input: CommandInput): ServiceRequest {
     apiOnly: input.values['api-only'] === true,
     workflows: (input.values.workflows as string[] | undefined) ?? [],
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
-    keys: [...((input.values['api-key'] as string[] | undefined) ?? []), ...(process.env.STEMWORK_API_KEYS?.split(/[\s,]+/).filter(Boolean) ?? [])],
+    keys: [
+      ...((input.values['api-key'] as string[] | undefined) ?? []),
+      ...(process.env.STEMWORK_API_KEYS?.split(/[\s,]+/).filter(Boolean) ?? []),
+    ],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
     input,
@@ -88,20 +107,46 @@ function requestOf(input: CommandInput): ServiceRequest {
 function publicUrlOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash) throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash)
+    throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
   return url.pathname === '/' ? url.origin + basePath : url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-async function runService(request: ServiceRequest, storage: ServiceStorage, interruption: Interruption, logger: Logger, { stdout, stderr }: Terminal): Promise<void> {
+async function runService(
+  request: ServiceRequest,
+  storage: ServiceStorage,
+  interruption: Interruption,
+  logger: Logger,
+  { stdout, stderr }: Terminal,
+): Promise<void> {
   const { parts, scratchDirectory, durable } = storage
   const isShared = parts.queue.traits.scope === 'shared'
-  if (request.apiOnly && !isShared) throw new UsageError('--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...')
+  if (request.apiOnly && !isShared)
+    throw new UsageError(
+      '--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...',
+    )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
-  const workflows = [...(await stemsWorkflows(request.input, !request.apiOnly)), ...(await loadWorkflows(request.workflows))]
-  const engine = createEngine({ ...parts, workflows, scratchDirectory, logger, dispatch: isShared ? {} : dispatch, fetch: { allowPrivate: request.allowPrivate }, webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET } })
+  const workflows = [
+    ...(await stemsWorkflows(request.input, !request.apiOnly)),
+    ...(await loadWorkflows(request.workflows)),
+  ]
+  const engine = createEngine({
+    ...parts,
+    workflows,
+    scratchDirectory,
+    logger,
+    dispatch: isShared ? {} : dispatch,
+    fetch: { allowPrivate: request.allowPrivate },
+    webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
+  })
   logJobs(engine, logger)
-  const handler = createHandler(engine, { basePath: [basePath, alias], publicUrl: request.publicUrl, secrets: secret ? [secret] : undefined, console: request.console })
+  const handler = createHandler(engine, {
+    basePath: [basePath, alias],
+    publicUrl: request.publicUrl,
+    secrets: secret ? [secret] : undefined,
+    console: request.console,
+  })
   try {
     const server = await serve(handler, { host: request.host, port: request.port })
     if (!request.apiOnly) await engine.start()

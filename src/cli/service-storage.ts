@@ -17,14 +17,31 @@ export interface ServiceStorage extends Deployment {
 
 /** The options of every command that opens a storage. */
 export const storageOptions = {
-  data: { type: 'string', value: 'dir', help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.' },
-  store: { type: 'string', value: 'url', help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).' },
+  data: {
+    type: 'string',
+    value: 'dir',
+    help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.',
+  },
+  store: {
+    type: 'string',
+    value: 'url',
+    help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).',
+  },
   queue: { type: 'string', value: 'url', help: 'Queue: memory: or redis://... (BullMQ; needs a Postgres store).' },
-  blobs: { type: 'string', value: 'url', help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].' },
+  blobs: {
+    type: 'string',
+    value: 'url',
+    help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].',
+  },
 } satisfies Record<string, CommandOption>
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {
-  return { data: textOf(input, 'data'), store: textOf(input, 'store'), queue: textOf(input, 'queue'), blobs: textOf(input, 'blobs') }
+  return {
+    data: textOf(input, 'data'),
+    store: textOf(input, 'store'),
+    queue: textOf(input, 'queue'),
+    blobs: textOf(input, 'blobs'),
+  }
 }
 
 /** Opens what the URLs name; without any, a storage that ends with the process. */
@@ -34,9 +51,16 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   await mkdir(root, { recursive: true, mode: 0o700 })
   // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in memory.
   const isPassing = data === undefined && urls.store === undefined
-  const deployment = await openDeployment(isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls, logger)
+  const deployment = await openDeployment(
+    isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls,
+    logger,
+  )
   try {
-    return { ...deployment, scratchDirectory: await scratchFolder(root, urls), secret: data === undefined ? undefined : await linkSecret(join(root, 'link-secret')) }
+    return {
+      ...deployment,
+      scratchDirectory: await scratchFolder(root, urls),
+      secret: data === undefined ? undefined : await linkSecret(join(root, 'link-secret')),
+    }
   } catch (error) {
     await deployment.close()
     throw error
@@ -51,7 +75,9 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
 export function requiredSecret(storage: ServiceStorage, given: string | undefined): string | undefined {
   const secret = given ?? storage.secret
   if (secret === undefined && storage.durable) {
-    throw new UsageError('This store outlives the process, and links must too: give --data <dir>, or the same secret to every node in STEMWORK_LINK_SECRET.')
+    throw new UsageError(
+      'This store outlives the process, and links must too: give --data <dir>, or the same secret to every node in STEMWORK_LINK_SECRET.',
+    )
   }
   return secret
 }

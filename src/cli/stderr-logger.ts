@@ -4,7 +4,9 @@ import type { Terminal } from './command.js'
 /** Log lines for people: time, level, message, then the fields as JSON. Debug lines only if asked for. */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
   const write = (level: string) => (fields: Record<string, unknown>, message: string) => {
-    const told = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? errorText(value) : value]))
+    const told = Object.fromEntries(
+      Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? errorText(value) : value]),
+    )
     const details = Object.keys(told).length > 0 ? ` ${JSON.stringify(told)}` : ''
     stderr.write(`${new Date().toISOString()} ${level} ${message}${details}\n`)
   }

@@ -4,7 +4,12 @@ export function systemErrorText(error: NodeJS.ErrnoException): string {
   return said === undefined ? error.message : `${said} (${error.message})`
 }
 
-function explanation({ code, syscall, path, ...rest }: NodeJS.ErrnoException & { address?: string; port?: number }): string | undefined {
+function explanation({
+  code,
+  syscall,
+  path,
+  ...rest
+}: NodeJS.ErrnoException & { address?: string; port?: number }): string | undefined {
   if (syscall === 'listen') {
     const { address, port } = rest
     switch (code) {

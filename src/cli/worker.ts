@@ -15,18 +15,36 @@ const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
 export const workerCommand: Command = {
   usage: 'worker --store postgres://... --queue redis://... --blobs s3://... [options]',
-  description: 'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
+  description:
+    'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
   positionals: { min: 0, max: 0 },
   options: {
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
-    concurrency: { type: 'string', value: 'n', help: 'Jobs at a time. Default: 1; a separation uses all processors but one.' },
-    lease: { type: 'string', value: 'seconds', help: 'After how long without a sign of life another worker takes a job over. Default: 30.' },
+    concurrency: {
+      type: 'string',
+      value: 'n',
+      help: 'Jobs at a time. Default: 1; a separation uses all processors but one.',
+    },
+    lease: {
+      type: 'string',
+      value: 'seconds',
+      help: 'After how long without a sign of life another worker takes a job over. Default: 30.',
+    },
     ...serviceModelOptions,
-    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own; give the same to every node.' },
+    workflows: {
+      type: 'string',
+      value: 'file',
+      multiple: true,
+      help: 'ES module with workflows of your own; give the same to every node.',
+    },
     'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
-    'health-port': { type: 'string', value: 'n', help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.' },
+    'health-port': {
+      type: 'string',
+      value: 'n',
+      help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
+    },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     verbose: { type: 'boolean', help: 'Log more.' },
   },
@@ -36,7 +54,10 @@ export const workerCommand: Command = {
   async run(input, { stdout, stderr }) {
     const urls = deploymentUrls(input)
     for (const name of ['store', 'queue', 'blobs'] as const) {
-      if (urls[name] === undefined || urls[name] === 'memory:') throw new UsageError(`A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`)
+      if (urls[name] === undefined || urls[name] === 'memory:')
+        throw new UsageError(
+          `A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`,
+        )
     }
     const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
@@ -46,10 +67,17 @@ export const workerCommand: Command = {
     try {
       const engine = createEngine({
         ...storage.parts,
-        workflows: [...(await stemsWorkflows(input, true)), ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? []))],
+        workflows: [
+          ...(await stemsWorkflows(input, true)),
+          ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? [])),
+        ],
         scratchDirectory: storage.scratchDirectory,
         logger,
-        dispatch: { concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1, leaseMs: leaseSeconds * 1000, sweepIntervalMs: Math.min(15_000, leaseSeconds * 500) },
+        dispatch: {
+          concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1,
+          leaseMs: leaseSeconds * 1000,
+          sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
+        },
         fetch: { allowPrivate: input.values['allow-private-inputs'] === true },
         webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
       })
@@ -58,10 +86,16 @@ export const workerCommand: Command = {
       const health =
         healthPort === undefined
           ? undefined
-          : await serve(async (request, context) => (operatorPaths.includes(new URL(request.url).pathname) ? handler(request, context) : new Response(null, { status: 404 })), {
-              host: textOf(input, 'health-host') ?? '127.0.0.1',
-              port: healthPort,
-            })
+          : await serve(
+              async (request, context) =>
+                operatorPaths.includes(new URL(request.url).pathname)
+                  ? handler(request, context)
+                  : new Response(null, { status: 404 }),
+              {
+                host: textOf(input, 'health-host') ?? '127.0.0.1',
+                port: healthPort,
+              },
+            )
       try {
         await engine.start()
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)

@@ -15,7 +15,10 @@ export async function loadWorkflows(paths: readonly string[]): Promise<Workflow[
     const exported: unknown = await importDefault(path)
     const workflows = Array.isArray(exported) ? exported : [exported]
     if (!workflows.every(isWorkflow)) {
-      throw new StemworkError('INVALID_OPTIONS', `The default export of ${path} must be a workflow made by defineWorkflow, or a list of them.`)
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        `The default export of ${path} must be a workflow made by defineWorkflow, or a list of them.`,
+      )
     }
     loaded.push(...workflows)
   }
@@ -27,10 +30,21 @@ async function importDefault(path: string): Promise<unknown> {
     const module = (await import(pathToFileURL(resolve(path)).href)) as { default?: unknown }
     return module.default
   } catch (error) {
-    throw new StemworkError('INVALID_OPTIONS', `The workflow file ${path} could not be loaded. It must be an ES module that Node can import.`, { cause: error })
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `The workflow file ${path} could not be loaded. It must be an ES module that Node can import.`,
+      { cause: error },
+    )
   }
 }
 
 function isWorkflow(value: unknown): value is Workflow {
-  return typeof value === 'object' && value !== null && 'id' in value && 'stages' in value && 'outputs' in value && typeof value.outputs === 'function'
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'id' in value &&
+    'stages' in value &&
+    'outputs' in value &&
+    typeof value.outputs === 'function'
+  )
 }

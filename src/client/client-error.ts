@@ -58,7 +58,11 @@ export function badAnswer(status: number, what: string): ClientError {
 }
 
 /** The error that an answer with a failing status tells. Answers of proxies carry no JSON and count by their status. */
-export function answerError(answer: { status: number; body: string; header(name: string): string | null }): ClientError {
+export function answerError(answer: {
+  status: number
+  body: string
+  header(name: string): string | null
+}): ClientError {
   const { status } = answer
   const told = parsed(answer.body)
   const text = (name: string) => (typeof told[name] === 'string' && told[name] !== '' ? told[name] : undefined)

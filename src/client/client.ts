@@ -8,7 +8,17 @@ export { ClientError } from './client-error.js'
 export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Download, DownloadOptions } from './download.js'
 export { hasEnded } from './job.js'
-export type { Job, JobError, JobFilters, JobPage, JobProgress, JobStatus, NewJob, Workflow, WorkflowSummary } from './job.js'
+export type {
+  Job,
+  JobError,
+  JobFilters,
+  JobPage,
+  JobProgress,
+  JobStatus,
+  NewJob,
+  Workflow,
+  WorkflowSummary,
+} from './job.js'
 export type { TransferOptions, TransferProgress, UploadSource } from './upload.js'
 export type { WaitOptions } from './wait.js'
 
@@ -86,13 +96,22 @@ export function createClient(options: ClientOptions): Client {
     },
     workflows: async ({ signal } = {}) =>
       (await connection.json<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).value.workflows,
-    workflow: async (id, { signal } = {}) => (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
+    workflow: async (id, { signal } = {}) =>
+      (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
     application: async ({ signal } = {}) =>
       (await connection.json<{ id: string; name: string }>('/application', { signal })).value,
   }
 }
 
-function listQuery({ status, workflow, batchName, createdAfter, createdBefore, size, cursor }: JobFilters): URLSearchParams {
+function listQuery({
+  status,
+  workflow,
+  batchName,
+  createdAfter,
+  createdBefore,
+  size,
+  cursor,
+}: JobFilters): URLSearchParams {
   const query = new URLSearchParams()
   for (const one of [status ?? []].flat()) query.append('status', one)
   for (const one of [workflow ?? []].flat()) query.append('workflow', one)

@@ -105,7 +105,8 @@ export class Connection {
           (isRepeatable && (error.code === 'NETWORK' || error.status === 502 || error.status === 504))
         if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
         // Those who were sent away together shall not come back together.
-        const waitMs = error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
+        const waitMs =
+          error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
         await pause(waitMs, signal)
       }
     }

@@ -25,7 +25,10 @@ export async function openDownload(
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
   const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
-  const response = await connection.retrying(() => connection.once(url, { headers, signal }), { isRepeatable: true, signal })
+  const response = await connection.retrying(() => connection.once(url, { headers, signal }), {
+    isRepeatable: true,
+    signal,
+  })
   const length = Number(response.headers.get('content-length') ?? NaN)
   const bytes = Number.isFinite(length) ? length : undefined
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'

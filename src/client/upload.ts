@@ -26,7 +26,11 @@ export async function putFile(
   // `fetch` tells nothing of an upload's progress, and browsers stream bodies over HTTP/2 only.
   const Request = options.hasOwnFetch ? undefined : browserRequest()
   if (Request && isWhole(source)) return putByXhr(new Request(), url, source, options)
-  const response = await connection.once(url, { method: 'PUT', signal: options.signal, ...countedBody(source, options) })
+  const response = await connection.once(url, {
+    method: 'PUT',
+    signal: options.signal,
+    ...countedBody(source, options),
+  })
   await response.body?.cancel()
 }
 

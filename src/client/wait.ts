@@ -100,7 +100,8 @@ async function poll(
   let last: JobProgress | undefined
   for (let turn = 0; ; turn++) {
     const { value } = await connection.json<JobProgress>(`${path}/status`, { signal })
-    const isNews = !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
+    const isNews =
+      !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)
     if (hasEnded(value)) return (await connection.json<Job>(path, { signal })).value
     if (isNews) turn = 0

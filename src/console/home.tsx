@@ -44,7 +44,11 @@ export function Home({ client, uploads, choices, onChoices }: HomeProps) {
                 <div class="line">
                   <span class="name">{file.name}</span>
                   <span class="quiet">
-                    {failed ? 'Not sent' : progress < 1 ? `${Math.floor(progress * 100)} % of ${sizeWords(file.size)}` : 'Sent'}
+                    {failed
+                      ? 'Not sent'
+                      : progress < 1
+                        ? `${Math.floor(progress * 100)} % of ${sizeWords(file.size)}`
+                        : 'Sent'}
                   </span>
                   <button
                     type="button"
@@ -55,7 +59,11 @@ export function Home({ client, uploads, choices, onChoices }: HomeProps) {
                     {failed ? 'Dismiss' : 'Stop'}
                   </button>
                 </div>
-                {failed ? <Problem problem={failed} /> : <progress value={progress} aria-label={`Upload of ${file.name}`} />}
+                {failed ? (
+                  <Problem problem={failed} />
+                ) : (
+                  <progress value={progress} aria-label={`Upload of ${file.name}`} />
+                )}
               </li>
             ))}
           </ul>

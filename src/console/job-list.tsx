@@ -1,5 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
-import { type Client, hasEnded, type Job, type JobFilters, type JobStatus, type WorkflowSummary } from '../client/client.js'
+import {
+  type Client,
+  hasEnded,
+  type Job,
+  type JobFilters,
+  type JobStatus,
+  type WorkflowSummary,
+} from '../client/client.js'
 import { JobActions } from './job-actions.js'
 import { jobAddress } from './place.js'
 import { Problem } from './problem.js'
@@ -81,7 +88,9 @@ export function JobList({ client, workflows }: { client: Client; workflows: read
     <section class="jobs" aria-labelledby="jobs-title">
       <div class="line">
         <h2 id="jobs-title">Your songs</h2>
-        {listing && listing.total > 0 && <span class="quiet">{listing.total === 1 ? '1 job' : `${listing.total} jobs`}</span>}
+        {listing && listing.total > 0 && (
+          <span class="quiet">{listing.total === 1 ? '1 job' : `${listing.total} jobs`}</span>
+        )}
       </div>
       <div class="filters">
         <fieldset class="segments">
@@ -105,7 +114,11 @@ export function JobList({ client, workflows }: { client: Client; workflows: read
           ))}
         </select>
         {workflows.length > 1 && (
-          <select aria-label="Kind of job" value={workflow} onChange={(event) => setWorkflow(event.currentTarget.value)}>
+          <select
+            aria-label="Kind of job"
+            value={workflow}
+            onChange={(event) => setWorkflow(event.currentTarget.value)}
+          >
             <option value="">All kinds</option>
             {workflows.map(({ id, name }) => (
               <option key={id} value={id}>
@@ -124,7 +137,9 @@ export function JobList({ client, workflows }: { client: Client; workflows: read
       </div>
       {problem && <Problem problem={problem} />}
       {listing?.jobs.length === 0 && (
-        <p class="quiet centred">{isFiltered ? 'No job passes these filters.' : 'Nothing here yet. Your first song will be.'}</p>
+        <p class="quiet centred">
+          {isFiltered ? 'No job passes these filters.' : 'Nothing here yet. Your first song will be.'}
+        </p>
       )}
       <ul class="rows">
         {listing?.jobs.map((job) => (

@@ -4,7 +4,15 @@ import { JobActions } from './job-actions.js'
 import { Results } from './results.js'
 import { Problem } from './problem.js'
 import { TimeLeft } from './time-left.js'
-import { explain, explainFailure, type Explanation, stageWords, statusWords, timeLeftWords, whenWords } from './words.js'
+import {
+  explain,
+  explainFailure,
+  type Explanation,
+  stageWords,
+  statusWords,
+  timeLeftWords,
+  whenWords,
+} from './words.js'
 
 /** One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it was. */
 export function JobPage({ client, id }: { client: Client; id: string }) {

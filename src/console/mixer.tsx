@@ -114,9 +114,12 @@ export function Mixer({ stems }: { stems: readonly Stem[] }) {
           onInput={(event) => player.seek(Number(event.currentTarget.value))}
           onKeyDown={(event) => {
             // With a step of "any", the arrow keys of browsers differ.
-            const seconds = { ArrowLeft: -stepSeconds, ArrowDown: -stepSeconds, ArrowRight: stepSeconds, ArrowUp: stepSeconds }[
-              event.key
-            ]
+            const seconds = {
+              ArrowLeft: -stepSeconds,
+              ArrowDown: -stepSeconds,
+              ArrowRight: stepSeconds,
+              ArrowUp: stepSeconds,
+            }[event.key]
             if (seconds === undefined) return
             event.preventDefault()
             player.seek(player.position + seconds)
@@ -147,7 +150,8 @@ export function Mixer({ stems }: { stems: readonly Stem[] }) {
         ))}
       </div>
       <p class="quiet keys">
-        <kbd>Space</kbd> play · <kbd>←</kbd> <kbd>→</kbd> seek · <kbd>1</kbd> <kbd>2</kbd> mute · <kbd>Shift</kbd> + digit solo
+        <kbd>Space</kbd> play · <kbd>←</kbd> <kbd>→</kbd> seek · <kbd>1</kbd> <kbd>2</kbd> mute · <kbd>Shift</kbd> +
+        digit solo
       </p>
     </section>
   )

@@ -123,7 +123,8 @@ export class Player {
 
   #open(): PlayerContext {
     // At the tracks' own rate no piece is resampled, so pieces join without a click.
-    const create = this.#options.createContext ?? ((sampleRate) => new AudioContext({ sampleRate, latencyHint: 'playback' }))
+    const create =
+      this.#options.createContext ?? ((sampleRate) => new AudioContext({ sampleRate, latencyHint: 'playback' }))
     const context = create(this.#sampleRate)
     for (const { name } of this.#tracks) {
       const gain = context.createGain()

@@ -17,7 +17,8 @@ export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: s
     >
       <h1>Separate a song</h1>
       <p class="quiet">
-        Voice on one track, music on the other. Enter your key to begin; it stays in this tab and goes when you close it.
+        Voice on one track, music on the other. Enter your key to begin; it stays in this tab and goes when you close
+        it.
       </p>
       <label for="key">API key</label>
       <input

@@ -32,7 +32,14 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
     return () => stop.abort()
   }, [stem])
   return (
-    <canvas ref={canvas} class="spectrogram" width={columns} height={rows} role="img" aria-label={`Spectrogram of ${title}`} />
+    <canvas
+      ref={canvas}
+      class="spectrogram"
+      width={columns}
+      height={rows}
+      role="img"
+      aria-label={`Spectrogram of ${title}`}
+    />
   )
 }
 

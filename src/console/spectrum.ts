@@ -47,7 +47,8 @@ export async function readSpectrum(
 
 export function bands(planes: readonly Float32Array[], rows: number, sampleRate: number): Float32Array {
   const real = new Float64Array(size)
-  for (const plane of planes) for (let n = 0; n < plane.length && n < size; n++) real[n] += (plane[n] * hann[n]) / planes.length
+  for (const plane of planes)
+    for (let n = 0; n < plane.length && n < size; n++) real[n] += (plane[n] * hann[n]) / planes.length
   const imaginary = new Float64Array(size)
   transform(real, imaginary)
   const levels = new Float32Array(rows)

@@ -40,7 +40,8 @@ async function listedPeaks(files: ResultFiles, name: string, signal: AbortSignal
   const bytes = await files.reader(name)({ start: 0 }, signal)
   const { data, bits } = JSON.parse(new TextDecoder().decode(bytes)) as { data: number[]; bits: number }
   const full = 2 ** (bits - 1)
-  const every = (offset: number) => Float32Array.from({ length: data.length / 2 }, (_, index) => data[2 * index + offset] / full)
+  const every = (offset: number) =>
+    Float32Array.from({ length: data.length / 2 }, (_, index) => data[2 * index + offset] / full)
   return { lowest: every(0), highest: every(1) }
 }
 

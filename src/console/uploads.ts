@@ -45,7 +45,8 @@ export function useUploads(client: Client): Uploads {
   async function send({ number, file }: Upload, choices: Choices, signal: AbortSignal, isOnly: boolean): Promise<void> {
     try {
       signal.throwIfAborted()
-      const onProgress = ({ bytes }: { bytes: number }) => change(number, { progress: file.size > 0 ? bytes / file.size : 1 })
+      const onProgress = ({ bytes }: { bytes: number }) =>
+        change(number, { progress: file.size > 0 ? bytes / file.size : 1 })
       const { downloadUrl } = await client.upload(file, { signal, onProgress })
       const { workflow, batchName, model, format } = choices
       const { models, formats, hasPictures } = await choosable(client, workflow, signal)
@@ -56,14 +57,19 @@ export function useUploads(client: Client): Uploads {
         ...(model !== undefined && models.includes(model) ? { model } : {}),
         ...(format !== undefined && formats.includes(format) ? { format } : {}),
       }
-      const { id } = await client.createJob({ workflow, name: file.name.slice(0, 255) || 'song', batchName, params }, { signal })
+      const { id } = await client.createJob(
+        { workflow, name: file.name.slice(0, 255) || 'song', batchName, params },
+        { signal },
+      )
       drop(number)
       if (isOnly) location.hash = jobAddress(id)
     } catch (error) {
       if (signal.aborted) return
       // A refused file says no more than that; creating a job with it would tell why, and the answer has done so already.
       change(number, {
-        problem: explain(ClientError.is(error) ? error : new ClientError(String(error), { code: 'NETWORK', status: 0 })),
+        problem: explain(
+          ClientError.is(error) ? error : new ClientError(String(error), { code: 'NETWORK', status: 0 }),
+        ),
       })
     }
   }

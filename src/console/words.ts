@@ -37,7 +37,9 @@ export function explain(error: unknown): Explanation {
     return { text: 'Something went wrong on this page. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
   const text = reasons[error.reason ?? ''] ?? codes[error.code]
-  return text === undefined ? { text: error.message, detail: `Request ${error.requestId ?? 'unknown'}` } : { text, detail }
+  return text === undefined
+    ? { text: error.message, detail: `Request ${error.requestId ?? 'unknown'}` }
+    : { text, detail }
 }
 
 export function explainFailure({ code, reason, message }: JobError): Explanation {
@@ -86,7 +88,11 @@ export function formatWords(format: string): string {
 
 export function clock(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, String(whole % 60).padStart(2, '0')]
+  const [hours, minutes, rest] = [
+    Math.floor(whole / 3600),
+    Math.floor(whole / 60) % 60,
+    String(whole % 60).padStart(2, '0'),
+  ]
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`
 }
 

@@ -99,7 +99,13 @@ export class JobEngine {
     this.#queue = parts.queue
     this.#runner = parts.runner
     this.#events = new JobEvents(this.#logger)
-    const shared = { ...parts, workflows: this.workflows, events: this.#events, options: this.options, logger: this.#logger }
+    const shared = {
+      ...parts,
+      workflows: this.workflows,
+      events: this.#events,
+      options: this.options,
+      logger: this.#logger,
+    }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
     this.#outbox = new Outbox(shared)
@@ -117,17 +123,36 @@ export class JobEngine {
     const workflow = this.workflows.require(input.workflow)
     const checked = workflow.params.safeParse(input.params)
     if (!checked.success) {
-      const issues = checked.error.issues.map((issue) => ({ path: ['params', ...issue.path].join('.'), message: issue.message }))
-      throw new StemworkError('INVALID_PARAMS', `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`, { details: { issues } })
+      const issues = checked.error.issues.map((issue) => ({
+        path: ['params', ...issue.path].join('.'),
+        message: issue.message,
+      }))
+      throw new StemworkError(
+        'INVALID_PARAMS',
+        `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
+        { details: { issues } },
+      )
     }
-    refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data as Record<string, unknown>)))
+    refuseUnknownOutputs(
+      input.copyResultsTo ?? {},
+      workflow,
+      Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
+    )
     const [webhook] = await Promise.all([this.#webhook(input), this.#refuseFullQueue(input.app)])
 
-    const idempotency = input.idempotencyKey === undefined ? null : { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
-    const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), { tx: options.tx })
+    const idempotency =
+      input.idempotencyKey === undefined
+        ? null
+        : { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
+    const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), {
+      tx: options.tx,
+    })
     if (!created) {
       if (job.idempotency?.digest === idempotency?.digest) return { job, created }
-      throw new StemworkError('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.')
+      throw new StemworkError(
+        'IDEMPOTENCY_CONFLICT',
+        'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.',
+      )
     }
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; a ring that comes too early is made good by the sweep.
@@ -158,7 +183,12 @@ export class JobEngine {
   async cancel(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     const known = await this.get(id, scope)
     if (!known) return undefined
-    const job = await this.#jobs.apply(id, { kind: 'cancel', error: jobError(canceled()), retentionMs: this.options.retention.resultsMs, announce: announcements(known, 'job.failed') })
+    const job = await this.#jobs.apply(id, {
+      kind: 'cancel',
+      error: jobError(canceled()),
+      retentionMs: this.options.retention.resultsMs,
+      announce: announcements(known, 'job.failed'),
+    })
     if (!job) return this.get(id, scope)
     if (job.status === 'FAILED') {
       this.#events.announce('job.failed', job)
@@ -201,7 +231,8 @@ export class JobEngine {
     this.#sweepTimer.unref()
     await this.#dispatcher.start()
     this.#sweepOnce()
-    for (const name of ['job.succeeded', 'job.failed'] as const) this.on(name, ({ job }) => job.webhook && this.#sendWebhooksSoon())
+    for (const name of ['job.succeeded', 'job.failed'] as const)
+      this.on(name, ({ job }) => job.webhook && this.#sendWebhooksSoon())
   }
 
   /** One sweep now; `files` forces or skips the slow part that lists all files. */
@@ -235,9 +266,18 @@ export class JobEngine {
       problems.push('The queue does not answer.')
     })
     const lost = await this.#lostJobs()
-    if (lost > 0) problems.push(`${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`)
+    if (lost > 0)
+      problems.push(
+        `${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`,
+      )
     if (this.#closing) problems.push('The service is shutting down.')
-    return { ok: problems.length === 0, problems, running: this.#dispatcher.running, queued, runner: this.#runner.status() }
+    return {
+      ok: problems.length === 0,
+      problems,
+      running: this.#dispatcher.running,
+      queued,
+      runner: this.#runner.status(),
+    }
   }
 
   on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
@@ -272,7 +312,9 @@ export class JobEngine {
   }
 
   #sendWebhooksSoon(): void {
-    this.sendWebhooks().catch((error: unknown) => this.#logger.warn({ error }, 'Webhook messages could not be read; they stay due.'))
+    this.sendWebhooks().catch((error: unknown) =>
+      this.#logger.warn({ error }, 'Webhook messages could not be read; they stay due.'),
+    )
   }
 
   /** Where the job's events go, settled at submit: the job's own address, else its application's. */
@@ -281,28 +323,56 @@ export class JobEngine {
     const target = input.webhook ?? application?.webhook
     if (!target) return null
     if (application?.webhook || this.options.webhooks.secret) return { url: target.url, events: target.events ?? null }
-    throw new StemworkError('INVALID_PARAMS', 'A webhook needs a signing secret, and this application has none. Ask the operator to set one.', {
-      details: { issues: [{ path: 'webhook', message: 'the application has no webhook secret' }] },
-    })
+    throw new StemworkError(
+      'INVALID_PARAMS',
+      'A webhook needs a signing secret, and this application has none. Ask the operator to set one.',
+      {
+        details: { issues: [{ path: 'webhook', message: 'the application has no webhook secret' }] },
+      },
+    )
   }
 
   async #refuseFullQueue(app: string): Promise<void> {
     const { maxQueuedJobs } = this.options.limits
     if (maxQueuedJobs === Infinity) return
     if ((await this.#jobs.count({ app, statuses: ['QUEUED'] })) < maxQueuedJobs) return
-    throw new StemworkError('QUEUE_FULL', `The application has ${maxQueuedJobs} jobs waiting, which is the limit. Wait for some to finish, then submit again.`, { retryable: true })
+    throw new StemworkError(
+      'QUEUE_FULL',
+      `The application has ${maxQueuedJobs} jobs waiting, which is the limit. Wait for some to finish, then submit again.`,
+      { retryable: true },
+    )
   }
 }
 
 function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
   const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
   if (unknown.length === 0) return
-  const issues = unknown.map((name) => ({ path: `copyResultsTo.${name}`, message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}` }))
-  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`, { details: { issues } })
+  const issues = unknown.map((name) => ({
+    path: `copyResultsTo.${name}`,
+    message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`,
+  }))
+  throw new StemworkError(
+    'INVALID_PARAMS',
+    `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
+    { details: { issues } },
+  )
 }
 
-function jobRequest(input: SubmitInput, webhook: JobRecord['webhook'], idempotency: JobRecord['idempotency']): JobRequest {
-  const { app, workflow, params, name = null, batchName = null, metadata = {}, uploads = {}, copyResultsTo = {} } = input
+function jobRequest(
+  input: SubmitInput,
+  webhook: JobRecord['webhook'],
+  idempotency: JobRecord['idempotency'],
+): JobRequest {
+  const {
+    app,
+    workflow,
+    params,
+    name = null,
+    batchName = null,
+    metadata = {},
+    uploads = {},
+    copyResultsTo = {},
+  } = input
   return { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
 }
 
@@ -313,9 +383,15 @@ function isInScope(job: JobRecord, scope: JobScope): boolean {
 function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
   if (queue.traits.scope !== 'shared') return
   if (jobs.traits.scope !== 'shared') {
-    throw new StemworkError('INVALID_OPTIONS', 'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.')
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.',
+    )
   }
   if (blobs.traits.scope !== 'shared') {
-    throw new StemworkError('INVALID_OPTIONS', 'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.')
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.',
+    )
   }
 }

@@ -30,7 +30,10 @@ export class JobEvents extends EventEmitter<EngineEvents> {
     try {
       this.emit(name, { job })
     } catch (error) {
-      this.#logger.error({ event: name, jobId: job.id, error }, 'A listener of a job event threw; the job is not affected.')
+      this.#logger.error(
+        { event: name, jobId: job.id, error },
+        'A listener of a job event threw; the job is not affected.',
+      )
     }
   }
 }

@@ -12,36 +12,88 @@ const hours = 60 * minutes
 const days = 24 * hours
 
 export const limitsSchema = z.strictObject({
-  maxFileBytes: z.number().int().positive().default(1024 ** 3).describe('Largest input or upload, in bytes.'),
+  maxFileBytes: z
+    .number()
+    .int()
+    .positive()
+    .default(1024 ** 3)
+    .describe('Largest input or upload, in bytes.'),
   maxAudioSeconds: z.number().positive().default(3600).describe('Longest audio of an input, in seconds.'),
-  maxQueuedJobs: z.number().positive().default(1000).describe('Queued jobs an application may have; more are refused with QUEUE_FULL.'),
-  jobTimeoutMs: milliseconds.positive().default(2 * hours).describe('Longest run of one attempt; then the job ends with TIMEOUT.'),
+  maxQueuedJobs: z
+    .number()
+    .positive()
+    .default(1000)
+    .describe('Queued jobs an application may have; more are refused with QUEUE_FULL.'),
+  jobTimeoutMs: milliseconds
+    .positive()
+    .default(2 * hours)
+    .describe('Longest run of one attempt; then the job ends with TIMEOUT.'),
 })
 
 export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
   unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload is kept that no job used.'),
-  orphansMs: milliseconds.default(1 * hours).describe('Age from which a file is removed that belongs to no result: younger ones may be a write that is not yet recorded.'),
+  orphansMs: milliseconds
+    .default(1 * hours)
+    .describe(
+      'Age from which a file is removed that belongs to no result: younger ones may be a write that is not yet recorded.',
+    ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
 })
 
 export const dispatchSchema = z.strictObject({
-  concurrency: z.number().int().positive().default(1).describe('Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.'),
+  concurrency: z
+    .number()
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
+    ),
   niceness: nicenessSchema.describe(
     'Of the child processes that do the work, against all other programs: with 10 these have the right of way, with 0 all get the same.',
   ),
-  leaseMs: milliseconds.min(300).default(30 * seconds).describe('How long a claim lasts without a heartbeat; a dead worker is noticed after this time.'),
-  progressIntervalMs: milliseconds.min(10).default(1 * seconds).describe('How often progress is written to the store while it changes.'),
-  maxAttempts: z.number().int().positive().default(3).describe('Attempts before a job whose failure may pass ends FAILED.'),
-  maxHandbacks: z.number().int().nonnegative().default(20).describe('Graceful shutdowns that do not count as an attempt.'),
+  leaseMs: milliseconds
+    .min(300)
+    .default(30 * seconds)
+    .describe('How long a claim lasts without a heartbeat; a dead worker is noticed after this time.'),
+  progressIntervalMs: milliseconds
+    .min(10)
+    .default(1 * seconds)
+    .describe('How often progress is written to the store while it changes.'),
+  maxAttempts: z
+    .number()
+    .int()
+    .positive()
+    .default(3)
+    .describe('Attempts before a job whose failure may pass ends FAILED.'),
+  maxHandbacks: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(20)
+    .describe('Graceful shutdowns that do not count as an attempt.'),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
-  sweepIntervalMs: milliseconds.min(10).default(15 * seconds).describe('How often lost jobs, expired files and unfinished deletions are looked for.'),
-  unheardAfterMs: milliseconds.default(10 * minutes).describe('A job that waits this long is rung again even when the queue is not empty.'),
+  sweepIntervalMs: milliseconds
+    .min(10)
+    .default(15 * seconds)
+    .describe('How often lost jobs, expired files and unfinished deletions are looked for.'),
+  unheardAfterMs: milliseconds
+    .default(10 * minutes)
+    .describe('A job that waits this long is rung again even when the queue is not empty.'),
 })
 
 export const webhooksSchema = z.strictObject({
-  secret: z.string().optional().describe('Signs the webhooks of applications that have no secret of their own: "whsec_" and the base64 of 24 to 64 bytes.'),
-  timeoutMs: milliseconds.positive().default(15 * seconds).describe('How long a receiver may take to answer.'),
+  secret: z
+    .string()
+    .optional()
+    .describe(
+      'Signs the webhooks of applications that have no secret of their own: "whsec_" and the base64 of 24 to 64 bytes.',
+    ),
+  timeoutMs: milliseconds
+    .positive()
+    .default(15 * seconds)
+    .describe('How long a receiver may take to answer.'),
   tryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
@@ -55,9 +107,19 @@ export const engineOptionsSchema = z.strictObject({
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
-  fetch: policySchema.default({}).describe('Which addresses inputs, webhooks and copy targets may have. Default: public ones only.'),
-  scratchDirectory: z.string().min(1).optional().describe("Folder for files of running jobs. Default: the system's temporary folder."),
-  owner: z.string().min(1).optional().describe('Name of this worker in leases and logs. Default: host name and process id.'),
+  fetch: policySchema
+    .default({})
+    .describe('Which addresses inputs, webhooks and copy targets may have. Default: public ones only.'),
+  scratchDirectory: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Folder for files of running jobs. Default: the system's temporary folder."),
+  owner: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Name of this worker in leases and logs. Default: host name and process id.'),
   logger: z.custom<Logger>().optional().describe('Structured log hook; silent by default.'),
 })
 
@@ -74,5 +136,7 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
     return result.data
   }
   const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
-  throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, { details: { problems } })
+  throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {
+    details: { problems },
+  })
 }

@@ -9,7 +9,10 @@ export interface ApiAnswer {
 }
 
 /** A JSON answer. Its length is known, so that no bridge has to chunk it. */
-export function json(value: unknown, { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {}): ApiAnswer {
+export function json(
+  value: unknown,
+  { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {},
+): ApiAnswer {
   const body = JSON.stringify(value)
   const own = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
   return { status, headers: headers ? { ...own, ...headers } : own, body }

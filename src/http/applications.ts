@@ -93,7 +93,10 @@ export async function revokeKey(store: ApplicationStore, keyId: string): Promise
 async function requireKey(store: ApplicationStore, keyId: string): Promise<ApiKey> {
   const key = await store.getKey(keyId)
   if (!key)
-    throw new StemworkError('NOT_FOUND', `There is no key with the id ${JSON.stringify(keyId)}. List the keys to see their ids.`)
+    throw new StemworkError(
+      'NOT_FOUND',
+      `There is no key with the id ${JSON.stringify(keyId)}. List the keys to see their ids.`,
+    )
   return key
 }
 

@@ -22,7 +22,8 @@ export function preflightHeaders(
   options: HandlerOptions['cors'],
   methods: readonly string[],
 ): Record<string, string> {
-  if (!options || !request.headers.has('access-control-request-method') || !allowedOrigin(request, options.origins)) return {}
+  if (!options || !request.headers.has('access-control-request-method') || !allowedOrigin(request, options.origins))
+    return {}
   return {
     'access-control-allow-methods': methods.join(', '),
     'access-control-allow-headers':

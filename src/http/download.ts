@@ -64,6 +64,9 @@ async function missing(call: Call, key: string): Promise<Problem> {
     )
   const job = await call.service.engine.get(result.jobId)
   return job?.expired
-    ? new Problem('GONE', 'The result files of this job were removed because their time was over. Create the job again.')
+    ? new Problem(
+        'GONE',
+        'The result files of this job were removed because their time was over. Create the job again.',
+      )
     : new Problem('NOT_FOUND', 'There is no such file.')
 }

@@ -72,7 +72,10 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
         operation = route.operation
         const caller = route.access === 'key' ? await authenticate(request, service) : undefined
         if (caller) limiter.take(caller.id, route.bucket ?? 'other', headers)
-        answer = await route.run(new Call({ service, request, requestId, bodyRead, headers, url, basePath }, caller), params)
+        answer = await route.run(
+          new Call({ service, request, requestId, bodyRead, headers, url, basePath }, caller),
+          params,
+        )
         if (request.method === 'HEAD') answer.body = null
       } else {
         answer = withoutRoute(request, match)
@@ -109,15 +112,26 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       ? table.match(request.method, url.pathname, mountPath.length)
       : { kind: 'none' }
     const answersHere = match.kind === 'route' && match.route.atRoot
-    return { url, match: answersHere ? match : { kind: 'none' }, basePath: mountPath + options.basePath[0], deprecated: undefined }
+    return {
+      url,
+      match: answersHere ? match : { kind: 'none' },
+      basePath: mountPath + options.basePath[0],
+      deprecated: undefined,
+    }
   }
 
   function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>): ApiAnswer {
     if (match.kind === 'none')
-      throw new Problem('NOT_FOUND', 'There is nothing at this path. The routes are listed in the documentation of the service.')
+      throw new Problem(
+        'NOT_FOUND',
+        'There is nothing at this path. The routes are listed in the documentation of the service.',
+      )
     const allow = match.allow.join(', ')
-    if (request.method === 'OPTIONS') return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
-    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, { headers: { allow } })
+    if (request.method === 'OPTIONS')
+      return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
+    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, {
+      headers: { allow },
+    })
   }
 }
 

@@ -25,7 +25,11 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
       { headers: { 'retry-after': '10' } },
     )
   }
-  const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+  const headers = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  }
   if (call.request.method === 'HEAD') return empty(200, headers)
   return { status: 200, headers, body: pacedStream(frames(call, job), options.limits.idleMs) }
 }
@@ -42,7 +46,8 @@ async function* frames(call: KeyedCall, { id }: JobRecord): AsyncGenerator<Uint8
     ended = isTerminal(seen)
     yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${JSON.stringify(await jobView(seen, call))}`)
   }
-  if (!ended && !call.request.signal.aborted) yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)
+  if (!ended && !call.request.signal.aborted)
+    yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)
 }
 
 function frame(text: string): Uint8Array {

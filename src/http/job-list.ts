@@ -9,7 +9,10 @@ import { timestampSchema } from './schemas.js'
 const repeatable = <Item extends z.ZodType>(item: Item) =>
   z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(100).optional())
 const whole = (schema: z.ZodNumber) =>
-  z.preprocess((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value), schema.optional())
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
+    schema.optional(),
+  )
 
 export const pageQuerySchema = z.object({
   page: whole(z.int().min(0).max(999_999_999)).describe('Page, from 0.').meta({ default: 0 }),
@@ -75,5 +78,7 @@ async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> 
   const job = await call.service.engine.get(id, { app: call.caller.id })
   if (job) return { id, createdAt: job.createdAt }
   const message = 'names a job that does not exist (any more); follow the Link header instead, which does not need it'
-  throw new Problem('BAD_INPUT', `The request is not valid. after: ${message}.`, { issues: [{ path: 'after', message }] })
+  throw new Problem('BAD_INPUT', `The request is not valid. after: ${message}.`, {
+    issues: [{ path: 'after', message }],
+  })
 }

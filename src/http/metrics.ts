@@ -46,7 +46,9 @@ export class Metrics {
       ...family('stemwork_jobs_running', 'gauge', 'Jobs that run in this process.', [['', running]]),
       ...family('stemwork_jobs_queued', 'gauge', 'Jobs that wait, in the whole store.', [['', queued]]),
       ...family('stemwork_runner_slots', 'gauge', 'Jobs that can run at a time.', [['', runner.slots]]),
-      ...family('stemwork_runner_restarts_total', 'counter', 'Processes that were lost and replaced.', [['', runner.restarts]]),
+      ...family('stemwork_runner_restarts_total', 'counter', 'Processes that were lost and replaced.', [
+        ['', runner.restarts],
+      ]),
       ...family(
         'stemwork_job_events_total',
         'counter',

@@ -12,7 +12,10 @@ export interface Operation {
   security: JsonObject[]
   parameters: { name: string; in: string; required?: boolean; description?: string; schema: JsonObject }[]
   requestBody?: { required: boolean; content: Record<string, { schema: JsonObject }> }
-  responses: Record<string, { description: string; headers?: JsonObject; content?: Record<string, { schema: JsonObject }> }>
+  responses: Record<
+    string,
+    { description: string; headers?: JsonObject; content?: Record<string, { schema: JsonObject }> }
+  >
 }
 
 export interface OpenApiDocument {
@@ -74,10 +77,14 @@ function operation(route: Route, schemas: Components): Operation {
         description: answer.description,
         ...(answer.headers && { headers: responseHeaders(answer.headers) }),
         content: {
-          [answer.contentType ?? 'application/json']: { schema: answer.schema ? schemas.use(answer.schema, 'output') : {} },
+          [answer.contentType ?? 'application/json']: {
+            schema: answer.schema ? schemas.use(answer.schema, 'output') : {},
+          },
         },
       },
-      ...Object.fromEntries(Object.entries(route.otherAnswers ?? {}).map(([status, description]) => [status, { description }])),
+      ...Object.fromEntries(
+        Object.entries(route.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),
+      ),
       ...problemResponses(route, schemas),
     },
   }
@@ -122,14 +129,18 @@ function headerParameters(route: Route): Operation['parameters'] {
 
 function requestBody(route: Route, schemas: Components): Pick<Operation, 'requestBody'> | undefined {
   if (route.body)
-    return { requestBody: { required: true, content: { 'application/json': { schema: schemas.use(route.body, 'input') } } } }
+    return {
+      requestBody: { required: true, content: { 'application/json': { schema: schemas.use(route.body, 'input') } } },
+    }
   if (!route.rawBody) return undefined
   const file = { type: 'string', contentMediaType: 'application/octet-stream' }
   const form = { type: 'object', required: ['filedata'], properties: { filedata: file } }
   return {
     requestBody: {
       required: true,
-      content: Object.fromEntries(route.rawBody.map((type) => [type, { schema: type.startsWith('multipart/') ? form : file }])),
+      content: Object.fromEntries(
+        route.rawBody.map((type) => [type, { schema: type.startsWith('multipart/') ? form : file }]),
+      ),
     },
   }
 }

@@ -13,7 +13,9 @@ export type Authenticate = (request: Request) => Promise<Caller | undefined> | C
 
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
 
-const pathSchema = z.string().regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
+const pathSchema = z
+  .string()
+  .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
 const seconds = z.number().int().positive()
 const rateSchema = z.union([
   z.literal(false),
@@ -24,7 +26,9 @@ export const handlerOptionsSchema = z.strictObject({
   basePath: z
     .union([pathSchema.transform((path) => [path]), z.array(pathSchema).min(1)])
     .default([''])
-    .describe('Path under which the routes lie, below the path that the mount is put at; several are aliases of each other.'),
+    .describe(
+      'Path under which the routes lie, below the path that the mount is put at; several are aliases of each other.',
+    ),
   publicUrl: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -54,7 +58,9 @@ export const handlerOptionsSchema = z.strictObject({
     .strictObject({
       uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),
       inputSeconds: seconds.default(24 * 3600).describe('Lifetime of the download link of an upload.'),
-      resultSeconds: seconds.default(3600).describe('Lifetime of a result link; every look at the job makes fresh ones.'),
+      resultSeconds: seconds
+        .default(3600)
+        .describe('Lifetime of a result link; every look at the job makes fresh ones.'),
     })
     .prefault({}),
   directStorage: z
@@ -112,10 +118,16 @@ export const handlerOptionsSchema = z.strictObject({
     .default(false)
     .describe('Web pages that may call the service from a browser.'),
   deprecated: z
-    .record(pathSchema, z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }))
+    .record(
+      pathSchema,
+      z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }),
+    )
     .default({})
     .describe('Base paths that are on their way out; their answers carry Deprecation and Sunset headers.'),
-  console: z.boolean().default(false).describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+  console: z
+    .boolean()
+    .default(false)
+    .describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
 })

@@ -11,7 +11,10 @@ export type RangeDecision =
   | { kind: 'changed' }
 
 /** What to send for the conditional and range headers of RFC 9110. Several ranges are answered with the whole file. */
-export function decideRange(headers: RequestHeaders, stat: Pick<BlobStat, 'bytes' | 'etag' | 'modifiedAt'>): RangeDecision {
+export function decideRange(
+  headers: RequestHeaders,
+  stat: Pick<BlobStat, 'bytes' | 'etag' | 'modifiedAt'>,
+): RangeDecision {
   const etag = `"${stat.etag}"`
   // HTTP dates have no fractions.
   const modified = Math.floor(stat.modifiedAt / 1000) * 1000

@@ -32,7 +32,9 @@ export class RateLimiter {
   /** @param now monotonic milliseconds. */
   constructor(rates: HandlerOptions['rateLimits'], now: () => number = () => performance.now()) {
     const kinds = Object.keys(rates) as RateBucket[]
-    this.#limits = Object.fromEntries(kinds.flatMap((kind) => (rates[kind] ? [[kind, newLimit(kind, rates[kind])]] : [])))
+    this.#limits = Object.fromEntries(
+      kinds.flatMap((kind) => (rates[kind] ? [[kind, newLimit(kind, rates[kind])]] : [])),
+    )
     this.#now = now
   }
 
@@ -89,7 +91,12 @@ function prune(limit: Limit, now: number): void {
 }
 
 /** https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ */
-function addRateHeaders(headers: Record<string, string>, { kind, policy }: Limit, remaining: number, resetMs: number): void {
+function addRateHeaders(
+  headers: Record<string, string>,
+  { kind, policy }: Limit,
+  remaining: number,
+  resetMs: number,
+): void {
   headers['ratelimit-policy'] = policy
   headers.ratelimit = `"${kind}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`
 }

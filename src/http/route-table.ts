@@ -30,7 +30,9 @@ export class RouteTable {
         const fitsLength = pattern.length === length || (pattern.length < length && params.at(-1)?.takesRest)
         return pattern[0] === first && fitsLength
       })
-    this.#entries = new Map([...firsts].map((first) => [first, Array.from({ length: longest + 2 }, (_, length) => fitting(first, length))]))
+    this.#entries = new Map(
+      [...firsts].map((first) => [first, Array.from({ length: longest + 2 }, (_, length) => fitting(first, length))]),
+    )
   }
 
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
@@ -41,7 +43,8 @@ export class RouteTable {
     const wanted = method === 'HEAD' ? 'GET' : method
     const fitting = byLength[Math.min(segments.length, byLength.length - 1)]
     for (const { route, pattern, params } of fitting) {
-      if (route.method === wanted && fits(pattern, segments)) return { kind: 'route', route, params: paramsOf(params, segments) }
+      if (route.method === wanted && fits(pattern, segments))
+        return { kind: 'route', route, params: paramsOf(params, segments) }
     }
     const allow = new Set<string>()
     for (const { route, pattern } of fitting) {
@@ -55,7 +58,9 @@ export class RouteTable {
 
 function newEntry(route: Route): Entry {
   const pattern = segmentsOf(route.path, 0)
-  const params = pattern.flatMap((segment, index) => (isParam(segment) ? [{ name: segment.slice(1), index, takesRest: segment[0] === '*' }] : []))
+  const params = pattern.flatMap((segment, index) =>
+    isParam(segment) ? [{ name: segment.slice(1), index, takesRest: segment[0] === '*' }] : [],
+  )
   return { route, pattern, params }
 }
 
@@ -86,6 +91,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
 
 function paramsOf(params: Entry['params'], segments: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {}
-  for (const { name, index, takesRest } of params) found[name] = takesRest ? segments.slice(index).join('/') : segments[index]
+  for (const { name, index, takesRest } of params)
+    found[name] = takesRest ? segments.slice(index).join('/') : segments[index]
   return found
 }

@@ -46,7 +46,11 @@ interface RouteInput<Query extends z.ZodType, Body extends z.ZodType> {
   body: z.output<Body>
 }
 
-export interface RouteDefinition<A extends Access, Query extends z.ZodType, Body extends z.ZodType> extends RouteFacts<A> {
+export interface RouteDefinition<
+  A extends Access,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+> extends RouteFacts<A> {
   query?: Query
   body?: Body
   handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Query, Body>): Promise<ApiAnswer>
@@ -60,18 +64,28 @@ export interface Route extends RouteFacts<Access> {
 }
 
 /** The one source of matching, validation and the OpenAPI document. */
-export function defineRoute<A extends Access, Query extends z.ZodType = z.ZodUndefined, Body extends z.ZodType = z.ZodUndefined>(
-  definition: RouteDefinition<A, Query, Body>,
-): Route {
+export function defineRoute<
+  A extends Access,
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+>(definition: RouteDefinition<A, Query, Body>): Route {
   const { handle, query, body, ...facts } = definition
   const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
-    handle(call as A extends 'key' ? KeyedCall : Call, { params, query: queried, body: sent } as RouteInput<Query, Body>)
+    handle(
+      call as A extends 'key' ? KeyedCall : Call,
+      { params, query: queried, body: sent } as RouteInput<Query, Body>,
+    )
   const run: Route['run'] = async (call, params) => {
     const queried = query && check(query, queryObject(call.search), '')
     return pass(call, params, queried, body && check(body, await readJson(call), ''))
   }
   // One promise less for what is polled.
-  return { ...facts, query, body, run: query || body ? run : (call, params) => pass(call, params, undefined, undefined) }
+  return {
+    ...facts,
+    query,
+    body,
+    run: query || body ? run : (call, params) => pass(call, params, undefined, undefined),
+  }
 }
 
 function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix: string): z.output<Schema> {

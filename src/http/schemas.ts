@@ -13,7 +13,9 @@ export const workflowViewSchema = workflowSummarySchema
   .extend({
     params: z
       .record(z.string(), z.unknown())
-      .describe('JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.'),
+      .describe(
+        'JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.',
+      ),
   })
   .meta({ id: 'Workflow' })
 
@@ -31,7 +33,9 @@ export const jobViewSchema = z
     details: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.'),
+      .describe(
+        'How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.',
+      ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
     createdAt: timestampSchema,
     startedAt: timestampSchema.nullable(),

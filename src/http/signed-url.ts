@@ -53,7 +53,14 @@ export class UrlSigner {
     const app = value('app')
     const signature = value('signature')
     const secret = this.#secrets.find(({ id }) => id === value('key'))
-    if (value('v') !== version || expires === undefined || limit === undefined || app === undefined || !signature || !secret)
+    if (
+      value('v') !== version ||
+      expires === undefined ||
+      limit === undefined ||
+      app === undefined ||
+      !signature ||
+      !secret
+    )
       return undefined
     const grant: Grant = { method, key, expiresAt: expires, maxBytes: limit, app }
     const expected = mac(secret, grant)

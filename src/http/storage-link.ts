@@ -28,7 +28,10 @@ export function storageLink(
 export function requireGrant(call: Call, method: Grant['method'], key: string): Grant {
   const grant = call.service.signer.verify(method, key, call.search)
   if (!grant)
-    throw new Problem('FORBIDDEN', 'The signature of this link is not valid. Use the link exactly as the service gave it.')
+    throw new Problem(
+      'FORBIDDEN',
+      'The signature of this link is not valid. Use the link exactly as the service gave it.',
+    )
   if (grant.expiresAt * 1000 <= Date.now())
     throw new Problem('FORBIDDEN', 'This link has expired. Ask the service for a fresh one.')
   return grant
@@ -49,11 +52,14 @@ export function ownUploadKey(url: string, call: Call, app: string): string | und
   // Only we can make a valid signature, so the host name it came under does not matter: the service may have several.
   if (!grant) {
     if (target.origin !== new URL(call.baseUrl).origin || !target.searchParams.has('signature')) return undefined
-    throw refused('The signature of this download link is not valid. Pass the downloadUrl exactly as GET /upload gave it.')
+    throw refused(
+      'The signature of this download link is not valid. Pass the downloadUrl exactly as GET /upload gave it.',
+    )
   }
   if (grant.expiresAt * 1000 <= Date.now())
     throw refused('This download link has expired. Upload the file again with a new ticket from GET /upload.')
-  if (grant.app !== app) throw refused('This download link was made for another application. Upload the file with your own key.')
+  if (grant.app !== app)
+    throw refused('This download link was made for another application. Upload the file with your own key.')
   return key
 }
 

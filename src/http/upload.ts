@@ -16,7 +16,10 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const body = new RequestBody(call)
   try {
     if (await blobs.stat(key)) throw alreadyWritten()
-    const stat = await blobs.put(key, payload(call, body, grant), { ifAbsent: true, contentType: 'application/octet-stream' })
+    const stat = await blobs.put(key, payload(call, body, grant), {
+      ifAbsent: true,
+      contentType: 'application/octet-stream',
+    })
     await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {

@@ -18,10 +18,28 @@ const imports: Import[] = files.flatMap((file) => importsOf(file))
 /** Rooms of which a file may import others. The first rule that matches the importing file decides. */
 const rules: { room: RegExp; may: RegExp[]; why: string }[] = [
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http or cli' },
-  { room: /^adapters\//, may: [/^adapters\//, /^core\/(ports|job)\//, /^core\/errors/], why: 'adapters know only the ports, the job and the errors' },
+  {
+    room: /^adapters\//,
+    may: [/^adapters\//, /^core\/(ports|job)\//, /^core\/errors/],
+    why: 'adapters know only the ports, the job and the errors',
+  },
   { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
-  { room: /^console\//, may: [/^console\//, /^client\//], why: 'the page uses the public interface by way of the client' },
-  { room: /^http\//, may: [/^http\//, /^core\/(engine|errors|events|options)/, /^core\/(ports|job|workflow)\//, /^core\/fetch\/address-guard/, /^core\/upload\//], why: "http knows the engine's public types" },
+  {
+    room: /^console\//,
+    may: [/^console\//, /^client\//],
+    why: 'the page uses the public interface by way of the client',
+  },
+  {
+    room: /^http\//,
+    may: [
+      /^http\//,
+      /^core\/(engine|errors|events|options)/,
+      /^core\/(ports|job|workflow)\//,
+      /^core\/fetch\/address-guard/,
+      /^core\/upload\//,
+    ],
+    why: "http knows the engine's public types",
+  },
   { room: /^(index|create-engine)\.ts$/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
   { room: /^cli\//, may: [/./], why: '' },
 ]
@@ -29,7 +47,9 @@ const rules: { room: RegExp; may: RegExp[]; why: string }[] = [
 describe('the rooms of the house', () => {
   for (const { room, may, why } of rules.filter((rule) => rule.why)) {
     test(`${room.source}: ${why}`, () => {
-      const wrong = imports.filter(({ from, to }) => room.test(from) && to.endsWith('.ts') && !may.some((allowed) => allowed.test(to)))
+      const wrong = imports.filter(
+        ({ from, to }) => room.test(from) && to.endsWith('.ts') && !may.some((allowed) => allowed.test(to)),
+      )
       expect(wrong).toEqual([])
     })
   }
@@ -53,7 +73,12 @@ describe('the rooms of the house', () => {
 
   test("what a host loads with import 'stemwork' reaches no native code and no decoder", () => {
     const reached = reachableFrom('index.ts')
-    const heavy = imports.filter(({ from, to, typeOnly }) => !typeOnly && reached.has(from) && /^(onnxruntime-|audio-decode|@audio\/|@echogarden\/|libsql|@aws-sdk\/|pg$|bullmq|keyv)/.test(to))
+    const heavy = imports.filter(
+      ({ from, to, typeOnly }) =>
+        !typeOnly &&
+        reached.has(from) &&
+        /^(onnxruntime-|audio-decode|@audio\/|@echogarden\/|libsql|@aws-sdk\/|pg$|bullmq|keyv)/.test(to),
+    )
     expect(heavy).toEqual([])
   })
 
@@ -69,7 +94,9 @@ function importsOf(file: string): Import[] {
   for (const [, , type, from, bare] of text.matchAll(pattern)) {
     const specifier = from ?? bare
     if (specifier.startsWith('node:')) continue
-    const to = specifier.startsWith('.') ? relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts') : specifier
+    const to = specifier.startsWith('.')
+      ? relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts')
+      : specifier
     found.push({ from: file, to, typeOnly: type !== undefined })
   }
   return found

@@ -12,8 +12,17 @@ beforeEach(async () => void (data = await mkdtemp(join(tmpdir(), 'stemwork-keys-
 afterEach(() => rm(data, { recursive: true, force: true }))
 
 function keys(...words: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, 'keys', ...words, '--data', data, '--json'], { encoding: 'utf8' })
-  return { status, stderr, value: (stdout ? JSON.parse(stdout) : undefined) as { key: string; id: string; state: string }[] & { key: string; id: string } }
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, 'keys', ...words, '--data', data, '--json'], {
+    encoding: 'utf8',
+  })
+  return {
+    status,
+    stderr,
+    value: (stdout ? JSON.parse(stdout) : undefined) as { key: string; id: string; state: string }[] & {
+      key: string
+      id: string
+    },
+  }
 }
 
 test('a key is made, listed without its secret, rotated with an overlap and revoked', async () => {
@@ -23,7 +32,12 @@ test('a key is made, listed without its secret, rotated with an overlap and revo
   expect(await readFile(join(data, 'stemwork.db'), 'latin1')).not.toContain(made.key)
 
   const next = keys('rotate', made.id, '--overlap-hours', '2').value
-  expect(keys('list').value.map(({ id, state }) => [id, state.slice(0, 5)])).toEqual(expect.arrayContaining([[next.id, 'activ'], [made.id, 'until']]))
+  expect(keys('list').value.map(({ id, state }) => [id, state.slice(0, 5)])).toEqual(
+    expect.arrayContaining([
+      [next.id, 'activ'],
+      [made.id, 'until'],
+    ]),
+  )
 
   expect(keys('revoke', made.id).status).toBe(0)
   expect(keys('list').value.find(({ id }) => id === made.id)?.state).toBe('ended')

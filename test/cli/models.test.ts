@@ -43,24 +43,41 @@ describe('stemwork models', () => {
     expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*here .*MIT$/m)
     expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
     const models = JSON.parse((await stemwork(['models', 'list', '--json'])).stdout)
-    expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({ bytes: 174_263_526, installed: false, terms: expect.stringContaining('research') })
+    expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({
+      bytes: 174_263_526,
+      installed: false,
+      terms: expect.stringContaining('research'),
+    })
   })
 
   it('asks for the terms, pulls with progress, and knows then where it is', async () => {
     const server = await withServer()
     const refused = await stemwork(['models', 'pull', manifest])
-    expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/For research only\. .*--accept-licence/) })
+    expect(refused).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/For research only\. .*--accept-licence/),
+    })
     expect(server.requests).toHaveLength(0)
     const pulled = await stemwork(['models', 'pull', manifest, '--accept-licence'])
-    expect(pulled).toMatchObject({ status: 0, stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/) })
+    expect(pulled).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/),
+    })
     const { stdout } = await stemwork(['models', 'path', manifest])
     expect(sha256(await readFile(stdout.trim()))).toBe(sha256(bytes))
     expect(pulled.stdout).toContain(stdout.trim())
-    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({ name: 'own', downloaded: false, sha256: sha256(bytes) })
+    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({
+      name: 'own',
+      downloaded: false,
+      sha256: sha256(bytes),
+    })
     expect(server.requests).toHaveLength(1)
     expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('right')
     expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
-    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({ removed: true })
+    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
+      removed: true,
+    })
     expect((await stemwork(['models', 'path', manifest])).stderr).toContain(`stemwork models pull ${manifest}`)
   })
 
@@ -68,7 +85,10 @@ describe('stemwork models', () => {
     const server = await withServer()
     const { status, stdout } = await stemwork(['models', 'pull', manifest, '--accept-licence', '--offline', '--json'])
     expect(status).toBe(1)
-    expect(JSON.parse(stdout).error).toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('offline') })
+    expect(JSON.parse(stdout).error).toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      message: expect.stringContaining('offline'),
+    })
     process.env.STEMWORK_OFFLINE = '1'
     expect((await stemwork(['models', 'pull', manifest, '--accept-licence'])).stderr).toContain('offline')
     expect(server.requests).toHaveLength(0)
@@ -98,14 +118,23 @@ describe('stemwork models', () => {
   })
 
   it('names what is known when a model is not', async () => {
-    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({ status: 1, stderr: expect.stringContaining('htdemucs') })
+    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('htdemucs'),
+    })
   })
 })
 
 describe('--model', () => {
   it('is refused at once by separate and serve when the model is not here', async () => {
     const command = 'stemwork models pull kim-vocal-2'
-    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
-    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
+    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(command),
+    })
+    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(command),
+    })
   })
 })

@@ -4,9 +4,17 @@ import { duration, ProgressLine } from '../../src/cli/progress-line.js'
 function screen(isTTY: boolean) {
   const written: string[] = []
   let now = 0
-  const stream = { isTTY, columns: 80, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream
+  const stream = {
+    isTTY,
+    columns: 80,
+    write: (text: string) => written.push(text) > 0,
+  } as unknown as NodeJS.WriteStream
   const line = new ProgressLine(stream, () => now)
-  return { written, show: (ms: number, fraction: number) => ((now = ms), line.show('Separating', fraction)), clear: () => line.clear() }
+  return {
+    written,
+    show: (ms: number, fraction: number) => ((now = ms), line.show('Separating', fraction)),
+    clear: () => line.clear(),
+  }
 }
 
 describe('the progress line', () => {
@@ -38,7 +46,9 @@ describe('the progress line', () => {
   it('writes a plain line for every tenth of the way elsewhere', () => {
     const { written, show } = screen(false)
     for (let percent = 0; percent <= 100; percent++) show(percent * 100, percent / 100)
-    expect(written.map((text) => text.split(',')[0].trim())).toEqual([10, 20, 30, 40, 50, 60, 70, 80, 90, 100].map((percent) => `Separating ${percent}%`))
+    expect(written.map((text) => text.split(',')[0].trim())).toEqual(
+      [10, 20, 30, 40, 50, 60, 70, 80, 90, 100].map((percent) => `Separating ${percent}%`),
+    )
     expect(written.join('')).not.toContain('\r')
   })
 

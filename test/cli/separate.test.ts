@@ -31,11 +31,19 @@ describe('stemwork separate', () => {
     const { status, stdout, stderr } = await stemwork(['separate', song(), '-o', join(folder, 'stems')])
     expect(status, stderr).toBe(0)
     expect(await readdir(join(folder, 'stems'))).toEqual(['accompaniments.wav', 'vocals.wav'])
-    const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`)))))
+    const [vocals, accompaniments] = await Promise.all(
+      ['vocals', 'accompaniments'].map(async (stem) =>
+        wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`))),
+      ),
+    )
     expect(vocals[0]).toHaveLength(mixture[0].length)
     expect(accompaniments[0]).toHaveLength(mixture[0].length)
     let worst = 0
-    mixture.forEach((plane, channel) => plane.forEach((sample, i) => (worst = Math.max(worst, Math.abs(vocals[channel][i] + accompaniments[channel][i] - sample)))))
+    mixture.forEach((plane, channel) =>
+      plane.forEach(
+        (sample, i) => (worst = Math.max(worst, Math.abs(vocals[channel][i] + accompaniments[channel][i] - sample))),
+      ),
+    )
     expect(worst).toBeLessThanOrEqual(1 / 32_768)
     expect(stdout).toContain(join(folder, 'stems', 'vocals.wav'))
     expect(stdout).toMatch(/33 s of audio in .* x real time/)
@@ -48,7 +56,12 @@ describe('stemwork separate', () => {
     const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
-    expect(report).toMatchObject({ input: 'short.wav', seconds: 2, outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') }, details: { sampleRate: 44_100, clippedSamples: 0 } })
+    expect(report).toMatchObject({
+      input: 'short.wav',
+      seconds: 2,
+      outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') },
+      details: { sampleRate: 44_100, clippedSamples: 0 },
+    })
     const headerBytes = (await stat(report.outputs.vocals)).size - 2 * 44_100 * 2 * 3
     expect(headerBytes).toBeGreaterThan(40)
     expect(headerBytes).toBeLessThan(200)

@@ -35,12 +35,16 @@ interface Job {
 
 async function ask<Answer = unknown>(baseUrl: string, apiKey: string, path: string, body?: unknown) {
   const init = body === undefined ? undefined : { method: 'POST', body: JSON.stringify(body) }
-  const response = await fetch(baseUrl + path, { ...init, headers: { authorization: apiKey, 'content-type': 'application/json' } })
+  const response = await fetch(baseUrl + path, {
+    ...init,
+    headers: { authorization: apiKey, 'content-type': 'application/json' },
+  })
   return { status: response.status, body: (await response.json()) as Answer }
 }
 
 async function submit(baseUrl: string, apiKey: string): Promise<string> {
-  const { uploadUrl, downloadUrl } = (await ask<{ uploadUrl: string; downloadUrl: string }>(baseUrl, apiKey, '/upload')).body
+  const { uploadUrl, downloadUrl } = (await ask<{ uploadUrl: string; downloadUrl: string }>(baseUrl, apiKey, '/upload'))
+    .body
   expect((await fetch(uploadUrl, { method: 'PUT', body: new Uint8Array(song) })).status).toBe(200)
   const created = await ask<Job>(baseUrl, apiKey, '/job', { name: 'song', workflow, params: { inputUrl: downloadUrl } })
   expect(created.status, JSON.stringify(created.body)).toBe(200)
@@ -68,7 +72,10 @@ describe('stemwork serve', () => {
     expect(process.stdout).toMatch(/^stemwork listening on http:\/\/127\.0\.0\.1:\d+\/v1\n$/)
     const [, made] = await process.printed('stderr', /API key, shown only this once: (stw_\S+)\n/)
     const application = await ask(baseUrl, made, '/application')
-    expect(application).toMatchObject({ status: 200, body: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), name: 'default' } })
+    expect(application).toMatchObject({
+      status: 200,
+      body: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), name: 'default' },
+    })
     expect(await ask(baseUrl.replace(/\/v1$/, '/api'), made, '/application')).toEqual(application)
     expect((await ask(baseUrl, 'another key entirely', '/application')).status).toBe(401)
 
@@ -109,7 +116,10 @@ describe('stemwork serve', () => {
     expect((await ask(without.baseUrl, keys[0], '/job', job)).status).toBe(400)
     without.process.kill('SIGTERM')
 
-    const service = await startService([], { STEMWORK_API_KEYS: keys.join(','), STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}` })
+    const service = await startService([], {
+      STEMWORK_API_KEYS: keys.join(','),
+      STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+    })
     running.push(service.process)
     for (const each of keys) expect((await ask(service.baseUrl, each, '/application')).status).toBe(200)
     expect(service.process.stderr).not.toContain('shown only this once')
@@ -130,7 +140,11 @@ describe('stemwork serve', () => {
     const data = join(folder, 'taken')
     const { process, baseUrl } = await start('--data', data, '--api-key', key)
     const samePort = await stemwork(['serve', '--port', new URL(baseUrl).port])
-    expect(samePort).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/) })
+    expect(samePort).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/),
+    })
     const sameData = await stemwork(['serve', '--port', '0', '--data', data])
     expect(sameData).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^stemwork: .*process/) })
     process.kill('SIGTERM')
@@ -155,7 +169,8 @@ describe('stemwork serve', () => {
       expect(second.process.stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
     }
     expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":2}`)
-    for (const id of ids.slice(1)) expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
+    for (const id of ids.slice(1))
+      expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
     const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))
     expect(results).toHaveLength(2 * ids.length)
     expect(await readdir(join(data, 'scratch'))).toEqual([])

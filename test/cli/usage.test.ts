@@ -30,7 +30,10 @@ describe('the command line', () => {
     [['serve', '--prot', '80'], 'Unknown option --prot. Did you mean --port?'],
     [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
     [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
-    [['serve', '--public-url', 'stems.example.org'], '--public-url must be like https://stems.example.org, not "stems.example.org".'],
+    [
+      ['serve', '--public-url', 'stems.example.org'],
+      '--public-url must be like https://stems.example.org, not "stems.example.org".',
+    ],
     [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
     [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
     [['separate', 'a.mp3', 'b.mp3'], '"b.mp3" is one argument too many.'],

@@ -92,7 +92,9 @@ describe('a blob folder', () => {
   })
 
   test('refuses a content type that is too long before it reads the source', async () => {
-    await expect(store.put(key, failing(), { contentType: 'x'.repeat(2000) })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    await expect(store.put(key, failing(), { contentType: 'x'.repeat(2000) })).rejects.toMatchObject({
+      code: 'INVALID_PARAMS',
+    })
     expect(await readdir(directory)).toEqual([])
   })
 
@@ -131,7 +133,11 @@ describe('a blob folder', () => {
         ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, script],
         { encoding: 'utf8' },
       )
-      expect(JSON.parse(stdout || JSON.stringify(stderr))).toEqual({ code: 'STORE_UNAVAILABLE', retryable: true, left: null })
+      expect(JSON.parse(stdout || JSON.stringify(stderr))).toEqual({
+        code: 'STORE_UNAVAILABLE',
+        retryable: true,
+        left: null,
+      })
     },
   )
 })

@@ -12,7 +12,8 @@ import { findRedis, startRedis } from '../servers/redis.js'
 
 const redis = await findRedis()
 const own = await startRedis()
-const isOutage = (error: unknown) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
+const isOutage = (error: unknown) =>
+  StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
 
 describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
   let connection: Redis
@@ -22,7 +23,10 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     await server.release()
   })
 
-  async function withQueue(options: Partial<BullmqQueueOptions>, work: (queue: JobQueue, prefix: string) => Promise<void>): Promise<void> {
+  async function withQueue(
+    options: Partial<BullmqQueueOptions>,
+    work: (queue: JobQueue, prefix: string) => Promise<void>,
+  ): Promise<void> {
     const prefix = `test-${randomUUID()}`
     const queue = bullmqQueue({ connection, prefix, ...options })
     try {
@@ -57,7 +61,10 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
   test('nothing is connected before the first use', async () => {
     const queue = bullmqQueue({ connection: { host: '127.0.0.1', port: 1 } })
     await queue.close()
-    await assert.rejects(queue.publish({ id: 'a', app: 'app' }), (error) => StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
+    await assert.rejects(
+      queue.publish({ id: 'a', app: 'app' }),
+      (error) => StemworkError.is(error) && error.code === 'SHUTTING_DOWN',
+    )
   })
 
   test('a name with a colon and a connection with a key prefix are refused', () => {
@@ -77,7 +84,10 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       assert.equal(await queue.depth(), 0)
       // Counters, markers and the short stream of events stay; no key of a job does.
       const kinds = (await connection.keys(`${prefix}:*`)).map((key) => key.slice(`${prefix}:stemwork:`.length))
-      assert.deepEqual(kinds.filter((kind) => /^[0-9a-f-]{36}/.test(kind)), [])
+      assert.deepEqual(
+        kinds.filter((kind) => /^[0-9a-f-]{36}/.test(kind)),
+        [],
+      )
     })
   })
 
@@ -109,7 +119,10 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       while (served.filter((id) => id.startsWith('busy')).length < 20) await sleep(10)
       await subscription.stop()
       const lastOfTen = served.filter((id) => id.startsWith('busy'))[9]
-      assert.ok(served.indexOf(lastOfTen) <= 21, `the tenth job of the busy application was served as number ${served.indexOf(lastOfTen)}`)
+      assert.ok(
+        served.indexOf(lastOfTen) <= 21,
+        `the tenth job of the busy application was served as number ${served.indexOf(lastOfTen)}`,
+      )
     })
   })
 
@@ -151,9 +164,19 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       while (heard.flat().length < 16) await sleep(10)
       await Promise.all(subscriptions.map((subscription) => subscription.stop()))
       await other.close()
-      assert.deepEqual(heard.flat().sort((a, b) => a - b), Array.from({ length: 16 }, (_, n) => n))
-      for (const each of heard) assert.deepEqual(each, [...each].sort((a, b) => a - b))
-      assert.ok(heard.every((each) => each.length >= 4), `${heard.map((each) => each.length).join(' and ')} of 16 references`)
+      assert.deepEqual(
+        heard.flat().sort((a, b) => a - b),
+        Array.from({ length: 16 }, (_, n) => n),
+      )
+      for (const each of heard)
+        assert.deepEqual(
+          each,
+          [...each].sort((a, b) => a - b),
+        )
+      assert.ok(
+        heard.every((each) => each.length >= 4),
+        `${heard.map((each) => each.length).join(' and ')} of 16 references`,
+      )
     })
   })
 
@@ -162,7 +185,9 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       await Promise.all(Array.from({ length: 100 }, (_, n) => queue.publish({ id: `busy-${n}`, app: 'busy' })))
       await queue.publish({ id: 'single', app: 'quiet' })
       const heard: string[] = []
-      const subscription = await queue.subscribe(async ({ id }) => void (heard.push(id), await sleep(80)), { concurrency: 1 })
+      const subscription = await queue.subscribe(async ({ id }) => void (heard.push(id), await sleep(80)), {
+        concurrency: 1,
+      })
       while (!heard.includes('single')) await sleep(10)
       await subscription.stop()
       assert.ok(heard.indexOf('single') <= 3, `the single job was served after ${heard.indexOf('single')} others`)
@@ -203,7 +228,11 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     await withQueue({}, async (queue, prefix) => {
       const other = bullmqQueue({ connection, prefix })
       const heard: string[][] = [[], []]
-      const subscriptions = await Promise.all([queue, other].map((each, index) => each.subscribe(async ({ id }) => void (await sleep(2), heard[index].push(id)), { concurrency: 2 })))
+      const subscriptions = await Promise.all(
+        [queue, other].map((each, index) =>
+          each.subscribe(async ({ id }) => void (await sleep(2), heard[index].push(id)), { concurrency: 2 }),
+        ),
+      )
       const sent = Array.from({ length: 60 }, (_, n) => `job-${n}`)
       await Promise.all(sent.map((id) => queue.publish({ id, app: 'app' })))
       while (heard.flat().length < 60) await sleep(10)
@@ -238,7 +267,10 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
       await sleep(50)
     }
     // What failed was not kept to come later: the sweep rings for it.
-    assert.deepEqual(heard.filter((id) => id.startsWith('lost')), [])
+    assert.deepEqual(
+      heard.filter((id) => id.startsWith('lost')),
+      [],
+    )
     await subscription.stop()
     await queue.close()
   })
@@ -280,7 +312,10 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     const stopping = subscription.stop().then(() => finished)
     release()
     assert.equal(await Promise.race([stopping, sleep(10_000, 'late', { ref: false })]), true)
-    assert.equal(await Promise.race([queue.close().then(() => 'closed'), sleep(10_000, 'late', { ref: false })]), 'closed')
+    assert.equal(
+      await Promise.race([queue.close().then(() => 'closed'), sleep(10_000, 'late', { ref: false })]),
+      'closed',
+    )
     await server.start()
   })
 

@@ -26,20 +26,31 @@ describe('a restart of the process that owns a Keyv store', () => {
     const lease = { owner: 'w', leaseMs: 1000 }
     await before.claim({ id: running.id, ...lease })
     await before.claim({ id: done.id, ...lease })
-    await before.apply(done.id, succeed({ id: done.id, token: 1 }, { announce: [{ id: 'm', url: 'https://example.com', event: 'job.succeeded' }] }))
+    await before.apply(
+      done.id,
+      succeed(
+        { id: done.id, token: 1 },
+        { announce: [{ id: 'm', url: 'https://example.com', event: 'job.succeeded' }] },
+      ),
+    )
     for (const { id } of [deleted, purged]) await before.apply(id, { kind: 'delete' })
     await before.purge({ id: purged.id })
 
     const after = reopen()
     expect(await after.list({ limit: 5000 })).toEqual(await before.list({ limit: 5000 }))
     expect(await after.count({ app: 'app-1' })).toBe(await before.count({ app: 'app-1' }))
-    expect((await after.create(sampleJob({ app: running.app, idempotency: running.idempotency }))).job.id).toBe(running.id)
+    expect((await after.create(sampleJob({ app: running.app, idempotency: running.idempotency }))).job.id).toBe(
+      running.id,
+    )
     expect((await after.due('deleted', 9)).map(({ id }) => id)).toEqual([deleted.id])
     expect((await after.due('deliverable', 9)).map(({ id }) => id)).toEqual([done.id])
     expect(await after.claim({ id: running.id, ...lease })).toBeUndefined()
     advance(1001)
     expect((await after.claim({ id: running.id, ...lease }))?.token).toBe(2)
-    expect(await before.apply(running.id, succeed({ id: running.id, token: 1 })), 'the process before it is fenced off').toBeUndefined()
+    expect(
+      await before.apply(running.id, succeed({ id: running.id, token: 1 })),
+      'the process before it is fenced off',
+    ).toBeUndefined()
   })
 
   test('lists what was created minus what was deleted, after hundreds of simultaneous operations on a slow backend', async () => {
@@ -57,7 +68,11 @@ describe('a restart of the process that owns a Keyv store', () => {
         if (held) {
           expect(tokens.has(`${held.id} ${held.token}`)).toBe(false)
           tokens.add(`${held.id} ${held.token}`)
-          await Promise.all([jobs.apply(held.id, heartbeat(held.token)), jobs.apply(held.id, cancel()), jobs.apply(held.id, succeed(held))])
+          await Promise.all([
+            jobs.apply(held.id, heartbeat(held.token)),
+            jobs.apply(held.id, cancel()),
+            jobs.apply(held.id, succeed(held)),
+          ])
         }
         const other = created[Math.floor(random() * created.length)]
         if (random() < 0.4 && (await jobs.apply(other, { kind: 'delete' }))) {
@@ -81,7 +96,13 @@ describe('a restart of the process that owns a Keyv store', () => {
     const store = new DelayingMap(randomSource(1), 0)
     const first = keyvJobs({ keyv: new Keyv({ store }) })
     const { job } = await first.create(sampleJob())
-    const dying = keyvJobs({ keyv: new Keyv({ store: withFaults(store, ({ method, args }) => (method === 'set' && String(args[0]).includes('/job/') ? new Error('power cut') : undefined)) }) })
+    const dying = keyvJobs({
+      keyv: new Keyv({
+        store: withFaults(store, ({ method, args }) =>
+          method === 'set' && String(args[0]).includes('/job/') ? new Error('power cut') : undefined,
+        ),
+      }),
+    })
     await expect(dying.create(sampleJob())).rejects.toMatchObject(unavailable)
     const after = keyvJobs({ keyv: new Keyv({ store }) })
     expect((await after.list({ limit: 9 })).map(({ id }) => id)).toEqual([job.id])
@@ -109,7 +130,9 @@ describe('a Keyv backend that fails once', () => {
     stages.push(await answered(() => jobs.get('job-1')), (await answered(() => jobs.due('deleted', 9))).length)
     await answered(() => jobs.purge({ id: 'job-1' }))
     stages.push((await answered(() => jobs.due('deleted', 9))).length, await answered(() => jobs.count({})))
-    stages.push((await answered(() => jobs.create(sampleJob({ id: 'job-1', idempotency: { key: 'k', digest: 'd' } })))).job.name)
+    stages.push(
+      (await answered(() => jobs.create(sampleJob({ id: 'job-1', idempotency: { key: 'k', digest: 'd' } })))).job.name,
+    )
     return stages
   }
 
@@ -145,7 +168,7 @@ describe('a Keyv backend that fails once', () => {
 describe('a Keyv backend that is away', () => {
   const away = () => Promise.reject(new Error('connection refused'))
   const backends = {
-    'throws': { opts: {}, get: away, set: away, delete: away, clear: away },
+    throws: { opts: {}, get: away, set: away, delete: away, clear: away },
     'throws also for many keys': { opts: {}, get: away, getMany: away, set: away, delete: away, clear: away },
     'reports the error as an event and answers "not there"': {
       opts: {},
@@ -165,8 +188,21 @@ describe('a Keyv backend that is away', () => {
       },
       clear: away,
     },
-    'says that nothing was written': { opts: {}, get: async () => undefined, set: async () => false, delete: async () => false, clear: away, getMany: away },
-    'never answers': { opts: {}, get: () => new Promise(() => {}), set: () => new Promise(() => {}), delete: () => new Promise(() => {}), clear: away },
+    'says that nothing was written': {
+      opts: {},
+      get: async () => undefined,
+      set: async () => false,
+      delete: async () => false,
+      clear: away,
+      getMany: away,
+    },
+    'never answers': {
+      opts: {},
+      get: () => new Promise(() => {}),
+      set: () => new Promise(() => {}),
+      delete: () => new Promise(() => {}),
+      clear: away,
+    },
   }
 
   for (const [name, store] of Object.entries(backends)) {
@@ -174,9 +210,19 @@ describe('a Keyv backend that is away', () => {
       const jobs = keyvJobs({ keyv: new Keyv({ store }), timeoutMs: 50 })
       const applications = keyvApplications({ keyv: new Keyv({ store }), timeoutMs: 50 })
       await expect(jobs.create(sampleJob())).rejects.toMatchObject(unavailable)
-      await expect(applications.putApplication({ id: 'a', name: 'a', createdAt: 1, webhook: null })).rejects.toMatchObject(unavailable)
+      await expect(
+        applications.putApplication({ id: 'a', name: 'a', createdAt: 1, webhook: null }),
+      ).rejects.toMatchObject(unavailable)
       if (name === 'says that nothing was written') return
-      for (const ask of [() => jobs.get('x'), () => jobs.list({ limit: 1 }), () => jobs.count({}), () => jobs.claim({ owner: 'w', leaseMs: 1 }), () => jobs.apply('x', { kind: 'delete' }), () => jobs.due('claimable', 1), () => jobs.purge({ id: 'x' })]) {
+      for (const ask of [
+        () => jobs.get('x'),
+        () => jobs.list({ limit: 1 }),
+        () => jobs.count({}),
+        () => jobs.claim({ owner: 'w', leaseMs: 1 }),
+        () => jobs.apply('x', { kind: 'delete' }),
+        () => jobs.due('claimable', 1),
+        () => jobs.purge({ id: 'x' }),
+      ]) {
         await expect(ask()).rejects.toMatchObject(unavailable)
       }
       await expect(applications.getKey('x')).rejects.toMatchObject(unavailable)
@@ -187,10 +233,15 @@ describe('a Keyv backend that is away', () => {
   test('keeps a known job known, and serves it when it is back', async () => {
     let down = false
     const store = new DelayingMap(randomSource(1), 0)
-    const jobs = keyvJobs({ keyv: new Keyv({ store: withFaults(store, () => (down ? new Error('connection refused') : undefined)) }) })
+    const jobs = keyvJobs({
+      keyv: new Keyv({ store: withFaults(store, () => (down ? new Error('connection refused') : undefined)) }),
+    })
     const { job } = await jobs.create(sampleJob())
     down = true
-    await expect(jobs.get(job.id)).rejects.toMatchObject({ ...unavailable, cause: expect.objectContaining({ message: 'connection refused' }) })
+    await expect(jobs.get(job.id)).rejects.toMatchObject({
+      ...unavailable,
+      cause: expect.objectContaining({ message: 'connection refused' }),
+    })
     await expect(jobs.claim({ id: job.id, owner: 'w', leaseMs: 1 })).rejects.toMatchObject(unavailable)
     await expect(jobs.due('claimable', 1)).rejects.toMatchObject(unavailable)
     down = false
@@ -201,7 +252,9 @@ describe('a Keyv backend that is away', () => {
     const store = new DelayingMap(randomSource(1), 0)
     let release = () => {}
     let held: Promise<undefined> | undefined
-    const keyv = new Keyv({ store: withFaults(store, ({ method, moment }) => (method === 'set' && moment === 'before' ? held : undefined)) })
+    const keyv = new Keyv({
+      store: withFaults(store, ({ method, moment }) => (method === 'set' && moment === 'before' ? held : undefined)),
+    })
     const jobs = keyvJobs({ keyv, timeoutMs: 60 })
     const { job } = await jobs.create(sampleJob())
     held = new Promise((resolve) => (release = () => resolve(undefined)))

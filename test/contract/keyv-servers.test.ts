@@ -95,7 +95,9 @@ describeWith('Keyv on a Redis that is killed', { privateRedis }, ({ privateRedis
       await expect(jobs.claim({ owner: 'w', leaseMs: 1000 })).rejects.toMatchObject(unavailable)
       await expect(jobs.create(sampleJob())).rejects.toMatchObject(unavailable)
     }
-    await expect(keyvJobs({ keyv: createKeyv(privateRedis.url), timeoutMs: 500 }).get(job.id)).rejects.toMatchObject(unavailable)
+    await expect(keyvJobs({ keyv: createKeyv(privateRedis.url), timeoutMs: 500 }).get(job.id)).rejects.toMatchObject(
+      unavailable,
+    )
     await privateRedis.start()
     let created: string | undefined
     while (created === undefined) {

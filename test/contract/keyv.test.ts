@@ -26,6 +26,9 @@ for (const [name, open] of Object.entries(backends)) {
   })
 
   describe(`keyvApplications on ${name}`, () => {
-    applicationStoreContract({ describe, test }, { open: async () => ({ store: keyvApplications({ keyv: open() }), async close() {} }) })
+    applicationStoreContract(
+      { describe, test },
+      { open: async () => ({ store: keyvApplications({ keyv: open() }), async close() {} }) },
+    )
   })
 }

@@ -33,7 +33,8 @@ describe('a SQLite store whose process is killed while it writes', () => {
 
       const { jobs, close } = sqliteStores({ path, openTimeoutMs: 0 })
       try {
-        for (const id of created) expect(await jobs.get(String(id)), `job ${id} was acknowledged and is lost`).toBeDefined()
+        for (const id of created)
+          expect(await jobs.get(String(id)), `job ${id} was acknowledged and is lost`).toBeDefined()
         for (const id of succeeded) expect((await jobs.get(String(id)))?.status).toBe('SUCCEEDED')
         const listed = await jobs.list({ limit: 100_000 })
         // One job a run may have been written and not yet acknowledged.
@@ -68,7 +69,11 @@ describe('a blob folder whose process is killed while it writes', () => {
     const blobBytes = 3_000_001
     for (const afterMessages of [4, 8, 13]) {
       await rm(join(directory, 'blobs'), { recursive: true, force: true })
-      const messages = await messagesUntilKilled('blob-writer.mjs', [join(directory, 'blobs'), String(blobBytes)], afterMessages)
+      const messages = await messagesUntilKilled(
+        'blob-writer.mjs',
+        [join(directory, 'blobs'), String(blobBytes)],
+        afterMessages,
+      )
       const store = fsBlobs({ directory: join(directory, 'blobs') })
       for (const name of ['a', 'b', 'c']) {
         const acknowledged = Math.max(

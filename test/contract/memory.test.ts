@@ -20,11 +20,16 @@ describe('memoryBlobs', () => {
     { describe, test },
     {
       open: async () => ({ store: memoryBlobs(), async close() {} }),
-      skips: { '50 MB are written and read without holding them': 'the store is memory: it holds every byte on purpose' },
+      skips: {
+        '50 MB are written and read without holding them': 'the store is memory: it holds every byte on purpose',
+      },
     },
   )
 })
 
 describe('memoryApplications', () => {
-  applicationStoreContract({ describe, test }, { open: async () => ({ store: memoryApplications(), async close() {} }) })
+  applicationStoreContract(
+    { describe, test },
+    { open: async () => ({ store: memoryApplications(), async close() {} }) },
+  )
 })

@@ -23,14 +23,22 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     pool = new Pool({ connectionString: server.url })
     await stores().migrate()
   })
-  beforeEach(async () => void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.job_counts, ${schema}.applications, ${schema}.api_keys`)))
+  beforeEach(
+    async () =>
+      void (await pool.query(
+        `TRUNCATE ${schema}.jobs, ${schema}.job_counts, ${schema}.applications, ${schema}.api_keys`,
+      )),
+  )
   afterAll(async () => {
     await pool.query(`DROP SCHEMA ${schema} CASCADE`)
     await pool.end()
     await server.release()
   })
 
-  applicationStoreContract({ describe, test }, { open: async () => ({ store: stores().applications, async close() {} }) })
+  applicationStoreContract(
+    { describe, test },
+    { open: async () => ({ store: stores().applications, async close() {} }) },
+  )
 
   test('nodes that migrate at the same time all find the tables made, once', async () => {
     const fresh = `${schema.slice(0, 40)}_m`
@@ -38,7 +46,10 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await Promise.all(Array.from({ length: 5 }, () => postgresStores({ pool, schema: fresh }).migrate()))
       await postgresStores({ pool, schema: fresh }).migrate()
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
-      assert.deepEqual(rows.map(({ number }) => number), [1])
+      assert.deepEqual(
+        rows.map(({ number }) => number),
+        [1],
+      )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
     }
@@ -53,8 +64,13 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         await jobs.get(job.id)
         assert.ok(await jobs.claim({ id: job.id, owner: 'w', leaseMs: 1000 }))
       }
-      const { rows } = await one.query<{ name: string; runs: string }>('SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements')
-      assert.deepEqual(rows.map(({ runs }) => Number(runs)), [5, 5, 5])
+      const { rows } = await one.query<{ name: string; runs: string }>(
+        'SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements',
+      )
+      assert.deepEqual(
+        rows.map(({ runs }) => Number(runs)),
+        [5, 5, 5],
+      )
       assert.ok(rows.every(({ name }) => name.startsWith('stemwork_')))
     } finally {
       await one.end()
@@ -63,12 +79,22 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('a store whose tables were not made says so', async () => {
     const { jobs } = postgresStores({ pool, schema: 'test_never_made' })
-    await assert.rejects(jobs.get('x'), (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && /migrate\(\)/.test(error.message) && !error.retryable)
+    await assert.rejects(
+      jobs.get('x'),
+      (error) =>
+        StemworkError.is(error) &&
+        error.code === 'STORE_UNAVAILABLE' &&
+        /migrate\(\)/.test(error.message) &&
+        !error.retryable,
+    )
   })
 
   test('a schema name that is no plain identifier is refused', () => {
     for (const name of ['', 'a"b', 'Upper', '1st', 'a b', 'x'.repeat(64)]) {
-      assert.throws(() => postgresStores({ pool, schema: name }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+      assert.throws(
+        () => postgresStores({ pool, schema: name }),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS',
+      )
     }
   })
 
@@ -81,7 +107,11 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await client.query('BEGIN')
       assert.equal((await jobs.create(keyed, { tx: client })).created, true)
       assert.equal((await jobs.create(plain, { tx: client })).created, true)
-      assert.equal((await jobs.create({ ...keyed, id: randomUUID() }, { tx: client })).created, false, 'the transaction sees its own key')
+      assert.equal(
+        (await jobs.create({ ...keyed, id: randomUUID() }, { tx: client })).created,
+        false,
+        'the transaction sees its own key',
+      )
       for (const { id } of [keyed, plain]) {
         assert.equal(await jobs.get(id), undefined)
         assert.equal(await jobs.claim({ id, owner: 'w', leaseMs: 1000 }), undefined)
@@ -112,15 +142,23 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('what is no pg client is refused as a transaction', async () => {
     for (const tx of [{}, 'tx', 1, null, { query: 1 }]) {
-      await assert.rejects(stores().jobs.create(sampleJob(), { tx }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+      await assert.rejects(
+        stores().jobs.create(sampleJob(), { tx }),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS',
+      )
     }
   })
 
   test('a job that the database refuses fails alone, not those that are created with it', async () => {
     const { jobs } = stores()
     const incompressible = Array.from({ length: 300 }, () => randomUUID()).join('')
-    const results = await Promise.allSettled([sampleJob(), sampleJob({ batchName: incompressible }), sampleJob()].map((job) => jobs.create(job)))
-    assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+    const results = await Promise.allSettled(
+      [sampleJob(), sampleJob({ batchName: incompressible }), sampleJob()].map((job) => jobs.create(job)),
+    )
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
     const [, refused] = results
     assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
   })
@@ -128,11 +166,16 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
   test('text that Postgres cannot hold is kept as it was sent', async () => {
     const { jobs } = stores()
     const text = 'nul \0 lone \ud800 end'
-    const { job } = await jobs.create(sampleJob({ name: text, batchName: text, params: { text }, idempotency: { key: text, digest: text } }))
+    const { job } = await jobs.create(
+      sampleJob({ name: text, batchName: text, params: { text }, idempotency: { key: text, digest: text } }),
+    )
     assert.deepEqual([job.name, job.params, job.batchName], [text, { text }, text])
     const read = await jobs.get(job.id)
     assert.deepEqual([read?.name, read?.params, read?.batchName, read?.idempotency?.key], [text, { text }, text, text])
-    assert.deepEqual((await jobs.list({ app: job.app, batchName: text, limit: 5 })).map(({ id }) => id), [job.id])
+    assert.deepEqual(
+      (await jobs.list({ app: job.app, batchName: text, limit: 5 })).map(({ id }) => id),
+      [job.id],
+    )
     assert.equal(await jobs.get('\0'), undefined)
   })
 
@@ -181,15 +224,22 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         }
       }),
     )
-    const { rows } = await pool.query<{ app: string; status: JobStatus; n: string }>(`SELECT app, status, count(*) AS n FROM ${schema}.jobs WHERE NOT deleted GROUP BY app, status`)
+    const { rows } = await pool.query<{ app: string; status: JobStatus; n: string }>(
+      `SELECT app, status, count(*) AS n FROM ${schema}.jobs WHERE NOT deleted GROUP BY app, status`,
+    )
     for (const app of apps) {
       for (const status of statuses) {
         const expected = Number(rows.find((row) => row.app === app && row.status === status)?.n ?? 0)
         assert.equal(await nodes[0].count({ app, statuses: [status] }), expected, `${app} ${status}`)
       }
     }
-    assert.equal(await nodes[1].count({}), rows.reduce((sum, { n }) => sum + Number(n), 0))
-    const { rows: [{ deltas }] } = await pool.query<{ deltas: string }>(`SELECT count(*) AS deltas FROM ${schema}.job_counts`)
+    assert.equal(
+      await nodes[1].count({}),
+      rows.reduce((sum, { n }) => sum + Number(n), 0),
+    )
+    const {
+      rows: [{ deltas }],
+    } = await pool.query<{ deltas: string }>(`SELECT count(*) AS deltas FROM ${schema}.job_counts`)
     assert.ok(Number(deltas) < 1000, `${deltas} rows are left to sum up`)
   })
 
@@ -225,7 +275,8 @@ describeWith('postgresStores on a server that goes away', { own }, ({ own: serve
     const claimed = await jobs.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
     assert.ok(claimed)
     await server.kill()
-    const isOutage = (error: unknown) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
+    const isOutage = (error: unknown) =>
+      StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
     await assert.rejects(jobs.get(job.id), isOutage)
     await assert.rejects(jobs.get('unknown'), isOutage)
     await assert.rejects(jobs.list({ limit: 1 }), isOutage)

@@ -48,7 +48,10 @@ else {
         async open() {
           const folder = `${randomUUID()}/`
           const bucket = process.env.S3_BUCKET ?? 'test'
-          return { store: s3Blobs({ client: other, bucket, prefix: folder }), close: async () => void (await s3Blobs({ client: other, bucket }).deletePrefix(folder)) }
+          return {
+            store: s3Blobs({ client: other, bucket, prefix: folder }),
+            close: async () => void (await s3Blobs({ client: other, bucket }).deletePrefix(folder)),
+          }
         },
       },
     )

@@ -45,7 +45,9 @@ describe('a contract suite', () => {
       'ignores limits of due': (store) => ({ due: (kind) => store.due(kind, 1000) }),
       'purges what is not deleted': (store) => ({
         purge: async (target) =>
-          'id' in target ? (await store.apply(target.id, { kind: 'delete' }), store.purge(target)) : store.purge(target),
+          'id' in target
+            ? (await store.apply(target.id, { kind: 'delete' }), store.purge(target))
+            : store.purge(target),
       }),
     }
     for (const [name, change] of Object.entries(broken)) {
@@ -133,7 +135,9 @@ describe('withFaults', () => {
   test('can hold a call up until the plan lets it go', async () => {
     let release = () => {}
     const gate = new Promise<undefined>((resolve) => (release = () => resolve(undefined)))
-    const jobs = withFaults(memoryJobs(), ({ method, moment }) => (method === 'create' && moment === 'before' ? gate : undefined))
+    const jobs = withFaults(memoryJobs(), ({ method, moment }) =>
+      method === 'create' && moment === 'before' ? gate : undefined,
+    )
     const creating = jobs.create(sampleJob())
     expect(await jobs.count({})).toBe(0)
     release()
@@ -143,11 +147,16 @@ describe('withFaults', () => {
 })
 
 /** Runs a suite on a runner of a few lines. */
-async function outcome(register: (api: ContractApi) => void): Promise<{ passed: string[]; failed: string[]; skipped: string[] }> {
+async function outcome(
+  register: (api: ContractApi) => void,
+): Promise<{ passed: string[]; failed: string[]; skipped: string[] }> {
   const cases: [string, () => Promise<void>][] = []
   const skipped: string[] = []
   const add = (name: string, body: () => Promise<void>) => void cases.push([name, body])
-  register({ describe: (_name, body) => body(), test: Object.assign(add, { skip: (name: string) => void skipped.push(name) }) })
+  register({
+    describe: (_name, body) => body(),
+    test: Object.assign(add, { skip: (name: string) => void skipped.push(name) }),
+  })
   const passed: string[] = []
   const failed: string[] = []
   for (const [name, body] of cases) {

@@ -36,10 +36,11 @@ const small = defineWorkflow({
   stages: [{ name: 'elsewhere', run: () => Promise.reject(new Error('must not run here')) }],
 })
 
-describeWith('Postgres, BullMQ and S3 with three workers', { postgres: await startPostgres(), redis: await startRedis() }, ({ postgres, redis }) => {
-  test(
-    `${jobCount} jobs end once each while workers are killed, Redis is flushed and Postgres restarts`,
-    async () => {
+describeWith(
+  'Postgres, BullMQ and S3 with three workers',
+  { postgres: await startPostgres(), redis: await startRedis() },
+  ({ postgres, redis }) => {
+    test(`${jobCount} jobs end once each while workers are killed, Redis is flushed and Postgres restarts`, async () => {
       const s3 = await startS3Server(['media'])
       const client = s3ClientOf(s3)
       const pool = new pg.Pool({ connectionString: postgres.url })
@@ -48,17 +49,34 @@ describeWith('Postgres, BullMQ and S3 with three workers', { postgres: await sta
       await migrate()
       const blobs = s3Blobs({ client, bucket: 'media' })
       const engine = new JobEngine(
-        { jobs, blobs, queue: bullmqQueue({ connection: redis.url }), applications: memoryApplications(), workflows: [small], runner: inlineRunner({ resolve: () => small }) },
+        {
+          jobs,
+          blobs,
+          queue: bullmqQueue({ connection: redis.url }),
+          applications: memoryApplications(),
+          workflows: [small],
+          runner: inlineRunner({ resolve: () => small }),
+        },
         { retention: { orphansMs: 0 } },
       )
       const urls = { store: postgres.url, queue: redis.url, blobs: `s3://media?endpoint=${encodeURIComponent(s3.url)}` }
-      const environment = { AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey }
+      const environment = {
+        AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+      }
       const workers = Array.from({ length: workerCount }, () => new WorkerProcess(urls, environment))
       await Promise.all(workers.map((worker) => worker.start()))
 
       const ids: string[] = []
       const submit = async (count: number) => {
-        for (; count > 0; count--) ids.push((await retried(() => engine.submit({ app: `app-${ids.length % 3}`, workflow: 'test/small', params: { number: ids.length } }))).job.id)
+        for (; count > 0; count--)
+          ids.push(
+            (
+              await retried(() =>
+                engine.submit({ app: `app-${ids.length % 3}`, workflow: 'test/small', params: { number: ids.length } }),
+              )
+            ).job.id,
+          )
       }
       // New jobs come with every blow, so that all blows fall while there is work, however fast the machine.
       await submit(jobCount - rounds * jobsARound)
@@ -82,7 +100,11 @@ describeWith('Postgres, BullMQ and S3 with three workers', { postgres: await sta
         void victim.start().catch(() => {})
       }
       const giveUpAt = Date.now() + 240_000
-      while ((await retried(() => jobs.count({ statuses: ['SUCCEEDED', 'FAILED'] }))) < jobCount && Date.now() < giveUpAt) await delay(200)
+      while (
+        (await retried(() => jobs.count({ statuses: ['SUCCEEDED', 'FAILED'] }))) < jobCount &&
+        Date.now() < giveUpAt
+      )
+        await delay(200)
       await Promise.all(workers.map((worker) => worker.stop()))
 
       const records = await retried(() => Promise.all(ids.map((id) => jobs.get(id))))
@@ -91,11 +113,15 @@ describeWith('Postgres, BullMQ and S3 with three workers', { postgres: await sta
       const after = await keysOf(blobs)
       const accepted = records.flatMap((job) => Object.values(job?.outputs ?? {}).map((output) => output.key))
       const statuses = tally(records)
-      console.log(`crash run: ${JSON.stringify({ jobs: jobCount, ...statuses, ...counts, attempts: tally(records, (job) => job.attempts), files: before, orphansSwept: orphans, unfinishedUploads: await unfinished(s3) })}`)
+      console.log(
+        `crash run: ${JSON.stringify({ jobs: jobCount, ...statuses, ...counts, attempts: tally(records, (job) => job.attempts), files: before, orphansSwept: orphans, unfinishedUploads: await unfinished(s3) })}`,
+      )
 
       expect(counts).toEqual({ kills: rounds, flushes: 1, restarts: 1 })
       expect((statuses.SUCCEEDED ?? 0) + (statuses.FAILED ?? 0)).toBe(jobCount)
-      expect(records.filter((job) => job?.status === 'FAILED').map((job) => job?.error?.reason)).toEqual(records.filter((job) => job?.status === 'FAILED').map(() => 'worker_lost'))
+      expect(records.filter((job) => job?.status === 'FAILED').map((job) => job?.error?.reason)).toEqual(
+        records.filter((job) => job?.status === 'FAILED').map(() => 'worker_lost'),
+      )
       expect(new Set(accepted).size).toBe(2 * (statuses.SUCCEEDED ?? 0))
       expect(after.sort()).toEqual(accepted.sort())
 
@@ -104,10 +130,9 @@ describeWith('Postgres, BullMQ and S3 with three workers', { postgres: await sta
       client.destroy()
       await s3.close()
       await Promise.all([postgres.release(), redis.release()])
-    },
-    300_000,
-  )
-})
+    }, 300_000)
+  },
+)
 
 /** Reads again while the database comes back. */
 async function retried<Value>(read: () => Promise<Value>): Promise<Value> {
@@ -135,7 +160,10 @@ async function unfinished(s3: Awaited<ReturnType<typeof startS3Server>>): Promis
   return Uploads?.length ?? 0
 }
 
-function tally(records: (JobRecord | undefined)[], of: (job: JobRecord) => string | number = (job) => job.status): Record<string, number> {
+function tally(
+  records: (JobRecord | undefined)[],
+  of: (job: JobRecord) => string | number = (job) => job.status,
+): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const job of records) if (job) counts[of(job)] = (counts[of(job)] ?? 0) + 1
   return counts

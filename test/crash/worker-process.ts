@@ -15,7 +15,21 @@ export class WorkerProcess {
   #log = ''
 
   constructor(urls: { store: string; queue: string; blobs: string }, environment: NodeJS.ProcessEnv) {
-    this.#options = ['worker', '--store', urls.store, '--queue', urls.queue, '--blobs', urls.blobs, '--workflows', workflow, '--lease', '2', '--concurrency', '4']
+    this.#options = [
+      'worker',
+      '--store',
+      urls.store,
+      '--queue',
+      urls.queue,
+      '--blobs',
+      urls.blobs,
+      '--workflows',
+      workflow,
+      '--lease',
+      '2',
+      '--concurrency',
+      '4',
+    ]
     this.#environment = environment
   }
 
@@ -42,7 +56,10 @@ export class WorkerProcess {
 
   async #startUntilReady(): Promise<void> {
     for (let tries = 0; tries < 20 && !this.#stopped; tries++) {
-      const child = spawn(process.execPath, [cli, ...this.#options], { env: { ...process.env, ...this.#environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+      const child = spawn(process.execPath, [cli, ...this.#options], {
+        env: { ...process.env, ...this.#environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
       this.#child = child
       child.stderr.on('data', (data: Buffer) => (this.#log = (this.#log + data).slice(-20_000)))
       const ready = once(child.stdout, 'data').then(() => true)

@@ -55,14 +55,19 @@ describe('a job', () => {
     )
     await engine.start()
     const failed = await until((await submit()).id, 'FAILED')
-    expect(failed).toMatchObject({ attempts: 1, error: { code: 'BAD_INPUT', reason: 'decode_failed', retryable: false } })
+    expect(failed).toMatchObject({
+      attempts: 1,
+      error: { code: 'BAD_INPUT', reason: 'decode_failed', retryable: false },
+    })
     expect(await keys(parts.blobs)).toEqual([])
     await engine.close()
   })
 
   test('that outlives the time limit ends with TIMEOUT', async () => {
     const { engine, submit, until } = testEngine(
-      textWorkflow(({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))),
+      textWorkflow(
+        ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      ),
       { limits: { jobTimeoutMs: 30 } },
     )
     await engine.start()
@@ -84,7 +89,10 @@ describe('a job', () => {
 describe('submit', () => {
   test('refuses an unknown workflow and names the known ones', async () => {
     const { submit } = testEngine(textWorkflow())
-    await expect(submit({}, 'service/none')).rejects.toMatchObject({ code: 'UNKNOWN_WORKFLOW', message: expect.stringContaining('test/text') })
+    await expect(submit({}, 'service/none')).rejects.toMatchObject({
+      code: 'UNKNOWN_WORKFLOW',
+      message: expect.stringContaining('test/text'),
+    })
   })
 
   test('returns the first job for a repeated idempotency key and refuses the key with other content', async () => {
@@ -110,7 +118,8 @@ describe('submit', () => {
     let broken = true
     const queue: JobQueue = {
       ...inner,
-      publish: (reference, options) => (broken ? Promise.reject(new Error('queue is away')) : inner.publish(reference, options)),
+      publish: (reference, options) =>
+        broken ? Promise.reject(new Error('queue is away')) : inner.publish(reference, options),
     }
     const { engine, submit, until } = testEngine(textWorkflow(), {}, { queue })
     const job = await submit()
@@ -183,7 +192,12 @@ describe('delete', () => {
   test('removes a finished job, its results and its upload', async () => {
     const { engine, parts, until } = testEngine(textWorkflow())
     await parts.blobs.put('uploads/app/1', bytes('song'))
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, uploads: { inputUrl: 'uploads/app/1' } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      uploads: { inputUrl: 'uploads/app/1' },
+    })
     await engine.start()
     await until(job.id, 'SUCCEEDED')
     expect(await keys(parts.blobs, ['uploads/'])).toEqual([])
@@ -226,7 +240,10 @@ describe('delete', () => {
   test('is finished by the sweep when the files could not be removed', async () => {
     const inner = memoryBlobs()
     let broken = true
-    const blobs = { ...inner, deletePrefix: (prefix: string) => (broken ? Promise.reject(new Error('away')) : inner.deletePrefix(prefix)) }
+    const blobs = {
+      ...inner,
+      deletePrefix: (prefix: string) => (broken ? Promise.reject(new Error('away')) : inner.deletePrefix(prefix)),
+    }
     const { engine, submit } = testEngine(textWorkflow(), {}, { blobs })
     const job = await submit()
     await engine.run(job.id)

@@ -16,7 +16,10 @@ export function steppingClock(start = 1_700_000_000_000) {
 }
 
 /** A workflow without inputs whose one stage does what the test says and writes a text output. */
-export function textWorkflow(run: (context: StageContext) => Promise<void> | void = () => {}, id = 'test/text'): Workflow {
+export function textWorkflow(
+  run: (context: StageContext) => Promise<void> | void = () => {},
+  id = 'test/text',
+): Workflow {
   return defineWorkflow({
     id,
     name: 'Text',
@@ -46,7 +49,11 @@ export interface TestEngine {
   until(id: string, ...statuses: JobRecord['status'][]): Promise<JobRecord>
 }
 
-export function testEngine(workflow: Workflow, settings: EngineSettings = {}, parts: Partial<EngineParts> = {}): TestEngine {
+export function testEngine(
+  workflow: Workflow,
+  settings: EngineSettings = {},
+  parts: Partial<EngineParts> = {},
+): TestEngine {
   const all: EngineParts = {
     jobs: memoryJobs(),
     blobs: memoryBlobs(),
@@ -56,9 +63,19 @@ export function testEngine(workflow: Workflow, settings: EngineSettings = {}, pa
     runner: inlineRunner({ resolve: () => workflow }),
     ...parts,
   }
-  const engine = new JobEngine(all, { ...settings, dispatch: { retryDelayMs: 1, progressIntervalMs: 20, ...settings.dispatch } })
+  const engine = new JobEngine(all, {
+    ...settings,
+    dispatch: { retryDelayMs: 1, progressIntervalMs: 20, ...settings.dispatch },
+  })
   const events: EngineEventName[] = []
-  for (const name of ['job.created', 'job.started', 'job.succeeded', 'job.failed', 'job.requeued', 'job.deleted'] as const) {
+  for (const name of [
+    'job.created',
+    'job.started',
+    'job.succeeded',
+    'job.failed',
+    'job.requeued',
+    'job.deleted',
+  ] as const) {
     engine.on(name, () => events.push(name))
   }
   return {
@@ -91,7 +108,10 @@ export function gate<Value = void>() {
   return { opened, open }
 }
 
-export async function keys(blobs: EngineParts['blobs'], prefixes: readonly string[] = ['results/', 'uploads/']): Promise<string[]> {
+export async function keys(
+  blobs: EngineParts['blobs'],
+  prefixes: readonly string[] = ['results/', 'uploads/'],
+): Promise<string[]> {
   const found: string[] = []
   for (const prefix of prefixes) for await (const { key } of blobs.list(prefix)) found.push(key)
   return found

@@ -14,7 +14,10 @@ describe('a worker that loses its lease', () => {
     const started = gate()
     const finish = gate()
     // The slow worker is cut off from the store while it runs: its heartbeats never arrive.
-    const cutOff: JobStore = { ...jobs, apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)) }
+    const cutOff: JobStore = {
+      ...jobs,
+      apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)),
+    }
     const slow = testEngine(
       textWorkflow(async () => {
         started.open()
@@ -64,7 +67,10 @@ describe('a worker that loses its lease', () => {
       expect(await jobs.claim({ id: job.id, owner: 'doomed', leaseMs: 1000 })).toBeDefined()
       clock.advance(1001)
     }
-    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR', reason: 'worker_lost' } })
+    expect(await engine.run(job.id)).toMatchObject({
+      status: 'FAILED',
+      error: { code: 'INTERNAL_ERROR', reason: 'worker_lost' },
+    })
   })
 })
 

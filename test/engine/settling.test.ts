@@ -9,7 +9,9 @@ function losingAnswers(kind: JobChange['kind'], times: number) {
   const jobs = memoryJobs()
   let left = times
   const faulty = withFaults(jobs, ({ method, args, moment }) =>
-    method === 'apply' && moment === 'after' && (args[1] as JobChange).kind === kind && left-- > 0 ? new Error('the answer was lost') : undefined,
+    method === 'apply' && moment === 'after' && (args[1] as JobChange).kind === kind && left-- > 0
+      ? new Error('the answer was lost')
+      : undefined,
   )
   return { jobs, faulty }
 }

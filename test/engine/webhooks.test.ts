@@ -30,7 +30,12 @@ beforeEach(async () => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      received.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() })
+      received.push({
+        method: request.method ?? '',
+        url: request.url ?? '',
+        headers: request.headers,
+        body: Buffer.concat(chunks).toString(),
+      })
       const status = statuses.shift() ?? 204
       response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end()
       onRequest()
@@ -47,7 +52,10 @@ afterEach(() => new Promise((resolve) => server.close(resolve)))
 describe('webhooks', () => {
   const secret = newWebhookSecret()
 
-  function withSecret(settings: Parameters<typeof testEngine>[1] = {}, parts: Parameters<typeof testEngine>[2] = {}): TestEngine {
+  function withSecret(
+    settings: Parameters<typeof testEngine>[1] = {},
+    parts: Parameters<typeof testEngine>[2] = {},
+  ): TestEngine {
     return testEngine(textWorkflow(), { fetch: loopback, webhooks: { secret }, ...settings }, parts)
   }
 
@@ -58,14 +66,23 @@ describe('webhooks', () => {
   test('report the end of a job, signed so that an independent verifier accepts them', async () => {
     const { engine, until } = withSecret()
     const arrived = new Promise<void>((resolve) => (onRequest = resolve))
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url }, metadata: { order: '7' } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      webhook: { url },
+      metadata: { order: '7' },
+    })
     await engine.start()
     await until(job.id, 'SUCCEEDED')
     await arrived
     const [{ headers, body, method }] = received
     expect(method).toBe('POST')
     const payload = new Webhook(secret).verify(body, headers as Record<string, string>)
-    expect(payload).toMatchObject({ type: 'job.succeeded', data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } } })
+    expect(payload).toMatchObject({
+      type: 'job.succeeded',
+      data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
+    })
     expect(() => new Webhook(newWebhookSecret()).verify(body, headers as Record<string, string>)).toThrow()
     await engine.close()
   })
@@ -107,7 +124,7 @@ describe('webhooks', () => {
     let hours = 0
     while ((await delivered(jobs, failing.job.id))?.outcome === 'pending' && hours < 48) {
       await engine.sendWebhooks()
-      clock.advance(60 * 60 * 1000 / 12)
+      clock.advance((60 * 60 * 1000) / 12)
       hours += 1 / 12
     }
     expect(await delivered(jobs, failing.job.id)).toMatchObject({ outcome: 'given_up', tries: 7 })
@@ -142,18 +159,31 @@ describe('webhooks', () => {
   test('go to the address of the application, signed with its own secret, for the events it asked for', async () => {
     const applications = memoryApplications()
     const own = newWebhookSecret()
-    await applications.putApplication({ id: 'app', name: 'App', createdAt: 0, webhook: { url, secret: own, events: ['job.failed'] } })
-    const { engine } = testEngine(textWorkflow(() => Promise.reject(new Error('no'))), { fetch: loopback, dispatch: { maxAttempts: 1 } }, { applications })
+    await applications.putApplication({
+      id: 'app',
+      name: 'App',
+      createdAt: 0,
+      webhook: { url, secret: own, events: ['job.failed'] },
+    })
+    const { engine } = testEngine(
+      textWorkflow(() => Promise.reject(new Error('no'))),
+      { fetch: loopback, dispatch: { maxAttempts: 1 } },
+      { applications },
+    )
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(new Webhook(own).verify(received[0].body, received[0].headers as Record<string, string>)).toMatchObject({ type: 'job.failed' })
+    expect(new Webhook(own).verify(received[0].body, received[0].headers as Record<string, string>)).toMatchObject({
+      type: 'job.failed',
+    })
     await engine.close()
   })
 
   test('are refused at submit where nothing could sign them', async () => {
     const { engine } = testEngine(textWorkflow())
-    await expect(engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    await expect(
+      engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } }),
+    ).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
   })
 
   test('never reach an address that the policy does not allow', async () => {
@@ -172,7 +202,12 @@ describe('copyResultsTo', () => {
 
   test('sends the output with one PUT and a Content-Length, and keeps no copy', async () => {
     const { engine, parts } = testEngine(textWorkflow(), { fetch: loopback })
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     const done = await engine.run(job.id)
     expect(done).toMatchObject({ status: 'SUCCEEDED', outputs: { text: { copied: true } } })
     expect(received).toMatchObject([{ method: 'PUT', url: '/bucket/text.txt?signature=1', body: `text of ${job.id}` }])
@@ -183,9 +218,17 @@ describe('copyResultsTo', () => {
 
   test('is tried again when the storage fails, without running the job again', async () => {
     let runs = 0
-    const { engine } = testEngine(textWorkflow(() => void runs++), { fetch: loopback })
+    const { engine } = testEngine(
+      textWorkflow(() => void runs++),
+      { fetch: loopback },
+    )
     statuses = [503]
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
     expect({ runs, requests: received.length }).toEqual({ runs: 1, requests: 2 })
   })
@@ -193,7 +236,12 @@ describe('copyResultsTo', () => {
   test('fails the job with copy_failed when the storage refuses', async () => {
     const { engine } = testEngine(textWorkflow(), { fetch: loopback })
     statuses = [403]
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     const failed = await engine.run(job.id)
     expect(failed).toMatchObject({ status: 'FAILED', error: { code: 'BAD_INPUT', reason: 'copy_failed' } })
     expect(failed?.error?.message).toContain('403')
@@ -202,7 +250,9 @@ describe('copyResultsTo', () => {
 
   test('names outputs that the workflow does not have', async () => {
     const { engine } = testEngine(textWorkflow())
-    await expect(engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { drums: target() } })).rejects.toMatchObject({
+    await expect(
+      engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { drums: target() } }),
+    ).rejects.toMatchObject({
       code: 'INVALID_PARAMS',
       details: { issues: [{ path: 'copyResultsTo.drums' }] },
     })

@@ -21,7 +21,8 @@ describe('the documentation', () => {
     for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
       if (/^https?:/.test(target)) continue
       const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
-      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor))) missing.push(`${target}#${anchor ?? ''}`)
+      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
+        missing.push(`${target}#${anchor ?? ''}`)
     }
     expect(missing).toEqual([])
   })
@@ -38,6 +39,13 @@ function textOf(page: string): string {
 
 /** As GitHub names headings. */
 function anchorsOf(page: string): string[] {
-  const headings = textOf(page).replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)
-  return Array.from(headings, ([, text]) => text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+  const headings = textOf(page)
+    .replace(/^```[\s\S]*?^```$/gm, '')
+    .matchAll(/^#+ (.+)$/gm)
+  return Array.from(headings, ([, text]) =>
+    text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
 }

@@ -27,7 +27,10 @@ afterEach(async () => {
 })
 
 async function startExample(name: string): Promise<{ url: string; key: string }> {
-  const child = spawn(process.execPath, [example(name)], { env: { ...process.env, PORT: String(await freePort()) }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [example(name)], {
+    env: { ...process.env, PORT: String(await freePort()) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   running.push(child)
   let problems = ''
   child.stderr.on('data', (data: Buffer) => (problems += data))
@@ -39,7 +42,9 @@ async function startExample(name: string): Promise<{ url: string; key: string }>
 
 /** A second of a tone as a 16-bit mono WAV file. */
 function toneWav(): Buffer {
-  const samples = Int16Array.from({ length: 44_100 }, (_, index) => Math.round(16_384 * Math.sin((2 * Math.PI * 441 * index) / 44_100)))
+  const samples = Int16Array.from({ length: 44_100 }, (_, index) =>
+    Math.round(16_384 * Math.sin((2 * Math.PI * 441 * index) / 44_100)),
+  )
   return wavFile({ tag: 1, bits: 16, channels: 1, data: Buffer.from(samples.buffer) })
 }
 
@@ -48,7 +53,10 @@ describe('the server examples', () => {
     test(`${name} takes an upload and a job`, async () => {
       const { url, key } = await startExample(name)
       const headers = { authorization: key }
-      const ticket = (await (await fetch(`${url}/upload`, { headers })).json()) as { uploadUrl: string; downloadUrl: string }
+      const ticket = (await (await fetch(`${url}/upload`, { headers })).json()) as {
+        uploadUrl: string
+        downloadUrl: string
+      }
       const song = toneWav()
       expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
       const stored = Buffer.from(await (await fetch(ticket.downloadUrl)).arrayBuffer())
@@ -56,15 +64,24 @@ describe('the server examples', () => {
       const created = await fetch(`${url}/job`, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify({ name, workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } }),
+        body: JSON.stringify({
+          name,
+          workflow: 'service/stems-vocals-accompaniment',
+          params: { inputUrl: ticket.downloadUrl },
+        }),
       })
       expect(created.status).toBe(200)
       const { id } = (await created.json()) as { id: string }
-      expect(await (await fetch(`${url}/job/${id}`, { headers: { ...headers, prefer: 'wait=60' } })).json()).toMatchObject({
+      expect(
+        await (await fetch(`${url}/job/${id}`, { headers: { ...headers, prefer: 'wait=60' } })).json(),
+      ).toMatchObject({
         id,
         name,
         status: 'SUCCEEDED',
-        result: { vocals: expect.stringMatching(/\/vocals\.wav\?/), accompaniments: expect.stringMatching(/\/accompaniments\.wav\?/) },
+        result: {
+          vocals: expect.stringMatching(/\/vocals\.wav\?/),
+          accompaniments: expect.stringMatching(/\/accompaniments\.wav\?/),
+        },
       })
     })
   }
@@ -83,7 +100,10 @@ describe('the server examples', () => {
       const { status } = await json(GET(new Request(base + '/job/' + id, { headers: { prefer: 'wait=60' } })))
       console.log(bytes === song.length, status)
       process.exit()`
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: root, encoding: 'utf8' })
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root,
+      encoding: 'utf8',
+    })
     expect(stdout.trim(), stderr).toBe('true SUCCEEDED')
   })
 })
@@ -99,7 +119,11 @@ describe('the other examples', () => {
   })
 
   test('custom-adapter.mjs keeps every promise of its port', () => {
-    const { status, stdout } = spawnSync(process.execPath, ['--test', '--test-reporter=tap', example('custom-adapter.mjs')], { encoding: 'utf8', env: withoutVitest() })
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      ['--test', '--test-reporter=tap', example('custom-adapter.mjs')],
+      { encoding: 'utf8', env: withoutVitest() },
+    )
     expect(stdout).toMatch(/# fail 0/)
     expect(Number(/# pass (\d+)/.exec(stdout)?.[1])).toBeGreaterThan(3)
     expect(status).toBe(0)
@@ -118,7 +142,10 @@ describe('the other examples', () => {
       await engine.run(job.id)
       await engine.close()
       console.log(seen.join(' '))`
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: root, encoding: 'utf8' })
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root,
+      encoding: 'utf8',
+    })
     expect(stdout.trim(), stderr).toBe('stemwork.fetch stemwork.run stemwork.publish stemwork.job')
   })
 
@@ -130,7 +157,18 @@ describe('the other examples', () => {
 
   test('every example is linked from the README', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
-    for (const name of ['express', 'koa', 'fastify', 'hono', 'node-http', 'next-route', 'custom-workflow', 'custom-adapter', 'opentelemetry', 'worker']) {
+    for (const name of [
+      'express',
+      'koa',
+      'fastify',
+      'hono',
+      'node-http',
+      'next-route',
+      'custom-workflow',
+      'custom-adapter',
+      'opentelemetry',
+      'worker',
+    ]) {
       expect(readme).toContain(`(examples/${name}.mjs)`)
     }
     expect(readme).toContain('(examples/distributed/compose.yaml)')
@@ -139,5 +177,7 @@ describe('the other examples', () => {
 
 /** Node's test runner reports differently inside another runner's process. */
 function withoutVitest(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)))
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)),
+  )
 }

@@ -35,14 +35,18 @@ const fileOf = ({ name }: Snippet) => join(folder, `${name.replace(/[^A-Za-z0-9]
 const treatmentOf = ({ name }: Snippet): Treatment => treatments[name] ?? {}
 /** `(skipped: ...)` in the name of a test that this machine cannot run. */
 const obstacle = (snippet: Snippet, needsShell: boolean) =>
-  (treatmentOf(snippet).needsServers && missing.join('; ')) || (needsShell && !canRunScripts && 'no bash or no curl') || undefined
+  (treatmentOf(snippet).needsServers && missing.join('; ')) ||
+  (needsShell && !canRunScripts && 'no bash or no curl') ||
+  undefined
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-snippets-'))
   // As in a project that has installed the package and what it is used with.
   await mkdir(join(folder, 'node_modules'))
   const installed = (await readdir(join(root, 'node_modules'))).filter((name) => !name.startsWith('.'))
-  await Promise.all(installed.map((name) => symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'junction')))
+  await Promise.all(
+    installed.map((name) => symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'junction')),
+  )
   await symlink(root, join(folder, 'node_modules/stemwork'), 'junction')
   await writeFile(join(folder, 'package.json'), '{"type":"module"}')
   const bin = join(folder, 'bin')
@@ -73,7 +77,17 @@ afterAll(async () => {
 describe('the programs in the documentation', () => {
   test('have the types that the package has', () => {
     const { errors, options } = ts.convertCompilerOptionsFromJson(
-      { strict: true, allowJs: true, checkJs: true, noEmit: true, skipLibCheck: true, target: 'es2022', module: 'nodenext', lib: ['es2023'], types: ['node'] },
+      {
+        strict: true,
+        allowJs: true,
+        checkJs: true,
+        noEmit: true,
+        skipLibCheck: true,
+        target: 'es2022',
+        module: 'nodenext',
+        lib: ['es2023'],
+        types: ['node'],
+      },
       folder,
     )
     expect(errors).toEqual([])
@@ -117,7 +131,9 @@ test('every JSON block is a manifest of a model', () => {
 })
 
 test('no block is of a language that nothing here runs', () => {
-  expect(snippets.filter(({ language }) => !['js', 'ts', 'sh', 'json'].includes(language)).map(({ name }) => name)).toEqual([])
+  expect(
+    snippets.filter(({ language }) => !['js', 'ts', 'sh', 'json'].includes(language)).map(({ name }) => name),
+  ).toEqual([])
 })
 
 function completed(snippet: Snippet): string {
@@ -149,7 +165,9 @@ async function expectRun(command: string, given: string[], { prints, servesOn = 
 
 function environment(home: string): NodeJS.ProcessEnv {
   // Node's test runner reports differently inside another runner's process.
-  const own = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS|STEMWORK_|PORT$)/.test(name))
+  const own = Object.entries(process.env).filter(
+    ([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS|STEMWORK_|PORT$)/.test(name),
+  )
   return {
     ...Object.fromEntries(own),
     PATH: [join(folder, 'bin'), process.env.PATH].join(delimiter),
@@ -163,7 +181,9 @@ function environment(home: string): NodeJS.ProcessEnv {
 }
 
 async function startService(): Promise<{ base: string; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'serve', '--port', '0', '--api-key', key], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'serve', '--port', '0', '--api-key', key], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   const ended = new Promise<undefined>((resolve) => child.once('exit', () => resolve(undefined)))
   const line = new Promise<string>((resolve) => child.stdout.once('data', (data: Buffer) => resolve(String(data))))
   const base = /on (\S+)/.exec((await Promise.race([line, ended])) ?? '')?.[1]

@@ -31,13 +31,18 @@ export const treatments: Record<string, Treatment> = {
     servesOn: true,
     prints: /^http:\/\/127\.0\.0\.1:\d+\/v1 with API key \S+$/m,
   },
-  'README.md: Embed it 3': { before: engineHere, after: "console.log(job.status)\nawait engine.close()", prints: /^QUEUED$/m },
+  'README.md: Embed it 3': {
+    before: engineHere,
+    after: 'console.log(job.status)\nawait engine.close()',
+    prints: /^QUEUED$/m,
+  },
   'README.md: The HTTP flow': {
     replace: ({ base }) => [
       ['http://localhost:8080/v1', base],
       ['your-key', 'a-key-of-your-own'],
     ],
-    after: "test \"$(head -c 4 vocals.wav)\" = RIFF && echo 'the stem is there'\ntest \"$(curl -s -o gone.json -w '%{http_code}' -H \"Authorization: $KEY\" $BASE/job/$ID)\" = 404",
+    after:
+      'test "$(head -c 4 vocals.wav)" = RIFF && echo \'the stem is there\'\ntest "$(curl -s -o gone.json -w \'%{http_code}\' -H "Authorization: $KEY" $BASE/job/$ID)" = 404',
     prints: /the stem is there/,
   },
   'README.md: Command line': {
@@ -51,7 +56,10 @@ export const treatments: Record<string, Treatment> = {
     after: 'ls stems',
     prints: /accompaniments\.wav\nvocals\.wav/,
   },
-  'README.md: A workflow of your own': { after: "console.log(engine.workflows.list().map(({ id }) => id).join(' '))", prints: /^service\/stems-vocals-accompaniment service\/size$/m },
+  'README.md: A workflow of your own': {
+    after: "console.log(engine.workflows.list().map(({ id }) => id).join(' '))",
+    prints: /^service\/stems-vocals-accompaniment service\/size$/m,
+  },
   'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
   'docs/getting-started.md: The same from a program': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
@@ -75,7 +83,10 @@ export const treatments: Record<string, Treatment> = {
     prints: /accompaniments\.wav.* vocals\.wav/,
   },
   'docs/embedding.md: One transaction with your own data': { needsServers: true, prints: /^undefined$/m },
-  'docs/workflows.md: Defining one': { after: "console.log(engine.workflows.get('service/concatenate')?.inputs)", prints: /firstUrl/ },
+  'docs/workflows.md: Defining one': {
+    after: "console.log(engine.workflows.get('service/concatenate')?.inputs)",
+    prints: /firstUrl/,
+  },
   'docs/workflows.md: Heavy work': {
     after: [
       "if (process.argv[1] === (await import('node:url')).fileURLToPath(import.meta.url)) {",
@@ -90,8 +101,12 @@ export const treatments: Record<string, Treatment> = {
     ].join('\n'),
     prints: /^SUCCEEDED$/m,
   },
-  'docs/adapters.md: One machine, durable': { after: "await engine.close()\nclose()\nprocess.exit()" },
-  'docs/adapters.md: A backend of Keyv': { needsServers: true, after: "console.log(await engine.applications.listApplications())\nprocess.exit()", prints: /^\[\]$/m },
+  'docs/adapters.md: One machine, durable': { after: 'await engine.close()\nclose()\nprocess.exit()' },
+  'docs/adapters.md: A backend of Keyv': {
+    needsServers: true,
+    after: 'console.log(await engine.applications.listApplications())\nprocess.exit()',
+    prints: /^\[\]$/m,
+  },
   'docs/adapters.md: Writing one': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
   'docs/deployment.md: Deployment': {
     needsServers: true,

@@ -31,13 +31,19 @@ describe('https', () => {
 
   it('with a trusted certificate for another name fails', async () => {
     const server = await secureLoopback((_, response) => response.end('secret'))
-    expect(await fetchTrusting(`https://other.example:${server.port}/`)).toMatchObject({ reason: 'download_failed', cause: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+    expect(await fetchTrusting(`https://other.example:${server.port}/`)).toMatchObject({
+      reason: 'download_failed',
+      cause: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    })
   })
 
   it('never redirects to http', async () => {
     const plain = await loopback((_, response) => response.end('plain'))
     const server = await secureLoopback((_, response) => response.writeHead(302, { location: plain.url }).end())
-    expect(await fetchTrusting(server.url)).toMatchObject({ reason: 'blocked_address', cause: expect.stringContaining('https to http') })
+    expect(await fetchTrusting(server.url)).toMatchObject({
+      reason: 'blocked_address',
+      cause: expect.stringContaining('https to http'),
+    })
     expect(plain.requests).toEqual([])
   })
 
@@ -50,6 +56,8 @@ describe('https', () => {
   it('spoken to a plain server fails', async () => {
     const server = await loopback((_, response) => response.end('plain'))
     const url = server.url.replace('http:', 'https:')
-    expect(await rejection(guardedFetch(url, { maxBytes: 1000, policy: server.policy }))).toMatchObject({ reason: 'download_failed' })
+    expect(await rejection(guardedFetch(url, { maxBytes: 1000, policy: server.policy }))).toMatchObject({
+      reason: 'download_failed',
+    })
   })
 })

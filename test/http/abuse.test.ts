@@ -32,7 +32,9 @@ function trickle(url: string, head: string[], piece: string, everyMs: number, co
     let sent = 0
     const timer = setInterval(() => socket.writable && sent++ < count && socket.write(piece), everyMs)
     socket.on('connect', () =>
-      socket.write([`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n')),
+      socket.write(
+        [`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n'),
+      ),
     )
     socket.on('data', (chunk) => (received += chunk.toString()))
     socket.on('error', reject)
@@ -115,7 +117,10 @@ describe('a client that goes away', () => {
 
   test('in the middle of its upload leaves no file, thirty times over', async () => {
     const { service, directory } = await start()
-    const { uploadUrl, downloadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+    const { uploadUrl, downloadUrl } = (await (await service.api('/upload')).json()) as {
+      uploadUrl: string
+      downloadUrl: string
+    }
     for (let round = 0; round < 30; round++) {
       await new Promise<void>((resolve) => {
         const put = httpRequest(uploadUrl, { method: 'PUT' })
@@ -136,7 +141,9 @@ test('500 clients that poll at once are all answered, while uploads go on', asyn
     await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
   ).json()) as { id: string }
   const uploads = Promise.all(Array.from({ length: 5 }, (_, index) => service.uploaded(Buffer.alloc(2_000_000, index))))
-  const polls = await Promise.all(Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status))
+  const polls = await Promise.all(
+    Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status),
+  )
   expect(new Set(polls)).toEqual(new Set([200]))
   expect(await uploads).toHaveLength(5)
 })

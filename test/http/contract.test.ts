@@ -26,7 +26,11 @@ async function start(settings?: ServiceSettings): Promise<Service> {
 }
 
 async function create(service: Service, body: Record<string, unknown>, init: { key?: string } = {}): Promise<Response> {
-  return service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: 'service/held', params: {}, ...body }), ...init })
+  return service.api('/job', {
+    method: 'POST',
+    body: JSON.stringify({ workflow: 'service/held', params: {}, ...body }),
+    ...init,
+  })
 }
 
 interface Received {
@@ -52,7 +56,8 @@ async function startReceiver() {
 }
 
 describe('the limits of a new job', () => {
-  const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, 'x']))
+  const pairs = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, 'x']))
 
   test.each<[string, Record<string, unknown>, number]>([
     ['a name of 255 characters', { name: 'n'.repeat(255) }, 200],
@@ -139,7 +144,11 @@ describe('a deleted job', () => {
     const queued = ((await (await create(unread, waiting)).json()) as { id: string }).id
     expect(await count()).toBeGreaterThan(0)
 
-    for (const [owner, id] of [[service, running], [service, done], [unread, queued]] as const) {
+    for (const [owner, id] of [
+      [service, running],
+      [service, done],
+      [unread, queued],
+    ] as const) {
       expect(await (await owner.api(`/job/${id}`, { method: 'DELETE' })).json()).toEqual({ id })
       for (const path of ['', '/status']) expect((await owner.api(`/job/${id}${path}`)).status).toBe(404)
       expect((await owner.api(`/job/${id}`, { method: 'DELETE' })).status).toBe(404)
@@ -155,12 +164,14 @@ test('results go to storage of the client with one PUT and a length, and are sho
   const service = await start({ engine: { fetch: policy } })
   const inputUrl = await service.uploaded(Buffer.from('song'))
   const copyResultsTo = { vocals: `${url}/vocals.wav?signature=1` }
-  const { id } = (await (await create(service, { workflow: stems, params: { inputUrl }, copyResultsTo })).json()) as { id: string }
+  const { id } = (await (await create(service, { workflow: stems, params: { inputUrl }, copyResultsTo })).json()) as {
+    id: string
+  }
   const { result } = await pollJob(service, id)
   expect(result).toEqual({ vocals: '[custom storage]', accompaniments: expect.stringMatching(/accompaniments\.wav\?/) })
-  expect(received.map(({ request, body }) => [request.method, request.url, request.headers['content-length'], body])).toEqual([
-    ['PUT', '/vocals.wav?signature=1', '4', 'song'],
-  ])
+  expect(
+    received.map(({ request, body }) => [request.method, request.url, request.headers['content-length'], body]),
+  ).toEqual([['PUT', '/vocals.wav?signature=1', '4', 'song']])
 })
 
 test('a webhook that a job names is sent with the signature of its application and a thin payload', async () => {
@@ -174,7 +185,9 @@ test('a webhook that a job names is sent with the signature of its application a
   const { key } = await issueKey(service.engine.applications, app)
   service.release()
   const webhook = { url: `${url}/hook`, events: ['job.succeeded'] }
-  const { id } = (await (await create(service, { webhook, metadata: { order: '7' } }, { key })).json()) as { id: string }
+  const { id } = (await (await create(service, { webhook, metadata: { order: '7' } }, { key })).json()) as {
+    id: string
+  }
   await expect.poll(() => received.length, patient).toBe(1)
   const [{ request, body }] = received
   expect([request.method, request.url]).toEqual(['POST', '/hook'])
@@ -187,7 +200,9 @@ test('a webhook that a job names is sent with the signature of its application a
 
 describe('on a raw connection', () => {
   const ask = (service: Service, target: string, headers: string[]) =>
-    rawRequest(service.base, [[`GET ${target} HTTP/1.1`, 'Host: 127.0.0.1', 'Connection: close', ...headers, '', ''].join('\r\n')])
+    rawRequest(service.base, [
+      [`GET ${target} HTTP/1.1`, 'Host: 127.0.0.1', 'Connection: close', ...headers, '', ''].join('\r\n'),
+    ])
 
   test('an Authorization header that comes twice is no key, known or not', async () => {
     const service = await start()

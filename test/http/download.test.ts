@@ -15,7 +15,9 @@ beforeAll(async () => {
     workflow: 'service/stems-vocals-accompaniment',
     params: { inputUrl: await service.uploaded(Buffer.from(content)) },
   }
-  const { id } = (await (await service.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as { id: string }
+  const { id } = (await (await service.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as {
+    id: string
+  }
   job = await pollJob(service, id)
   link = job.result?.vocals ?? ''
 })
@@ -60,7 +62,11 @@ describe('a result link', () => {
     ['bytes=-0', 416, '', 'bytes */26'],
   ])('answers Range: %s with %i', async (range, status, body, contentRange) => {
     const answer = await fetch(link, { headers: { range } })
-    expect([answer.status, await answer.text(), answer.headers.get('content-range')]).toEqual([status, body, contentRange])
+    expect([answer.status, await answer.text(), answer.headers.get('content-range')]).toEqual([
+      status,
+      body,
+      contentRange,
+    ])
     expect(answer.headers.get('content-length')).toBe(String(body.length))
   })
 
@@ -171,8 +177,13 @@ describe('signing', () => {
 
 test('a removed result answers 410 while its job is listed', async () => {
   const own = await startService({ engine: { retention: { resultsMs: 0 } } })
-  const body = { workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: await own.uploaded(Buffer.from(content)) } }
-  const { id } = (await (await own.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as { id: string }
+  const body = {
+    workflow: 'service/stems-vocals-accompaniment',
+    params: { inputUrl: await own.uploaded(Buffer.from(content)) },
+  }
+  const { id } = (await (await own.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as {
+    id: string
+  }
   const ended = await pollJob(own, id)
   await own.engine.sweep()
   const answer = await fetch(ended.result?.vocals ?? '')

@@ -13,7 +13,10 @@ import { rawRequest } from './raw-request.js'
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ http: { basePath: ['/v1', '/api', ''] }, engine: { limits: { maxFileBytes: 100_000 } } })
+  service = await startService({
+    http: { basePath: ['/v1', '/api', ''] },
+    engine: { limits: { maxFileBytes: 100_000 } },
+  })
 })
 afterAll(() => service.close())
 
@@ -40,7 +43,12 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
   async function create(inputUrl: string) {
     const body = JSON.stringify({ name: 'A song', workflow: stems, params: { inputUrl } })
     return exchange(
-      [`POST ${base}/job HTTP/1.1`, authorization(), 'Content-Type: application/json', `Content-Length: ${body.length}`],
+      [
+        `POST ${base}/job HTTP/1.1`,
+        authorization(),
+        'Content-Type: application/json',
+        `Content-Length: ${body.length}`,
+      ],
       body,
     )
   }
@@ -88,7 +96,9 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
 
   test('that says multipart/form-data over the plain file', async () => {
     const { uploadUrl, downloadUrl } = await ticket()
-    expect((await put(uploadUrl, ['Content-Type: multipart/form-data', 'Content-Length: 8'], 'fLaC1234')).status).toBe(200)
+    expect((await put(uploadUrl, ['Content-Type: multipart/form-data', 'Content-Length: 8'], 'fLaC1234')).status).toBe(
+      200,
+    )
     expect(await (await fetch(downloadUrl)).text()).toBe('fLaC1234')
   })
 
@@ -158,17 +168,23 @@ test.skipIf(!canMakeCertificates())(
     const { port } = new URL(proxied.base)
     const proxy = createServer(tls, (request, response) => {
       const headers = { ...request.headers, 'x-forwarded-proto': 'https', 'x-forwarded-host': request.headers.host }
-      const upstream = httpRequest({ port, host: '127.0.0.1', method: request.method, path: request.url, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.rawHeaders)
-        answer.pipe(response)
-      })
+      const upstream = httpRequest(
+        { port, host: '127.0.0.1', method: request.method, path: request.url, headers },
+        (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.rawHeaders)
+          answer.pipe(response)
+        },
+      )
       request.pipe(upstream)
     })
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     const origin = `https://127.0.0.1:${(proxy.address() as AddressInfo).port}`
     const send = (url: string, method = 'GET', body?: string): Promise<string> =>
       new Promise((resolve, reject) => {
-        const headers = { authorization: proxied.app.key, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) }
+        const headers = {
+          authorization: proxied.app.key,
+          ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+        }
         const sent = httpsRequest(
           url,
           { method, headers, ca: tls.cert, checkServerIdentity: () => undefined },
@@ -187,7 +203,11 @@ test.skipIf(!canMakeCertificates())(
       expect(ticket.uploadUrl.startsWith(`${origin}/v1/storage/`)).toBe(true)
       await send(ticket.uploadUrl, 'PUT', 'song')
       const { id } = JSON.parse(
-        await send(`${origin}/v1/job`, 'POST', JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } })),
+        await send(
+          `${origin}/v1/job`,
+          'POST',
+          JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } }),
+        ),
       ) as { id: string }
       let job: { status: string; result: Record<string, string> }
       do job = JSON.parse(await send(`${origin}/v1/job/${id}`)) as typeof job

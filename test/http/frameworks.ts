@@ -86,8 +86,9 @@ export const frameworks: Framework[] = [
       }
       app.all('/media/*', honoMount(handler, { path: '/media' }))
       const server = await new Promise<ServerType>((resolve) => {
-        const started = serveHono({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false }, () =>
-          resolve(started),
+        const started = serveHono(
+          { fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false },
+          () => resolve(started),
         )
       })
       return host(server as Server)

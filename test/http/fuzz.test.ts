@@ -42,7 +42,9 @@ beforeAll(async () => {
   tickets = []
   for (let index = 0; index < 20; index++) {
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
-    tickets.push(...[ticket.uploadUrl, ticket.downloadUrl].map((url) => url.slice(url.indexOf('/storage/') + '/storage/'.length)))
+    tickets.push(
+      ...[ticket.uploadUrl, ticket.downloadUrl].map((url) => url.slice(url.indexOf('/storage/') + '/storage/'.length)),
+    )
   }
 })
 afterAll(async () => {
@@ -108,7 +110,9 @@ function strict(schema: Schema): fc.Arbitrary<unknown> {
       })
       return properties.length > 0
         ? known
-        : fc.dictionary(fc.string({ maxLength: 20 }), fc.oneof(fc.jsonValue({ maxDepth: 2 }), hostileText), { maxKeys: 4 })
+        : fc.dictionary(fc.string({ maxLength: 20 }), fc.oneof(fc.jsonValue({ maxDepth: 2 }), hostileText), {
+            maxKeys: 4,
+          })
     }
     case 'array':
       return fc.array(fromSchema((schema.items ?? {}) as Schema), { maxLength: 3 })
@@ -121,7 +125,12 @@ function strict(schema: Schema): fc.Arbitrary<unknown> {
       if (schema.format === 'uri')
         return fc.oneof(
           fc.webUrl(),
-          fc.constantFrom('http://127.0.0.1/', 'file:///etc/passwd', 'https://[::1]/', `${service.base}/storage/${tickets[1]}`),
+          fc.constantFrom(
+            'http://127.0.0.1/',
+            'file:///etc/passwd',
+            'https://[::1]/',
+            `${service.base}/storage/${tickets[1]}`,
+          ),
         )
       return fc.oneof(hostileText, fc.constantFrom('service/held', 'service/stems-vocals-accompaniment'))
     default:
@@ -184,7 +193,9 @@ function queryOf(operation: Operation): fc.Arbitrary<string> {
     .map((pairs) =>
       pairs
         .map(([name, value]) =>
-          [name, Array.isArray(value) ? value[0] : value].map((part) => encodeURIComponent(wellFormed(textOf(part)))).join('='),
+          [name, Array.isArray(value) ? value[0] : value]
+            .map((part) => encodeURIComponent(wellFormed(textOf(part))))
+            .join('='),
         )
         .join('&'),
     )
@@ -224,10 +235,9 @@ function headersOf(): fc.Arbitrary<Record<string, string>> {
     )
     .map(
       (headers) =>
-        Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined && value !== '')) as Record<
-          string,
-          string
-        >,
+        Object.fromEntries(
+          Object.entries(headers).filter(([, value]) => value !== undefined && value !== ''),
+        ) as Record<string, string>,
     )
 }
 

@@ -58,7 +58,11 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
     },
   )
   if (settings.worker !== false) await engine.start()
-  const handler = createHandler(engine, { basePath: '/v1', rateLimits: { create: false, other: false }, ...settings.http })
+  const handler = createHandler(engine, {
+    basePath: '/v1',
+    rateLimits: { create: false, other: false },
+    ...settings.http,
+  })
   const server = await serve(handler, { port: 0 })
   const addApplication = async (name: string) => {
     const { id } = await createApplication(engine.applications, { name })
@@ -100,7 +104,11 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
 }
 
 /** Polls a job until `done`, as clients do. */
-export async function pollJob(service: Service, id: string, done: (job: JobJson) => boolean = isEnded): Promise<JobJson> {
+export async function pollJob(
+  service: Service,
+  id: string,
+  done: (job: JobJson) => boolean = isEnded,
+): Promise<JobJson> {
   for (;;) {
     const job = (await (await service.api(`/job/${id}`)).json()) as JobJson
     if (done(job)) return job

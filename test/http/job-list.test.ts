@@ -22,7 +22,9 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-async function list(query: string): Promise<{ ids: string[]; jobs: JobJson[]; total: string | null; next: string | undefined }> {
+async function list(
+  query: string,
+): Promise<{ ids: string[]; jobs: JobJson[]; total: string | null; next: string | undefined }> {
   const answer = await service.api(`/job${query}`)
   expect(answer.status).toBe(200)
   const jobs = (await answer.json()) as JobJson[]
@@ -117,7 +119,9 @@ test.each([
 
 test('workflows are paged in the same way', async () => {
   const names = async (query: string) =>
-    ((await (await service.api(`/workflow?${query}`)).json()) as { workflows: { id: string }[] }).workflows.map(({ id }) => id)
+    ((await (await service.api(`/workflow?${query}`)).json()) as { workflows: { id: string }[] }).workflows.map(
+      ({ id }) => id,
+    )
   expect(await names('page=0&size=1')).toEqual(['service/stems-vocals-accompaniment'])
   expect(await names('page=1&size=1')).toEqual(['service/held'])
   expect(await names('page=2&size=1')).toEqual([])

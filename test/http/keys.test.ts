@@ -74,11 +74,15 @@ describe('API keys', () => {
     expect(await status(key)).toBe(200)
     expect(await status(`${own.slice(0, -1)}1`)).toBe(401)
     const other = await createApplication(service.engine.applications, { name: 'Other' })
-    await expect(issueKey(service.engine.applications, other.id, { key: own })).rejects.toMatchObject({ code: 'ALREADY_EXISTS' })
+    await expect(issueKey(service.engine.applications, other.id, { key: own })).rejects.toMatchObject({
+      code: 'ALREADY_EXISTS',
+    })
     await expect(issueKey(service.engine.applications, other.id, { key: 'short' })).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
-    await expect(issueKey(service.engine.applications, other.id, { key: `stw_${'x'.repeat(40)}` })).rejects.toMatchObject({
+    await expect(
+      issueKey(service.engine.applications, other.id, { key: `stw_${'x'.repeat(40)}` }),
+    ).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
     await expect(issueKey(service.engine.applications, 'nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -92,7 +96,8 @@ describe('API keys', () => {
     }
     const [wrongSecret, unknownId] = [forge(key.slice(4, 20)), forge('0'.repeat(16))]
     const times: Record<string, number[]> = { [wrongSecret]: [], [unknownId]: [] }
-    const request = (authorization: string) => new Request('http://x.test/v1/application', { headers: { authorization } })
+    const request = (authorization: string) =>
+      new Request('http://x.test/v1/application', { headers: { authorization } })
     for (let round = 0; round < 600; round++) {
       for (const one of round % 2 ? [wrongSecret, unknownId] : [unknownId, wrongSecret]) {
         const startedAt = performance.now()
@@ -109,7 +114,8 @@ describe('who may call', () => {
   test("is decided by the host's own check, if there is one", async () => {
     const own = await startService({
       http: {
-        authenticate: (request) => (request.headers.get('x-user') === 'mia' ? { id: 'user-mia', name: 'Mia' } : undefined),
+        authenticate: (request) =>
+          request.headers.get('x-user') === 'mia' ? { id: 'user-mia', name: 'Mia' } : undefined,
       },
     })
     expect(await (await fetch(`${own.base}/application`, { headers: { 'x-user': 'mia' } })).json()).toEqual({

@@ -44,7 +44,10 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: 'la la la' })).status).toBe(200)
     const created = await api('/job', {
       method: 'POST',
-      body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } }),
+      body: JSON.stringify({
+        workflow: 'service/stems-vocals-accompaniment',
+        params: { inputUrl: ticket.downloadUrl },
+      }),
     })
     const { id } = (await created.json()) as { id: string }
     let job: { status: string; result: Record<string, string> }
@@ -107,7 +110,9 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
         headers: { authorization: service.app.key, 'content-type': 'application/json' },
       })
       expect(answer.status).toBe(500)
-      expect(((await answer.json()) as { message: string }).message).toContain('Mount the service before your body parser')
+      expect(((await answer.json()) as { message: string }).message).toContain(
+        'Mount the service before your body parser',
+      )
       const ticket = (await (
         await fetch(`${parsing.origin}/media/v1/upload`, { headers: { authorization: service.app.key } })
       ).json()) as { uploadUrl: string }
@@ -136,7 +141,10 @@ test('the node:http listener serves HTTP/2 too', async () => {
   const { uploadUrl } = (await send('GET', '/v1/upload')).json
   const { origin, pathname, search } = new URL(uploadUrl)
   expect(origin).toBe(`http://127.0.0.1:${port}`)
-  expect(await send('PUT', pathname + search, 'x'.repeat(100))).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+  expect(await send('PUT', pathname + search, 'x'.repeat(100))).toMatchObject({
+    status: 413,
+    json: { code: 'TOO_LARGE' },
+  })
   expect(await send('PUT', pathname + search, 'song')).toMatchObject({ status: 200, json: { bytes: 4 } })
   client.close()
   server.close()
@@ -144,7 +152,9 @@ test('the node:http listener serves HTTP/2 too', async () => {
 })
 
 test('no global is replaced', () => {
-  expect([globalThis.Request, globalThis.Response, globalThis.Headers, globalThis.fetch, globalThis.URL]).toEqual(globalsBefore)
+  expect([globalThis.Request, globalThis.Response, globalThis.Headers, globalThis.fetch, globalThis.URL]).toEqual(
+    globalsBefore,
+  )
 })
 
 /** What the process holds for data; resident memory would also count what the collector has not given back. */

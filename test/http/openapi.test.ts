@@ -43,7 +43,9 @@ test('every reference leads to a schema, and every schema is used', () => {
 
 test('every path parameter is declared', () => {
   for (const [path, , operation] of operations) {
-    const declared = operation.parameters.filter((parameter) => parameter.in === 'path').map((parameter) => parameter.name)
+    const declared = operation.parameters
+      .filter((parameter) => parameter.in === 'path')
+      .map((parameter) => parameter.name)
     expect(declared).toEqual(Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name))
   }
 })
@@ -51,12 +53,24 @@ test('every path parameter is declared', () => {
 test('every code of the contract is described somewhere', () => {
   const text = JSON.stringify(document.paths)
   const everywhere = ['METHOD_NOT_ALLOWED']
-  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual([])
+  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual(
+    [],
+  )
 })
 
 test('the fields of the specification are all in the job, always present', () => {
   const job = document.components.schemas.Job as { required: string[] }
-  const specified = ['id', 'name', 'status', 'workflow', 'workflowParams', 'result', 'createdAt', 'startedAt', 'completedAt']
+  const specified = [
+    'id',
+    'name',
+    'status',
+    'workflow',
+    'workflowParams',
+    'result',
+    'createdAt',
+    'startedAt',
+    'completedAt',
+  ]
   expect(job.required).toEqual(expect.arrayContaining(specified))
 })
 
@@ -74,7 +88,9 @@ test('the page shows every route, has no script, and is allowed to load nothing'
   const html = await answer.text()
   for (const [path, method] of operations) expect(html).toContain(`${method.toUpperCase()}</span> ${path}`)
   expect(html).not.toMatch(/<script|https?:\/\/(?!127\.0\.0\.1)|<link|<img/)
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'/)
+  expect(answer.headers.get('content-security-policy')).toMatch(
+    /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'/,
+  )
 })
 
 test('both can be turned off', async () => {

@@ -59,11 +59,11 @@ describe('rate limits', () => {
     const service = await startService({ worker: false, engine: { limits: { maxQueuedJobs: 1 } } })
     expect((await service.api('/job', { method: 'POST', body: held })).status).toBe(200)
     const refused = await service.api('/job', { method: 'POST', body: held })
-    expect([refused.status, refused.headers.has('retry-after'), ((await refused.json()) as { code: string }).code]).toEqual([
-      429,
-      true,
-      'QUEUE_FULL',
-    ])
+    expect([
+      refused.status,
+      refused.headers.has('retry-after'),
+      ((await refused.json()) as { code: string }).code,
+    ]).toEqual([429, true, 'QUEUE_FULL'])
     await service.close()
   })
 })
@@ -111,7 +111,11 @@ describe('links', () => {
   })
 
   test('follow X-Forwarded headers only if the proxy is trusted', async () => {
-    const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.com', 'x-forwarded-prefix': '/media' }
+    const headers = {
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'stems.example.com',
+      'x-forwarded-prefix': '/media',
+    }
     for (const [trustProxy, start] of [
       [true, 'https://stems.example.com/media/v1/storage/'],
       [false, 'http://127.0.0.1'],
@@ -138,18 +142,30 @@ describe('direct storage', () => {
       ...memoryBlobs(),
       signPut: async (key: string, { expiresInSeconds }: { expiresInSeconds: number }) =>
         `https://bucket.example/${key}?put=${expiresInSeconds}`,
-      signGet: async (key: string, { fileName }: { fileName: string }) => `https://bucket.example/${key}?name=${fileName}`,
+      signGet: async (key: string, { fileName }: { fileName: string }) =>
+        `https://bucket.example/${key}?name=${fileName}`,
     }
-    const service = await startService({ blobs, engine: { limits: { maxFileBytes: 5 } }, http: { directStorage: true } })
+    const service = await startService({
+      blobs,
+      engine: { limits: { maxFileBytes: 5 } },
+      http: { directStorage: true },
+    })
     const flow = async (content: string) => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
-      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), [Buffer.from(content)] as unknown as AsyncIterable<Uint8Array>)
-      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } })
+      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), [
+        Buffer.from(content),
+      ] as unknown as AsyncIterable<Uint8Array>)
+      const body = JSON.stringify({
+        workflow: 'service/stems-vocals-accompaniment',
+        params: { inputUrl: ticket.downloadUrl },
+      })
       return service.api('/job', { method: 'POST', body, headers: { prefer: 'wait=10' } })
     }
     expect(await (await flow('song')).json()).toMatchObject({
-      result: { vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=vocals\.wav$/) },
+      result: {
+        vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=vocals\.wav$/),
+      },
     })
     const refused = await flow('long song')
     expect([refused.status, await refused.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
@@ -157,7 +173,10 @@ describe('direct storage', () => {
     const form = (content: string) =>
       `--cut\r\nContent-Disposition: form-data; name="filedata"; filename="a"\r\n\r\n${content}\r\n--cut--\r\n`
     expect(await (await flow(form('songs'))).json()).toMatchObject({ status: 'SUCCEEDED' })
-    expect(await (await flow(form('long song'))).json()).toMatchObject({ status: 'FAILED', error: { reason: 'too_large' } })
+    expect(await (await flow(form('long song'))).json()).toMatchObject({
+      status: 'FAILED',
+      error: { reason: 'too_large' },
+    })
     const padded = await flow(form('x'.repeat(300_000)))
     expect([padded.status, await padded.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
     await service.close()
@@ -174,7 +193,9 @@ describe('direct storage', () => {
 
 describe('base paths', () => {
   test('may be several; one on its way out says so', async () => {
-    const deprecated = { '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' } }
+    const deprecated = {
+      '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' },
+    }
     const service = await startService({ http: { basePath: ['/v1', '/api'], deprecated } })
     const get = (base: string) =>
       fetch(`${service.server.origin}${base}/application`, { headers: { authorization: service.app.key } })
@@ -235,7 +256,12 @@ describe('idempotency keys', () => {
     expect((await create(held, 'b-key')).status).toBe(200)
     expect((await create(held, 'x'.repeat(256))).status).toBe(400)
     const { key } = await service.addApplication('Other')
-    const foreign = await service.api('/job', { method: 'POST', body: held, key, headers: { 'idempotency-key': 'a-key' } })
+    const foreign = await service.api('/job', {
+      method: 'POST',
+      body: held,
+      key,
+      headers: { 'idempotency-key': 'a-key' },
+    })
     expect(((await foreign.json()) as { id: string }).id).not.toBe(ids[0])
     await service.close()
   })
@@ -256,11 +282,11 @@ describe('for operators', () => {
     await service.engine.close({ timeoutMs: 0 })
     expect((await fetch(`${service.base}/readyz`)).status).toBe(503)
     const refused = await service.api('/job', { method: 'POST', body: held })
-    expect([refused.status, refused.headers.has('retry-after'), ((await refused.json()) as { code: string }).code]).toEqual([
-      503,
-      true,
-      'SHUTTING_DOWN',
-    ])
+    expect([
+      refused.status,
+      refused.headers.has('retry-after'),
+      ((await refused.json()) as { code: string }).code,
+    ]).toEqual([503, true, 'SHUTTING_DOWN'])
     await service.close()
   })
 
@@ -303,7 +329,10 @@ describe('for operators', () => {
     expect([answer.status, answer.headers.get('x-request-id')]).toEqual([500, 'trace-1'])
     expect(text).not.toContain('10.0.0.7')
     expect(logged).toEqual([
-      expect.objectContaining({ requestId: 'trace-1', error: expect.objectContaining({ message: 'no database at 10.0.0.7' }) }),
+      expect.objectContaining({
+        requestId: 'trace-1',
+        error: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
+      }),
     ])
     await service.close()
   })

@@ -36,7 +36,8 @@ export function rawRequest(
       try {
         for await (const piece of pieces) {
           if (!socket.writable) break
-          if (!socket.write(piece)) await new Promise((done) => (socket.once('drain', done), socket.once('close', done)))
+          if (!socket.write(piece))
+            await new Promise((done) => (socket.once('drain', done), socket.once('close', done)))
         }
         if (options.end) socket.end()
       } catch (error) {
@@ -47,7 +48,11 @@ export function rawRequest(
 }
 
 /** `PUT` with `Transfer-Encoding: chunked` and nothing else, as some clients send it. */
-export function* chunkedPut(url: string, chunks: Iterable<string | Uint8Array>, headers = ''): Generator<string | Uint8Array> {
+export function* chunkedPut(
+  url: string,
+  chunks: Iterable<string | Uint8Array>,
+  headers = '',
+): Generator<string | Uint8Array> {
   const { host, pathname, search } = new URL(url)
   yield `PUT ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n${headers}\r\n`
   for (const chunk of chunks) {

@@ -14,7 +14,10 @@ test.each([
   ['GET', '/v1/storage/a/b/c/d/e/f.wav', 'downloadFile', { file: 'a/b/c/d/e/f.wav' }],
 ])('%s %s is %s', (method, path, operation, params) => {
   const match = table.match(method, path, '/v1'.length)
-  expect(match.kind === 'route' && { operation: match.route.operation, params: match.params }).toEqual({ operation, params })
+  expect(match.kind === 'route' && { operation: match.route.operation, params: match.params }).toEqual({
+    operation,
+    params,
+  })
 })
 
 test.each(['', '/', '/jobs', '/job/1/status/x', '//job', '/storage', '/JOB'])('there is nothing at "%s"', (path) => {
@@ -22,5 +25,8 @@ test.each(['', '/', '/jobs', '/job/1/status/x', '//job', '/storage', '/JOB'])('t
 })
 
 test('a path that exists names its methods', () => {
-  expect(table.match('PUT', '/v1/job/1', '/v1'.length)).toEqual({ kind: 'method', allow: ['GET', 'HEAD', 'DELETE', 'OPTIONS'] })
+  expect(table.match('PUT', '/v1/job/1', '/v1'.length)).toEqual({
+    kind: 'method',
+    allow: ['GET', 'HEAD', 'DELETE', 'OPTIONS'],
+  })
 })

@@ -51,7 +51,8 @@ describe('the flow of the specification', () => {
       error: null,
       progress: 1,
     })
-    for (const time of [job.createdAt, job.startedAt, job.completedAt, job.expiresAt]) expect(time).toMatch(isoMilliseconds)
+    for (const time of [job.createdAt, job.startedAt, job.completedAt, job.expiresAt])
+      expect(time).toMatch(isoMilliseconds)
     expect(Object.keys(job.result ?? {}).sort()).toEqual(['accompaniments', 'vocals'])
     for (const [name, link] of Object.entries(job.result ?? {})) {
       expect(new URL(link).pathname).toMatch(new RegExp(`/${name}\\.wav$`))
@@ -135,7 +136,9 @@ describe('authentication', () => {
     const mistyped = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
     const bodies: unknown[] = []
     for (const authorization of [undefined, forged, mistyped, 'nonsense', '', 'Bearer', `${key}x`]) {
-      const answer = await fetch(`${service.base}/application`, { headers: authorization === undefined ? {} : { authorization } })
+      const answer = await fetch(`${service.base}/application`, {
+        headers: authorization === undefined ? {} : { authorization },
+      })
       expect(answer.status).toBe(401)
       const { requestId, ...body } = (await answer.json()) as Record<string, unknown>
       expect(requestId).toBe(answer.headers.get('x-request-id'))
@@ -236,7 +239,9 @@ describe('errors', () => {
   })
 
   test('a Host header that is no address is answered, not dropped', async () => {
-    const answer = await rawRequest(service.base, ['GET /v1/application HTTP/1.1\r\nHost: x:99999\r\nConnection: close\r\n\r\n'])
+    const answer = await rawRequest(service.base, [
+      'GET /v1/application HTTP/1.1\r\nHost: x:99999\r\nConnection: close\r\n\r\n',
+    ])
     expect([answer.status, JSON.parse(answer.body)]).toEqual([400, expect.objectContaining({ code: 'BAD_INPUT' })])
   })
 

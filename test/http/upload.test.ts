@@ -34,7 +34,10 @@ function text(bytes: Buffer): string {
 async function createJob(
   inputUrl: string,
 ): Promise<{ status: number; body: { id?: string; code?: string; reason?: string; message?: string } }> {
-  const answer = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: stems, params: { inputUrl } }) })
+  const answer = await service.api('/job', {
+    method: 'POST',
+    body: JSON.stringify({ workflow: stems, params: { inputUrl } }),
+  })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
@@ -108,7 +111,9 @@ describe('a file arrives byte for byte when it is sent', () => {
   test('as the plain body under the header multipart/form-data, with and without a boundary', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=xyz']) {
       const ticket = await newTicket()
-      expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song, headers: { 'content-type': type } })).status).toBe(200)
+      expect(
+        (await fetch(ticket.uploadUrl, { method: 'PUT', body: song, headers: { 'content-type': type } })).status,
+      ).toBe(200)
       expect(await stored(ticket)).toBe(text(song))
     }
   })
@@ -121,8 +126,13 @@ describe('a file arrives byte for byte when it is sent', () => {
   ])('with a plain body that begins with %s', async (_what, sent) => {
     const ticket = await newTicket()
     expect(
-      (await fetch(ticket.uploadUrl, { method: 'PUT', body: sent, headers: { 'content-type': 'application/octet-stream' } }))
-        .status,
+      (
+        await fetch(ticket.uploadUrl, {
+          method: 'PUT',
+          body: sent,
+          headers: { 'content-type': 'application/octet-stream' },
+        })
+      ).status,
     ).toBe(200)
     expect(await stored(ticket)).toBe(sent)
   })
@@ -167,7 +177,9 @@ describe('an upload is refused', () => {
 
   test('not when it has exactly the limit', async () => {
     const ticket = await newTicket()
-    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: form('b', [], Buffer.alloc(maxFileBytes)) })).status).toBe(200)
+    expect(
+      (await fetch(ticket.uploadUrl, { method: 'PUT', body: form('b', [], Buffer.alloc(maxFileBytes)) })).status,
+    ).toBe(200)
     expect((await stored(ticket))?.length).toBe(maxFileBytes)
   })
 
@@ -201,7 +213,9 @@ describe('an upload is refused', () => {
   test('for all but one of several that race', async () => {
     const ticket = await newTicket()
     const answers = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) })),
+      Array.from({ length: 5 }, (_, index) =>
+        fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) }),
+      ),
     )
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409, 409, 409])
   })

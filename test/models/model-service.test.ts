@@ -22,7 +22,18 @@ beforeAll(async () => {
   await writeWav(join(folder, 'song.wav'), song, 44_100)
   own = await writeSharesModel(folder, 'own', stemGains)
   allowed = await writeSharesModel(folder, 'allowed', { drums: 0, bass: 0, other: 0, vocals: 0.9 })
-  service = await startService(['--api-key', key, '--model', own.manifest, '--allow-model', own.manifest, '--allow-model', allowed.manifest, '--stems-4', own.manifest])
+  service = await startService([
+    '--api-key',
+    key,
+    '--model',
+    own.manifest,
+    '--allow-model',
+    own.manifest,
+    '--allow-model',
+    allowed.manifest,
+    '--stems-4',
+    own.manifest,
+  ])
   client = serviceClient(service.baseUrl, key, folder)
 }, 120_000)
 afterAll(async () => {
@@ -36,26 +47,37 @@ const share = (gain: number) => song.map((plane) => plane.map((sample) => gain *
 
 describe('a service with models of its own', () => {
   it('lists service/stems-4 beside the first workflow', async () => {
-    const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as { workflows: { id: string }[] }
-    expect(workflows.map(({ id }) => id)).toEqual(expect.arrayContaining(['service/stems-vocals-accompaniment', 'service/stems-4']))
+    const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as {
+      workflows: { id: string }[]
+    }
+    expect(workflows.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(['service/stems-vocals-accompaniment', 'service/stems-4']),
+    )
   })
 
   it('gives its four stems, and names the model with its hash in the details', async () => {
     const { job, stems } = await client.separate('service/stems-4', join(folder, 'song.wav'))
     expect(job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
     expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
-    for (const [stem, gain] of Object.entries(stemGains)) expect(worstDifference(stems[stem], share(gain))).toBeLessThan(1e-3)
+    for (const [stem, gain] of Object.entries(stemGains))
+      expect(worstDifference(stems[stem], share(gain))).toBeLessThan(1e-3)
   }, 120_000)
 
   it('uses its own model, or that of a job if it is allowed', async () => {
     const usual = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'))
     expect(usual.job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
     expect(worstDifference(usual.stems.vocals, share(0.4))).toBeLessThan(1e-3)
-    const chosen = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'), { model: allowed.manifest })
+    const chosen = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'), {
+      model: allowed.manifest,
+    })
     expect(chosen.job.details).toMatchObject({ model: { name: 'allowed', sha256: allowed.hash } })
     expect(worstDifference(chosen.stems.vocals, share(0.9))).toBeLessThan(1e-3)
     expect(worstDifference(chosen.stems.accompaniments, share(0.1))).toBeLessThan(1e-3)
-    const refused = await client.ask('/job', { name: 'song', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: 'https://example.com/a.wav', model: 'scnet' } })
+    const refused = await client.ask('/job', {
+      name: 'song',
+      workflow: 'service/stems-vocals-accompaniment',
+      params: { inputUrl: 'https://example.com/a.wav', model: 'scnet' },
+    })
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain(allowed.manifest)
   }, 120_000)

@@ -4,7 +4,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { modelInfo, type PullOptions, type PullProgress, pullModel, removeModel, resolveModel, verifyModel } from '../../src/core/separation/models/index.js'
+import {
+  modelInfo,
+  type PullOptions,
+  type PullProgress,
+  pullModel,
+  removeModel,
+  resolveModel,
+  verifyModel,
+} from '../../src/core/separation/models/index.js'
 import { manifestFor, sha256, testFolder, weightBytes, writeManifest } from './model-files.js'
 import { weightsServer } from './weights-server.js'
 
@@ -61,7 +69,11 @@ describe('pulling a model', () => {
   it('goes on in a later call with what an earlier one brought', async () => {
     const { manifest, server, options } = await setUp()
     server.cuts.push(1_500_000, 0, 0, 0, 0, 0, 0)
-    await expect(pullModel(manifest, options)).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', retryable: true, message: expect.stringContaining('run it again') })
+    await expect(pullModel(manifest, options)).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      retryable: true,
+      message: expect.stringContaining('run it again'),
+    })
     server.cuts.length = 0
     server.requests.length = 0
     await pullModel(manifest, options)
@@ -174,7 +186,10 @@ describe('pulling a model', () => {
 
   it('asks nobody when it is offline, and says so', async () => {
     const { manifest, server, options } = await setUp()
-    await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('offline mode') })
+    await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      message: expect.stringContaining('offline mode'),
+    })
     expect(server.requests).toHaveLength(0)
   })
 
@@ -186,11 +201,20 @@ describe('pulling a model', () => {
 
   it('asks for the terms once, and again when they change', async () => {
     const { cacheFolder, manifest, server, options } = await setUp({ terms: 'For research only.' })
-    await expect(pullModel(manifest, options)).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', details: { terms: 'For research only.' } })
+    await expect(pullModel(manifest, options)).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      details: { terms: 'For research only.' },
+    })
     expect(server.requests).toHaveLength(0)
     const { path } = await pullModel(manifest, { ...options, acceptLicence: true })
-    expect(await modelInfo(manifest, cacheFolder)).toMatchObject({ terms: 'For research only.', termsAccepted: true, installed: true })
-    expect(JSON.parse(await readFile(join(path, '../licence-accepted.json'), 'utf8'))).toMatchObject({ terms: 'For research only.' })
+    expect(await modelInfo(manifest, cacheFolder)).toMatchObject({
+      terms: 'For research only.',
+      termsAccepted: true,
+      installed: true,
+    })
+    expect(JSON.parse(await readFile(join(path, '../licence-accepted.json'), 'utf8'))).toMatchObject({
+      terms: 'For research only.',
+    })
     await writeManifest(manifest, manifestFor(bytes, { terms: 'For nobody.' }))
     expect(await modelInfo(manifest, cacheFolder)).toMatchObject({ termsAccepted: false })
   })
@@ -227,12 +251,16 @@ describe('pulling a model', () => {
 describe('several processes', () => {
   const puller = new URL('./fixtures/pull-child.mjs', import.meta.url)
   const start = (manifest: string, { cacheFolder, mirror }: PullOptions, tell = '') =>
-    fork(puller, [manifest, String(cacheFolder), String(mirror), tell], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    fork(puller, [manifest, String(cacheFolder), String(mirror), tell], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
 
   it('download a model once when they want it at the same time', async () => {
     const { manifest, server, options } = await setUp()
     const children = [start(manifest, options), start(manifest, options), start(manifest, options)]
-    const results = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as { path?: string; error?: string }))
+    const results = await Promise.all(
+      children.map(async (child) => (await once(child, 'message'))[0] as { path?: string; error?: string }),
+    )
     expect(new Set(results.map(({ path, error }) => error ?? path)).size).toBe(1)
     expect((await stat(String(results[0].path))).size).toBe(bytes.length)
     expect(server.requests).toHaveLength(1)

@@ -12,7 +12,11 @@ export interface SharesModel {
 }
 
 /** A model whose stems are fixed shares of the mixture, beside its manifest. */
-export async function writeSharesModel(folder: string, name: string, gains: Record<string, number>): Promise<SharesModel> {
+export async function writeSharesModel(
+  folder: string,
+  name: string,
+  gains: Record<string, number>,
+): Promise<SharesModel> {
   const stems = Object.keys(gains)
   const network = onnxModel({
     inputs: [{ name: 'mix', shape: [1, 2, samples] }],

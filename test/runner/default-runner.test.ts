@@ -13,13 +13,19 @@ const stages = defineWorkflow({
   params: z.object({ do: z.string() }),
   inputs: [],
   outputs: { report: { fileName: 'report.txt', contentType: 'text/plain' } },
-  stages: [{ name: 'first', async run() {} }, { name: 'second', async run() {} }],
+  stages: [
+    { name: 'first', async run() {} },
+    { name: 'second', async run() {} },
+  ],
   module: { url: stagesModule, settings: {} },
 })
 
 test('the child processes of an engine have its niceness, and tell of themselves in its log', async () => {
   const told: Record<string, unknown>[] = []
-  const logger = { ...silentLogger, debug: (fields: Record<string, unknown>, message: string) => void told.push({ ...fields, message }) }
+  const logger = {
+    ...silentLogger,
+    debug: (fields: Record<string, unknown>, message: string) => void told.push({ ...fields, message }),
+  }
   const engine = createEngine({ workflows: [stages], dispatch: { niceness: 3 }, logger })
   await engine.start()
   try {

@@ -11,7 +11,14 @@ import { orderTo, rejection } from './run-order.js'
 const report = { report: { fileName: 'report.txt', contentType: 'text/plain' } }
 
 function workflowOf(stages: Stage[], outputs: Record<string, OutputDeclaration> = {}): Workflow {
-  return defineWorkflow({ id: 'test/execute', name: 'Execute', description: '', params: z.unknown(), outputs, stages: stages as never })
+  return defineWorkflow({
+    id: 'test/execute',
+    name: 'Execute',
+    description: '',
+    params: z.unknown(),
+    outputs,
+    stages: stages as never,
+  })
 }
 
 async function progressOf(stages: Stage[]): Promise<WorkProgress[]> {
@@ -53,26 +60,48 @@ describe('progress', () => {
 
 describe('outputs', () => {
   it('are collected with their sizes, optional ones if they are there', async () => {
-    const outputs = { ...report, extra: { fileName: 'extra.bin', contentType: 'application/octet-stream', optional: true } }
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => await writeFile(outputPath('report'), 'hello') }
+    const outputs = {
+      ...report,
+      extra: { fileName: 'extra.bin', contentType: 'application/octet-stream', optional: true },
+    }
+    const stage: Stage = {
+      name: 'write',
+      run: async ({ outputPath }) => await writeFile(outputPath('report'), 'hello'),
+    }
     const result = await execute(workflowOf([stage], outputs), orderTo(''), ...quietly)
     expect(result.outputs).toEqual({
-      report: { path: expect.stringMatching(/report\.txt$/), bytes: 5, contentType: 'text/plain', fileName: 'report.txt' },
+      report: {
+        path: expect.stringMatching(/report\.txt$/),
+        bytes: 5,
+        contentType: 'text/plain',
+        fileName: 'report.txt',
+      },
     })
   })
 
   it('with the same file name do not collide', async () => {
-    const outputs = { 'a-b': { fileName: 'c.txt', contentType: 'text/plain' }, a: { fileName: 'b-c.txt', contentType: 'text/plain' }, b: { fileName: 'c.txt', contentType: 'text/plain' } }
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => void (await Promise.all(Object.keys(outputs).map((name) => writeFile(outputPath(name), name)))) }
+    const outputs = {
+      'a-b': { fileName: 'c.txt', contentType: 'text/plain' },
+      a: { fileName: 'b-c.txt', contentType: 'text/plain' },
+      b: { fileName: 'c.txt', contentType: 'text/plain' },
+    }
+    const stage: Stage = {
+      name: 'write',
+      run: async ({ outputPath }) =>
+        void (await Promise.all(Object.keys(outputs).map((name) => writeFile(outputPath(name), name)))),
+    }
     const result = await execute(workflowOf([stage], outputs), orderTo(''), ...quietly)
     expect(new Set(Object.values(result.outputs).map(({ path }) => path)).size).toBe(3)
   })
 
-  it.each(['../report', 'other', '', '/etc/passwd', '__proto__', 'constructor'])('the name %j, which is not declared, has no path', async (name) => {
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => void outputPath(name) }
-    const error = await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('report') })
-  })
+  it.each(['../report', 'other', '', '/etc/passwd', '__proto__', 'constructor'])(
+    'the name %j, which is not declared, has no path',
+    async (name) => {
+      const stage: Stage = { name: 'write', run: async ({ outputPath }) => void outputPath(name) }
+      const error = await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))
+      expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('report') })
+    },
+  )
 
   it.each([
     ['../up', 'x.txt'],
@@ -86,8 +115,14 @@ describe('outputs', () => {
   })
 
   it('that are missing fail the run and are named', async () => {
-    const error = await rejection(execute(workflowOf([{ name: 'idle', run: async () => {} }], report), orderTo(''), ...quietly))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('"report"'), details: { output: 'report' } })
+    const error = await rejection(
+      execute(workflowOf([{ name: 'idle', run: async () => {} }], report), orderTo(''), ...quietly),
+    )
+    expect(error).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      message: expect.stringContaining('"report"'),
+      details: { output: 'report' },
+    })
   })
 
   it.each([
@@ -95,7 +130,9 @@ describe('outputs', () => {
     ['a folder', (path: string) => mkdir(path)],
   ])('that are %s instead of a file are not published', async (_, make) => {
     const stage: Stage = { name: 'make', run: async ({ outputPath }) => await make(outputPath('report')) }
-    expect(await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))).toMatchObject({ code: 'INTERNAL_ERROR' })
+    expect(await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+    })
   })
 })
 
@@ -156,7 +193,10 @@ describe('params', () => {
   it('that do not fit the schema of the process that runs them fail the run before any stage', async () => {
     const seen: unknown[] = []
     const workflow = { ...workflowOf([stage(seen)]), params: z.object({ size: z.number() }) }
-    expect(await rejection(execute(workflow, orderTo(''), ...quietly))).toMatchObject({ code: 'INTERNAL_ERROR', cause: expect.any(Error) })
+    expect(await rejection(execute(workflow, orderTo(''), ...quietly))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      cause: expect.any(Error),
+    })
     expect(seen).toEqual([])
   })
 })

@@ -5,7 +5,14 @@ import { defineWorkflow, type Stage } from '../../src/core/workflow/workflow.js'
 import { opened, orderTo, rejection, run } from './run-order.js'
 
 const workflowOf = (stage: Stage['run']) =>
-  defineWorkflow({ id: 'test/inline', name: 'Inline', description: '', params: z.unknown(), outputs: {}, stages: [{ name: 'only', run: stage as never }] })
+  defineWorkflow({
+    id: 'test/inline',
+    name: 'Inline',
+    description: '',
+    params: z.unknown(),
+    outputs: {},
+    stages: [{ name: 'only', run: stage as never }],
+  })
 
 const start = (stage: Stage['run'] = async () => {}) => opened(inlineRunner({ resolve: () => workflowOf(stage) }))
 
@@ -31,14 +38,22 @@ it('rejects at once when aborted, though the stage ignores its signal, and repor
     progress(0.9)
     finish()
   })
-  const error = await rejection(run(runner, orderTo('', { module: null }), { signal: aborting.signal, onProgress: ({ progress }) => seen.push(progress) }))
+  const error = await rejection(
+    run(runner, orderTo('', { module: null }), {
+      signal: aborting.signal,
+      onProgress: ({ progress }) => seen.push(progress),
+    }),
+  )
   expect(error).toBe(aborting.signal.reason)
   await finished
   expect(seen).toEqual([0])
 })
 
 it('rejects the runs in progress when closed, and refuses new ones', async () => {
-  const runner = start(async ({ signal }) => await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))))
+  const runner = start(
+    async ({ signal }) =>
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
+  )
   const running = rejection(run(runner, orderTo('', { module: null })))
   expect(runner.status()).toMatchObject({ busy: 1 })
   await runner.close()

@@ -43,7 +43,11 @@ export interface OrderOptions {
   onProgress?(progress: WorkProgress): void
 }
 
-export function run(runner: Runner, order: WorkOrder, { signal, onProgress = () => {} }: OrderOptions = {}): Promise<WorkResult> {
+export function run(
+  runner: Runner,
+  order: WorkOrder,
+  { signal, onProgress = () => {} }: OrderOptions = {},
+): Promise<WorkResult> {
   const started = runner.start(order, onProgress)
   const abort = () => started.abort(signal?.reason as Error)
   signal?.addEventListener('abort', abort, { once: true })

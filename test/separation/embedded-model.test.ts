@@ -19,7 +19,9 @@ let vocals: Float32Array[]
 let accompaniments: Float32Array[]
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-  const stems = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels))
+  const stems = await Promise.all(
+    ['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels),
+  )
   const frames = Math.min(...stems.map(([left]) => left.length))
   ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, frames)))
 })
@@ -38,7 +40,10 @@ describe('the model in the package, on the demo song', () => {
 
   it.each([-60, -30, 12])('gives the same at %i dB', async (decibels) => {
     const gain = 10 ** (decibels / 20)
-    const [plain, scaled] = [await vocalsOf(mixture()), await vocalsOf(mixture().map((plane) => plane.map((value) => value * gain)))]
+    const [plain, scaled] = [
+      await vocalsOf(mixture()),
+      await vocalsOf(mixture().map((plane) => plane.map((value) => value * gain))),
+    ]
     const back = scaled.map((plane) => plane.map((value) => value / gain))
     expect(score(back, plain)).toBeGreaterThan(40)
   })
@@ -96,12 +101,18 @@ async function at(sampleRate: number, planes: Float32Array[], from: number): Pro
 function score(estimate: Float32Array[], truth: Float32Array[]): number {
   const frames = Math.min(estimate[0].length, truth[0].length)
   const comparison = new StemComparison(rate)
-  comparison.add(...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, frames))) as [Float32Array[], Float32Array[]]))
+  comparison.add(
+    ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, frames))) as [
+      Float32Array[],
+      Float32Array[],
+    ]),
+  )
   return comparison.scores().uSdr
 }
 
 /** Power of one over that of the other. */
 function decibels(planes: Float32Array[], of: Float32Array[]): number {
-  const power = (each: Float32Array[]) => each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)
+  const power = (each: Float32Array[]) =>
+    each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)
   return 10 * Math.log10(power(planes) / power(of))
 }

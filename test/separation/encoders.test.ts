@@ -40,22 +40,31 @@ describe('FLAC files', () => {
     const planes = [noise(frames, 1), noise(frames, 2)].map((plane) => plane.map((sample) => sample * 1.2))
     const flac = await encode(`${format}-${frames}.flac`, format, planes)
     const expected = await encode(`${format}-${frames}.wav`, wav, planes)
-    expect(flac.written).toMatchObject({ frames, clippedSamples: expected.written.clippedSamples, bytes: (await stat(flac.path)).size })
+    expect(flac.written).toMatchObject({
+      frames,
+      clippedSamples: expected.written.clippedSamples,
+      bytes: (await stat(flac.path)).size,
+    })
     const [found, same] = [await readAudio(flac.path), await readAudio(expected.path)]
     expect(found.channels[0].length).toBe(frames)
     found.channels.forEach((plane, channel) => expect(maxDifference(plane, same.channels[channel])).toBe(0))
   })
 
-  it.skipIf(!hasFlac)('stand the test of the reference decoder (skipped where the program flac is not installed)', async () => {
-    const { path } = await encode('test.flac', 'flac24', [noise(50_000, 3), noise(50_000, 4)])
-    const { status, stderr } = spawnSync('flac', ['-t', '-w', path], { encoding: 'utf8' })
-    expect(stderr).toContain('ok')
-    expect(status).toBe(0)
-  })
+  it.skipIf(!hasFlac)(
+    'stand the test of the reference decoder (skipped where the program flac is not installed)',
+    async () => {
+      const { path } = await encode('test.flac', 'flac24', [noise(50_000, 3), noise(50_000, 4)])
+      const { status, stderr } = spawnSync('flac', ['-t', '-w', path], { encoding: 'utf8' })
+      expect(stderr).toContain('ok')
+      expect(status).toBe(0)
+    },
+  )
 
   it('are smaller for quiet music', async () => {
     const planes = [music(200_000, 0), music(200_000, 1)]
-    expect((await encode('music.flac', 'flac', planes)).written.bytes).toBeLessThan(0.7 * (await encode('music.wav', '16', planes)).written.bytes)
+    expect((await encode('music.flac', 'flac', planes)).written.bytes).toBeLessThan(
+      0.7 * (await encode('music.wav', '16', planes)).written.bytes,
+    )
   })
 })
 
@@ -71,7 +80,9 @@ describe('MP3 files', () => {
 
   it.skipIf(!hasFfmpeg)('have the right length for ffmpeg, too', async () => {
     const { path } = await encode('length.mp3', 'mp3', [music(100_000, 0), music(100_000, 1)])
-    const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'error', '-i', path, '-f', 'f32le', '-'], { maxBuffer: 10_000_000 })
+    const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'error', '-i', path, '-f', 'f32le', '-'], {
+      maxBuffer: 10_000_000,
+    })
     expect(String(stderr)).toBe('')
     expect(stdout.length / 8).toBe(100_000)
   })

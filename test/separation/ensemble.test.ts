@@ -153,8 +153,18 @@ describe('separate with other kinds', () => {
   }
 
   it('writes the four stems of a model that has them, from a scratch file that is gone afterwards', async () => {
-    const outputs = { drums: own('drums.wav'), bass: own('bass.wav'), other: own('other.wav'), vocals: own('vocals.wav') }
-    const { models, seconds } = await separate(own('song.wav'), { outputs, model: own('demucs'), format: '32f', threads: 1 })
+    const outputs = {
+      drums: own('drums.wav'),
+      bass: own('bass.wav'),
+      other: own('other.wav'),
+      vocals: own('vocals.wav'),
+    }
+    const { models, seconds } = await separate(own('song.wav'), {
+      outputs,
+      model: own('demucs'),
+      format: '32f',
+      threads: 1,
+    })
     expect(models).toMatchObject([{ name: 'demucs' }])
     expect(seconds).toBe(50_001 / 44_100)
     for (const [stem, gain] of [
@@ -186,7 +196,9 @@ describe('separate with other kinds', () => {
     expect(models.map(({ name }) => name)).toEqual(['demucs', 'half'])
     const mixture = stereoMusic(50_001)
     expect(worstDifference((await readAudio(outputs.vocals)).channels, scaledBy(mixture, 0.475))).toBeLessThan(1e-3)
-    expect(worstDifference((await readAudio(outputs.accompaniments)).channels, scaledBy(mixture, 0.525))).toBeLessThan(1e-3)
+    expect(worstDifference((await readAudio(outputs.accompaniments)).channels, scaledBy(mixture, 0.525))).toBeLessThan(
+      1e-3,
+    )
   })
 
   it.each([
@@ -229,7 +241,9 @@ describe('separate with other kinds', () => {
       reason: 'too_long',
     })
     await writeWav(own('empty.wav'), [new Float32Array(0)], 44_100)
-    await expect(separate(own('empty.wav'), { outputs, model: own('demucs') })).rejects.toMatchObject({ reason: 'no_audio' })
+    await expect(separate(own('empty.wav'), { outputs, model: own('demucs') })).rejects.toMatchObject({
+      reason: 'no_audio',
+    })
     expect((await readdir(folder)).filter((name) => name.startsWith('cancelled'))).toEqual([])
   })
 })

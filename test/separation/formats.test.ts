@@ -42,30 +42,39 @@ const files: Record<string, Expected> = {
 }
 
 describe('encoded audio', () => {
-  it.each(Object.entries(files))('%s decodes to the signal that was encoded, at its place in time', async (name, expected) => {
-    const stream = await openAudio(fixture(name))
-    const channels = await collect(stream)
-    expect({ format: stream.format, sampleRate: stream.sampleRate, channelCount: stream.channelCount })
-      .toEqual({ format: expected.format, sampleRate: expected.sampleRate, channelCount: 2 })
-    expect(channels[0]).toHaveLength(expected.frames)
-    const signal = testSignal(expected.sampleRate)
-    if (expected.isMono) signal[1] = signal[0]
-    const ratios = channels.map((plane, channel) => signalToNoise(signal[channel], plane))
-    expect(Math.min(...ratios)).toBeGreaterThan(expected.decibels)
-    expect(stream.readFraction?.()).toBe(1)
-  })
+  it.each(Object.entries(files))(
+    '%s decodes to the signal that was encoded, at its place in time',
+    async (name, expected) => {
+      const stream = await openAudio(fixture(name))
+      const channels = await collect(stream)
+      expect({ format: stream.format, sampleRate: stream.sampleRate, channelCount: stream.channelCount }).toEqual({
+        format: expected.format,
+        sampleRate: expected.sampleRate,
+        channelCount: 2,
+      })
+      expect(channels[0]).toHaveLength(expected.frames)
+      const signal = testSignal(expected.sampleRate)
+      if (expected.isMono) signal[1] = signal[0]
+      const ratios = channels.map((plane, channel) => signalToNoise(signal[channel], plane))
+      expect(Math.min(...ratios)).toBeGreaterThan(expected.decibels)
+      expect(stream.readFraction?.()).toBe(1)
+    },
+  )
 
-  it.each(['stereo.flac', 'stereo-24bit.flac', 'surround.flac'])('%s decodes to exactly the bytes whose MD5 its encoder noted', async (name) => {
-    const header = await readFile(fixture(name))
-    const bits = (((header[20] & 1) << 4) | (header[21] >> 4)) + 1
-    const { channels } = await readAudio(fixture(name))
-    const bytes = Buffer.alloc(channels[0].length * channels.length * (bits / 8))
-    let at = 0
-    for (let frame = 0; frame < channels[0].length; frame++) {
-      for (const plane of channels) at = bytes.writeIntLE(plane[frame] * 2 ** (bits - 1), at, bits / 8)
-    }
-    expect(createHash('md5').update(bytes).digest('hex')).toBe(header.subarray(26, 42).toString('hex'))
-  })
+  it.each(['stereo.flac', 'stereo-24bit.flac', 'surround.flac'])(
+    '%s decodes to exactly the bytes whose MD5 its encoder noted',
+    async (name) => {
+      const header = await readFile(fixture(name))
+      const bits = (((header[20] & 1) << 4) | (header[21] >> 4)) + 1
+      const { channels } = await readAudio(fixture(name))
+      const bytes = Buffer.alloc(channels[0].length * channels.length * (bits / 8))
+      let at = 0
+      for (let frame = 0; frame < channels[0].length; frame++) {
+        for (const plane of channels) at = bytes.writeIntLE(plane[frame] * 2 ** (bits - 1), at, bits / 8)
+      }
+      expect(createHash('md5').update(bytes).digest('hex')).toBe(header.subarray(26, 42).toString('hex'))
+    },
+  )
 
   it('a stereo MP3 that begins silent is stereo from its first block', async () => {
     const stream = await openAudio(fixture('late.mp3'))
@@ -83,21 +92,36 @@ describe('encoded audio', () => {
   ])('%s decodes to all of its frames', async (name, frames) => {
     const { channels } = await readAudio(fixture(name))
     expect(channels.map(({ length }) => length)).toEqual([frames, frames])
-    const loudest = channels[0].reduce((most, sample, frame) => (Math.abs(sample) > Math.abs(channels[0][most]) ? frame : most), 0)
+    const loudest = channels[0].reduce(
+      (most, sample, frame) => (Math.abs(sample) > Math.abs(channels[0][most]) ? frame : most),
+      0,
+    )
     expect(Math.abs(loudest / 44_100 - 0.5)).toBeLessThan(0.05)
   })
 
   const speakers = { left: 300, right: 500, centre: 700, lfe: 60, surroundLeft: 1100, surroundRight: 1300 }
 
-  it.each(['surround.flac', 'surround.ogg', 'surround.opus', 'surround.m4a'])('%s mixes down to stereo with every speaker on its side', async (name) => {
-    const [left, right] = await collect(toStereo(await openAudio(fixture(name))))
-    const levels = Object.fromEntries(Object.entries(speakers).map(([speaker, hertz]) => [speaker, [tone(left, hertz), tone(right, hertz)]]))
-    const full = 0.3 / (1 + 2 * Math.SQRT1_2)
-    const expected = { left: [1, 0], right: [0, 1], centre: [0.707, 0.707], lfe: [0, 0], surroundLeft: [0.707, 0], surroundRight: [0, 0.707] }
-    for (const [speaker, gains] of Object.entries(expected)) {
-      levels[speaker].forEach((level, side) => expect(level / full, `${speaker} ${side}`).toBeCloseTo(gains[side], 1))
-    }
-  })
+  it.each(['surround.flac', 'surround.ogg', 'surround.opus', 'surround.m4a'])(
+    '%s mixes down to stereo with every speaker on its side',
+    async (name) => {
+      const [left, right] = await collect(toStereo(await openAudio(fixture(name))))
+      const levels = Object.fromEntries(
+        Object.entries(speakers).map(([speaker, hertz]) => [speaker, [tone(left, hertz), tone(right, hertz)]]),
+      )
+      const full = 0.3 / (1 + 2 * Math.SQRT1_2)
+      const expected = {
+        left: [1, 0],
+        right: [0, 1],
+        centre: [0.707, 0.707],
+        lfe: [0, 0],
+        surroundLeft: [0.707, 0],
+        surroundRight: [0, 0.707],
+      }
+      for (const [speaker, gains] of Object.entries(expected)) {
+        levels[speaker].forEach((level, side) => expect(level / full, `${speaker} ${side}`).toBeCloseTo(gains[side], 1))
+      }
+    },
+  )
 })
 
 /** Level of a tone at 48 kHz, over whole periods. */

@@ -83,7 +83,11 @@ function spectrumWave(spectrum: Complex[], { samples, bins }: Sizes): Float64Arr
     frame.im.set(im.map((value) => value * scale))
     return frame
   })
-  const padded = inverseStft([silent(), silent(), ...whole, silent(), silent()], { size: 4 * hop, hop, window: hann(4 * hop) })
+  const padded = inverseStft([silent(), silent(), ...whole, silent(), silent()], {
+    size: 4 * hop,
+    hop,
+    window: hann(4 * hop),
+  })
   return padded.subarray(2 * hop + 1.5 * hop, 2 * hop + 1.5 * hop + samples)
 }
 
@@ -181,7 +185,9 @@ describe('the htdemucs kind', () => {
     const all = await separateWith(demucs, mixture, { outputs: [...stems] })
     const own = await separateWith(demucs, mixture, { ownAccompaniments: true })
     const rest = await separateWith(demucs, mixture)
-    const sum = all.drums.map((plane, channel) => plane.map((value, i) => value + all.bass[channel][i] + all.other[channel][i]))
+    const sum = all.drums.map((plane, channel) =>
+      plane.map((value, i) => value + all.bass[channel][i] + all.other[channel][i]),
+    )
     expect(worstDifference(own.accompaniments, sum)).toBeLessThan(1e-5)
     expect(worstDifference(rest.vocals, all.vocals)).toBe(0)
     expect(
@@ -245,7 +251,9 @@ describe('the htdemucs kind', () => {
 
   it('refuses a network whose tensors do not belong together', async () => {
     const { manifest, networks } = await model(small, known)
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow('stems [1, 2, 2, samples]')
+    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
+      'stems [1, 2, 2, samples]',
+    )
     const graph = demucsNetwork(small, known)
     graph.inputs[1].shape = [1, 4, small.bins, 10]
     graph.outputs[0].shape = [1, 4, 4, small.bins, 10]

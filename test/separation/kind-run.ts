@@ -42,7 +42,14 @@ export async function separateWith(
   channels: Float32Array[],
   options: KindRun = {},
 ): Promise<Record<StemName, Float32Array[]>> {
-  const { outputs = ['vocals', 'accompaniments'], ownAccompaniments, shifts = 1, batch, weights, ...kindOptions } = options
+  const {
+    outputs = ['vocals', 'accompaniments'],
+    ownAccompaniments,
+    shifts = 1,
+    batch,
+    weights,
+    ...kindOptions
+  } = options
   const stream = (): AudioStream => streamOf(channels)
   const statistics = await trackStatistics(stream())
   const members: PipelineMember[] = []
@@ -74,7 +81,10 @@ export async function separateWith(
   } finally {
     for (const { kind } of members) kind.close()
   }
-  return Object.fromEntries([...parts].map(([stem, planes]) => [stem, planes.map(joined)])) as Record<StemName, Float32Array[]>
+  return Object.fromEntries([...parts].map(([stem, planes]) => [stem, planes.map(joined)])) as Record<
+    StemName,
+    Float32Array[]
+  >
 }
 
 /** Sees every run of a network before it happens. */
@@ -103,7 +113,9 @@ export function stereoMusic(frames: number): Float32Array[] {
 }
 
 export function worstDifference(found: ArrayLike<number>[], expected: ArrayLike<number>[]): number {
-  return Math.max(...found.map((plane, channel) => maxDifference(Float32Array.from(plane), Float32Array.from(expected[channel]))))
+  return Math.max(
+    ...found.map((plane, channel) => maxDifference(Float32Array.from(plane), Float32Array.from(expected[channel]))),
+  )
 }
 
 /** Largest second difference around the given samples, over that of the rest: large where a joint can be heard. */

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { createKind } from '../../src/core/separation/kinds/create-kind.js'
 import { maskTrack } from './double-reference.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, watched, worstDifference, type KindModel } from './kind-run.js'
+import {
+  manifestOf,
+  separateWith,
+  stereoMusic,
+  stereoNoise,
+  watched,
+  worstDifference,
+  type KindModel,
+} from './kind-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference } from './tracks.js'
@@ -74,7 +82,9 @@ describe('the mdx kind', () => {
     const masking = await model(small, {}, gain)
     const mixture = stereoNoise(90_000, 3)
     const { vocals } = await separateWith(masking, mixture, { overlap })
-    const expected = mixture.map((plane) => maskTrack(plane, small.nFft, 1024, (bin) => kept(small.bins)(bin) * gain(bin)))
+    const expected = mixture.map((plane) =>
+      maskTrack(plane, small.nFft, 1024, (bin) => kept(small.bins)(bin) * gain(bin)),
+    )
     expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
   })
 
@@ -145,7 +155,10 @@ describe('the mdx kind', () => {
     const frames = 90_000
     const mixture = [0, 1].map(() => Float32Array.from({ length: frames }, (_, i) => 0.5 * Math.cos(i / 5)))
     const { vocals } = await separateWith(identity, mixture)
-    for (const end of [(plane: Float32Array) => plane.subarray(0, 3000), (plane: Float32Array) => plane.subarray(-3000)]) {
+    for (const end of [
+      (plane: Float32Array) => plane.subarray(0, 3000),
+      (plane: Float32Array) => plane.subarray(-3000),
+    ]) {
       expect(maxDifference(end(vocals[0]), end(mixture[0]))).toBeLessThan(0.02)
     }
   })
@@ -186,9 +199,15 @@ describe('the mdx kind', () => {
   it('refuses a network that is none of this family, an unknown stem, and sizes that cannot be', async () => {
     const { manifest, networks } = await model(small)
     const wide = await load(mdxNetwork(1026, 32))
-    await expect(createKind(manifest, [wide])).rejects.toThrow('at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]')
+    await expect(createKind(manifest, [wide])).rejects.toThrow(
+      'at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]',
+    )
     await expect(createKind(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not give drums')
-    await expect(createKind({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
-    await expect(createKind(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(createKind({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    await expect(createKind(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
   })
 })

@@ -28,20 +28,44 @@ async function files(name: string, paths: string[]): Promise<string> {
 describe('the songs of a folder', () => {
   it('are found in both layouts and in the order of their names', async () => {
     const root = await files('layouts', [
-      'song 10/vocals.wav', 'song 10/accompaniments.ogg', 'song 2/vocals.flac', 'song 2/accompaniments.wav', 'song 2/mixture.mp3', 'song 2/vocals.json',
-      'test/x/mixture.wav', 'test/x/vocals.wav', 'test/x/drums.wav', 'test/x/bass.wav', 'test/x/other.wav', 'notes/readme.txt', '.hidden/vocals.wav',
+      'song 10/vocals.wav',
+      'song 10/accompaniments.ogg',
+      'song 2/vocals.flac',
+      'song 2/accompaniments.wav',
+      'song 2/mixture.mp3',
+      'song 2/vocals.json',
+      'test/x/mixture.wav',
+      'test/x/vocals.wav',
+      'test/x/drums.wav',
+      'test/x/bass.wav',
+      'test/x/other.wav',
+      'notes/readme.txt',
+      '.hidden/vocals.wav',
     ])
     const songs = await findSongs(root)
     expect(songs.map(({ name }) => name)).toEqual(['song 2', 'song 10', join('test', 'x')])
-    expect(songs[0]).toMatchObject({ vocals: join(root, 'song 2', 'vocals.flac'), mixture: join(root, 'song 2', 'mixture.mp3') })
+    expect(songs[0]).toMatchObject({
+      vocals: join(root, 'song 2', 'vocals.flac'),
+      mixture: join(root, 'song 2', 'mixture.mp3'),
+    })
     expect(songs[1].mixture).toBeUndefined()
-    expect(songs[2].accompaniments).toEqual(['drums', 'bass', 'other'].map((part) => join(root, 'test', 'x', `${part}.wav`)))
+    expect(songs[2].accompaniments).toEqual(
+      ['drums', 'bass', 'other'].map((part) => join(root, 'test', 'x', `${part}.wav`)),
+    )
     expect((await findSongs(join(root, 'song 10'))).map(({ name }) => name)).toEqual(['song 10'])
   })
 
   it('are missed in words: no folder, a file, an empty folder, a song without a stem or with one twice', async () => {
     await expect(findSongs(join(folder, 'nowhere'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
-    const root = await files('wrong', ['a/x.txt', 'b/drums.wav', 'b/vocals.wav', 'b/other.wav', 'c/vocals.wav', 'd/vocals.wav', 'd/vocals.mp3'])
+    const root = await files('wrong', [
+      'a/x.txt',
+      'b/drums.wav',
+      'b/vocals.wav',
+      'b/other.wav',
+      'c/vocals.wav',
+      'd/vocals.wav',
+      'd/vocals.mp3',
+    ])
     await expect(findSongs(join(root, 'a', 'x.txt'))).rejects.toThrow('is not a folder')
     await expect(findSongs(join(root, 'a'))).rejects.toThrow('There is no song in')
     await expect(findSongs(join(root, 'b'))).rejects.toThrow('The song "b" has no bass.')
@@ -63,12 +87,20 @@ describe('streams side by side', () => {
 
   it('refuse other rates and other lengths, naming the files', async () => {
     const plane = noise(2 * rate)
-    expect(() => sideBySide([{ name: 'a.wav', stream: streamOf([plane], rate) }, { name: 'b.wav', stream: streamOf([plane], 2 * rate) }])).toThrow(
-      'different sample rates: a.wav 8000 Hz, b.wav 16000 Hz',
-    )
+    expect(() =>
+      sideBySide([
+        { name: 'a.wav', stream: streamOf([plane], rate) },
+        { name: 'b.wav', stream: streamOf([plane], 2 * rate) },
+      ]),
+    ).toThrow('different sample rates: a.wav 8000 Hz, b.wav 16000 Hz')
     for (const order of [1, -1]) {
-      const sources = [{ name: 'a.wav', stream: streamOf([plane], rate) }, { name: 'b.wav', stream: streamOf([plane.subarray(0, rate)], rate) }]
-      await expect(collect(sideBySide(order > 0 ? sources : sources.reverse()))).rejects.toThrow('b.wav ends after 1.00 s, a.wav goes on')
+      const sources = [
+        { name: 'a.wav', stream: streamOf([plane], rate) },
+        { name: 'b.wav', stream: streamOf([plane.subarray(0, rate)], rate) },
+      ]
+      await expect(collect(sideBySide(order > 0 ? sources : sources.reverse()))).rejects.toThrow(
+        'b.wav ends after 1.00 s, a.wav goes on',
+      )
     }
   })
 })
@@ -77,13 +109,16 @@ describe('false vocals', () => {
   it('are measured in the seconds in which nobody sings, in dB under the mixture', () => {
     const mixture = noise(4 * rate + 100)
     const vocals = mixture.map((value, i) => (i < rate ? value : i < 2 * rate ? value * 1e-4 : 0))
-    const estimate = mixture.map((value, i) => (i < rate ? value : i < 3 * rate ? value / 10 : i < 4 * rate ? value / 100 : value))
+    const estimate = mixture.map((value, i) =>
+      i < rate ? value : i < 3 * rate ? value / 10 : i < 4 * rate ? value / 100 : value,
+    )
     const measured = new FalseVocals(rate)
     for (let from = 0; from < mixture.length; from += 777) {
       const cut = (plane: Float32Array) => [plane.subarray(from, from + 777)]
       measured.add(cut(vocals), cut(mixture), cut(estimate))
     }
-    const energy = (plane: Float32Array, from: number, to: number) => plane.subarray(from * rate, to * rate).reduce((sum, value) => sum + value * value, 0)
+    const energy = (plane: Float32Array, from: number, to: number) =>
+      plane.subarray(from * rate, to * rate).reduce((sum, value) => sum + value * value, 0)
     expect(measured.level).toBeCloseTo(10 * Math.log10(energy(estimate, 1, 4) / energy(mixture, 1, 4)), 6)
   })
 
@@ -104,13 +139,19 @@ describe('guesses', () => {
   async function scoresOf(name: string, vocals: Float32Array[], accompaniments: Float32Array[]) {
     const directory = join(folder, name)
     await mkdir(directory)
-    const song = { name, vocals: join(directory, 'vocals.wav'), accompaniments: [join(directory, 'accompaniments.wav')] }
+    const song = {
+      name,
+      vocals: join(directory, 'vocals.wav'),
+      accompaniments: [join(directory, 'accompaniments.wav')],
+    }
     await writeWav(song.vocals, vocals, sampleRate)
     await writeWav(song.accompaniments[0], accompaniments, sampleRate)
     const mixed = await mixSong(song, join(directory, 'sum.wav'))
     expect(mixed.seconds).toBeCloseTo(frames / sampleRate, 6)
     const sum = (await readAudio(mixed.song.mixture)).channels
-    expect(sum.map((plane) => plane[12_345])).toEqual([0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])))
+    expect(sum.map((plane) => plane[12_345])).toEqual(
+      [0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])),
+    )
     return Object.fromEntries((await compareGuesses(mixed.song)).map(({ method, ...scores }) => [method, scores]))
   }
 
@@ -136,7 +177,10 @@ describe('guesses', () => {
     expect(scores.silence.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
     expect(scores.mixture.vocals.uSdr).toBeCloseTo(10 * Math.log10(energy(centre) / energy(low)), 4)
     expect(scores.mixture.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
-    expect(scores['mixture x 1/4'].vocals.uSdr).toBeCloseTo(10 * Math.log10(energy(centre) / energy(centre.map((value, i) => value - mixture[i] / 4))), 4)
+    expect(scores['mixture x 1/4'].vocals.uSdr).toBeCloseTo(
+      10 * Math.log10(energy(centre) / energy(centre.map((value, i) => value - mixture[i] / 4))),
+      4,
+    )
     expect(scores['mixture x 1/4'].sumError).toBeLessThan(1e-7)
   })
 

@@ -30,10 +30,15 @@ describe('levels', () => {
       expect(framesPerBin).toBe(Math.max(256, 2 ** Math.ceil(Math.log2(frames / 16))))
       expect(lowest.length).toBe(Math.ceil(frames / framesPerBin))
       for (let bin = 0; bin < lowest.length; bin++) {
-        const samples = [left, right].flatMap((plane) => [...plane.subarray(bin * framesPerBin, (bin + 1) * framesPerBin)])
+        const samples = [left, right].flatMap((plane) => [
+          ...plane.subarray(bin * framesPerBin, (bin + 1) * framesPerBin),
+        ])
         expect(lowest[bin]).toBe(Math.min(...samples))
         expect(highest[bin]).toBe(Math.max(...samples))
-        expect(effective[bin]).toBeCloseTo(Math.sqrt(samples.reduce((sum, value) => sum + value ** 2, 0) / samples.length), 6)
+        expect(effective[bin]).toBeCloseTo(
+          Math.sqrt(samples.reduce((sum, value) => sum + value ** 2, 0) / samples.length),
+          6,
+        )
       }
     },
   )

@@ -124,7 +124,8 @@ describe('pipeline with the embedded kind', () => {
       tensor.data.subarray((plane * tensor.dims[2] + frame) * bins, (plane * tensor.dims[2] + frame + 1) * bins)
     for (const plane of [0, 1, 2, 3]) {
       expect(maxDifference(row(second, plane, 100), row(first, plane, 548))).toBeLessThan(1e-4)
-      for (const repeated of [253, 254, 255]) expect(maxDifference(row(second, plane, repeated), row(second, plane, 252))).toBe(0)
+      for (const repeated of [253, 254, 255])
+        expect(maxDifference(row(second, plane, repeated), row(second, plane, 252))).toBe(0)
     }
     const mirrored = (n: number) => mixture[1][Math.abs(n) < frames ? Math.abs(n) : 2 * frames - 2 - n]
     for (const [tensor, frame, centre] of [
@@ -244,6 +245,8 @@ describe('pipeline with the embedded kind', () => {
       code: 'INVALID_OPTIONS',
     })
     await session.close()
-    await expect(createKind({ ...narrow.manifest, kind: 'toString' }, [session])).rejects.toThrow('this version knows embedded')
+    await expect(createKind({ ...narrow.manifest, kind: 'toString' }, [session])).rejects.toThrow(
+      'this version knows embedded',
+    )
   })
 })

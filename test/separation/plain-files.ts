@@ -10,7 +10,8 @@ export function aiffFile(channels: number[][], bits: number, sampleRate: number)
   common.writeUInt16BE(16_383 + exponent, 8)
   common.writeUInt32BE(sampleRate * 2 ** (31 - exponent), 10)
   const sound = Buffer.alloc(8 + (frames * channels.length * bits) / 8)
-  for (let frame = 0, at = 8; frame < frames; frame++) for (const plane of channels) at = sound.writeIntBE(plane[frame], at, bits / 8)
+  for (let frame = 0, at = 8; frame < frames; frame++)
+    for (const plane of channels) at = sound.writeIntBE(plane[frame], at, bits / 8)
   const chunk = (id: string, body: Buffer) => {
     const head = Buffer.alloc(8, id)
     head.writeUInt32BE(body.length, 4)
@@ -32,7 +33,15 @@ export function flacFile(channels: Int16Array[], blockSize: number): { bytes: Bu
   for (let from = 0, number = 0; from < frames; from += blockSize, number++) {
     const planes = channels.map((plane) => plane.subarray(from, from + blockSize))
     const size = planes[0].length - 1
-    const head = Buffer.from([0xff, 0xf8, 0x79, ((channels.length - 1) << 4) | 0x08, ...codedNumber(number), size >> 8, size & 255])
+    const head = Buffer.from([
+      0xff,
+      0xf8,
+      0x79,
+      ((channels.length - 1) << 4) | 0x08,
+      ...codedNumber(number),
+      size >> 8,
+      size & 255,
+    ])
     const body = planes.map((plane) => {
       const subframe = Buffer.alloc(1 + plane.length * 2, 0x02)
       plane.forEach((sample, index) => subframe.writeInt16BE(sample, 1 + index * 2))

@@ -128,7 +128,10 @@ describe('the roformer kind', () => {
     const tone = Float32Array.from({ length: 9000 }, (_, i) => 0.5 * Math.cos(i / 2))
     const { vocals } = await separateWith(identity, [tone, tone])
     expect(
-      worstDifference([vocals[0].subarray(0, 100), vocals[0].subarray(-100)], [tone.subarray(0, 100), tone.subarray(-100)]),
+      worstDifference(
+        [vocals[0].subarray(0, 100), vocals[0].subarray(-100)],
+        [tone.subarray(0, 100), tone.subarray(-100)],
+      ),
     ).toBeLessThan(0.05)
     const silence = [new Float32Array(7000), new Float32Array(7000)]
     const silent = await separateWith(identity, silence)

@@ -55,7 +55,11 @@ async function model(sizes: Sizes, gain: Gain): Promise<KindModel> {
 }
 
 /** One segment in double precision: silence behind it, centred STFT with a rectangular window, gains, and back. */
-function separateSegment(wave: Float64Array, { bins, frames, hop, samples }: Sizes, gain: (bin: number) => number): Float64Array {
+function separateSegment(
+  wave: Float64Array,
+  { bins, frames, hop, samples }: Sizes,
+  gain: (bin: number) => number,
+): Float64Array {
   const size = 2 * (bins - 1)
   const reference = { size, hop, window: new Float64Array(size).fill(1) }
   const padded = new Float64Array((frames - 1) * hop)
@@ -68,7 +72,12 @@ function separateSegment(wave: Float64Array, { bins, frames, hop, samples }: Siz
 }
 
 /** A channel: normalised by the track, cut into segments of half overlap, joined by linear fades. */
-function separateChannel(mixture: Float32Array[], channel: number, sizes: Sizes, gain: (bin: number) => number): Float64Array {
+function separateChannel(
+  mixture: Float32Array[],
+  channel: number,
+  sizes: Sizes,
+  gain: (bin: number) => number,
+): Float64Array {
   const { samples } = sizes
   const { length } = mixture[0]
   const mono = Float64Array.from(mixture[0], (value, i) => (value + mixture[1][i]) / 2)

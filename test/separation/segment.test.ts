@@ -22,7 +22,9 @@ describe('segments', () => {
     async (frames) => {
       for (const sizes of [[7], [1], [100_000], [130, 100, 100]]) {
         const found = await cut(frames, sizes)
-        expect(found.map(({ index }) => index)).toEqual(Array.from({ length: Math.ceil(frames / 100) }, (_, index) => index))
+        expect(found.map(({ index }) => index)).toEqual(
+          Array.from({ length: Math.ceil(frames / 100) }, (_, index) => index),
+        )
         for (const { index, start, planes, trackFrames } of found) {
           const end = Math.min(index * 100 + 130, frames)
           expect(start).toBe(Math.max(0, index * 100 - 30))

@@ -77,7 +77,11 @@ describe('separate', () => {
   })
 
   it('keeps silence silent', async () => {
-    const { vocals, accompaniments } = await separated('silence', [new Float32Array(60_000), new Float32Array(60_000)], 44_100)
+    const { vocals, accompaniments } = await separated(
+      'silence',
+      [new Float32Array(60_000), new Float32Array(60_000)],
+      44_100,
+    )
     for (const plane of [...vocals.channels, ...accompaniments.channels])
       expect(maxDifference(plane, new Float32Array(60_000))).toBe(0)
   })
@@ -160,7 +164,10 @@ describe('separate', () => {
     await expect(separate(text, { outputs })).rejects.toMatchObject({ code: 'BAD_INPUT' })
     const long = join(folder, 'too-long.wav')
     await writeWav(long, [new Float32Array(100_000)], 44_100)
-    await expect(separate(long, { outputs, maxSeconds: 1 })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_long' })
+    await expect(separate(long, { outputs, maxSeconds: 1 })).rejects.toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'too_long',
+    })
     const empty = join(folder, 'empty.wav')
     await writeWav(empty, [new Float32Array(0)], 44_100)
     await expect(separate(empty, { outputs })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'no_audio' })

@@ -26,7 +26,9 @@ function spleeterNetwork({ frames, bands }: Sizes, gain: Gain): OnnxGraph {
     inputs: [{ name: 'x', shape }],
     outputs: [{ name: 'y', shape }],
     nodes: [{ operator: 'Mul', inputs: ['x', 'gain'], outputs: ['y'] }],
-    constants: [{ name: 'gain', dims: [1, 1, 1, bands], values: Array.from({ length: bands }, (_, band) => gain(band)) }],
+    constants: [
+      { name: 'gain', dims: [1, 1, 1, bands], values: Array.from({ length: bands }, (_, band) => gain(band)) },
+    ],
   }
 }
 
@@ -100,7 +102,10 @@ describe('the spleeter kind', () => {
     const mask = ratioMask(shipped, some, others)
     expect(worstDifference([vocals[1]], [reference(mixture[1], shipped, mask)])).toBeLessThan(1e-4)
     expect(
-      maxDifference(vocals[1], Float32Array.from(reference(mixture[1], shipped, (bin) => (bin < 1024 ? mask(bin) : 0)))),
+      maxDifference(
+        vocals[1],
+        Float32Array.from(reference(mixture[1], shipped, (bin) => (bin < 1024 ? mask(bin) : 0))),
+      ),
     ).toBeGreaterThan(0.1)
   })
 

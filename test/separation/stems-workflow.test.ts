@@ -15,7 +15,13 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-async function order(path: string, directory: string, maxAudioSeconds = 600, workflow = usual, params = {}): Promise<WorkOrder> {
+async function order(
+  path: string,
+  directory: string,
+  maxAudioSeconds = 600,
+  workflow = usual,
+  params = {},
+): Promise<WorkOrder> {
   return {
     jobId: 'job-1',
     workflow: workflow.id,
@@ -72,8 +78,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => workflow })
     try {
       const progress: WorkProgress[] = []
-      const run = async () =>
-        runner.start(await order(path, 'run-'), (each) => void progress.push(each)).result
+      const run = async () => runner.start(await order(path, 'run-'), (each) => void progress.push(each)).result
       const first = await run()
       const second = await run()
       expect(first.outputs).toMatchObject({
@@ -134,7 +139,10 @@ describe('the stems workflow', () => {
     try {
       await expect(
         runner.start(await order(path, 'absent-', 600, absent), () => undefined).result,
-      ).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('stemwork models pull kim-vocal-2') })
+      ).rejects.toMatchObject({
+        code: 'MODEL_UNAVAILABLE',
+        message: expect.stringContaining('stemwork models pull kim-vocal-2'),
+      })
     } finally {
       await runner.close()
     }
@@ -146,7 +154,10 @@ describe('the stems workflow', () => {
     const inputUrl = 'https://example.com/a.wav'
     const open = stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['embedded', 'htdemucs'] })
     expect(open.params.safeParse({ inputUrl, model: 'htdemucs' }).success).toBe(true)
-    expect(open.params.safeParse({ inputUrl, model: 'scnet' }).error?.issues[0]).toMatchObject({ path: ['model'], message: expect.stringContaining('"embedded"|"htdemucs"') })
+    expect(open.params.safeParse({ inputUrl, model: 'scnet' }).error?.issues[0]).toMatchObject({
+      path: ['model'],
+      message: expect.stringContaining('"embedded"|"htdemucs"'),
+    })
     expect(workflow.params.safeParse({ inputUrl, model: 'embedded' }).success).toBe(false)
     const runner = processRunner({ resolve: () => open })
     try {
@@ -160,8 +171,18 @@ describe('the stems workflow', () => {
 
   it('comes with other stems, as files of their names', async () => {
     expect(stems4Workflow().id).toBe('service/stems-4')
-    expect(Object.values(stems4Workflow({ format: 'mp3' }).outputs({})).map(({ fileName }) => fileName)).toEqual(['vocals.mp3', 'drums.mp3', 'bass.mp3', 'other.mp3'])
-    const karaoke = stemsWorkflowOf({ id: 'service/karaoke', name: 'Karaoke', description: 'Only the accompaniments.', stems: ['accompaniments'] })
+    expect(Object.values(stems4Workflow({ format: 'mp3' }).outputs({})).map(({ fileName }) => fileName)).toEqual([
+      'vocals.mp3',
+      'drums.mp3',
+      'bass.mp3',
+      'other.mp3',
+    ])
+    const karaoke = stemsWorkflowOf({
+      id: 'service/karaoke',
+      name: 'Karaoke',
+      description: 'Only the accompaniments.',
+      stems: ['accompaniments'],
+    })
     expect(Object.keys(karaoke.outputs({}))).toEqual(['accompaniments'])
     const path = join(folder, 'karaoke.wav')
     await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
@@ -174,27 +195,28 @@ describe('the stems workflow', () => {
     }
   })
 
-  it.skipIf(process.platform === 'darwin')('tells in the details when another execution provider had to do', async () => {
-    const path = join(folder, 'provider.wav')
-    await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
-    const accelerated = stemsWorkflow({ provider: 'coreml' })
-    const runner = processRunner({ resolve: () => accelerated })
-    try {
-      const { details } = await runner.start(await order(path, 'provider-', 600, accelerated), () => undefined).result
-      expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
-    } finally {
-      await runner.close()
-    }
-  })
+  it.skipIf(process.platform === 'darwin')(
+    'tells in the details when another execution provider had to do',
+    async () => {
+      const path = join(folder, 'provider.wav')
+      await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
+      const accelerated = stemsWorkflow({ provider: 'coreml' })
+      const runner = processRunner({ resolve: () => accelerated })
+      try {
+        const { details } = await runner.start(await order(path, 'provider-', 600, accelerated), () => undefined).result
+        expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
+      } finally {
+        await runner.close()
+      }
+    },
+  )
 
   it("reports audio that is too long as the client's error", async () => {
     const path = join(folder, 'long.wav')
     await writeWav(path, [noise(100_000)], 44_100)
     const runner = processRunner({ resolve: () => workflow })
     try {
-      await expect(
-        runner.start(await order(path, 'long-', 1), () => undefined).result,
-      ).rejects.toMatchObject({
+      await expect(runner.start(await order(path, 'long-', 1), () => undefined).result).rejects.toMatchObject({
         code: 'BAD_INPUT',
         reason: 'too_long',
       })

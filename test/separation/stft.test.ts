@@ -17,33 +17,43 @@ function transform(frame: Float64Array, bin: number): [number, number] {
 }
 
 function windowed(signal: Float32Array, from: number, size: number): Float64Array {
-  return Float64Array.from({ length: size }, (_, n) => signal[from + n] * (0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size)))
+  return Float64Array.from(
+    { length: size },
+    (_, n) => signal[from + n] * (0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size)),
+  )
 }
 
 describe('real FFT', () => {
-  it.each([32, 64, 96, 160, 2048, 4096, 5120, 6144, 7680, 8192])('of %i points agrees with the definition', async (size) => {
-    const fft = await RealFft.create(size)
-    const signal = noise(size)
-    fft.time().set(signal)
-    fft.forward(1)
-    const spectrum = fft.spectrum().slice()
-    const scale = Math.sqrt(size)
-    for (const bin of [0, 1, 2, 7, size / 4, size / 2 - 1, size / 2]) {
-      const [re, im] = transform(Float64Array.from(signal), bin)
-      const found =
-        bin === 0 ? [spectrum[0], 0] : bin === size / 2 ? [spectrum[1], 0] : [spectrum[2 * bin], spectrum[2 * bin + 1]]
-      expect(Math.abs(found[0] - re) / scale).toBeLessThan(1e-6)
-      expect(Math.abs(found[1] - im) / scale).toBeLessThan(1e-6)
-    }
-    fft.inverse(1)
-    expect(
-      maxDifference(
-        fft.time().map((value) => value / size),
-        signal,
-      ),
-    ).toBeLessThan(1e-6)
-    fft.close()
-  })
+  it.each([32, 64, 96, 160, 2048, 4096, 5120, 6144, 7680, 8192])(
+    'of %i points agrees with the definition',
+    async (size) => {
+      const fft = await RealFft.create(size)
+      const signal = noise(size)
+      fft.time().set(signal)
+      fft.forward(1)
+      const spectrum = fft.spectrum().slice()
+      const scale = Math.sqrt(size)
+      for (const bin of [0, 1, 2, 7, size / 4, size / 2 - 1, size / 2]) {
+        const [re, im] = transform(Float64Array.from(signal), bin)
+        const found =
+          bin === 0
+            ? [spectrum[0], 0]
+            : bin === size / 2
+              ? [spectrum[1], 0]
+              : [spectrum[2 * bin], spectrum[2 * bin + 1]]
+        expect(Math.abs(found[0] - re) / scale).toBeLessThan(1e-6)
+        expect(Math.abs(found[1] - im) / scale).toBeLessThan(1e-6)
+      }
+      fft.inverse(1)
+      expect(
+        maxDifference(
+          fft.time().map((value) => value / size),
+          signal,
+        ),
+      ).toBeLessThan(1e-6)
+      fft.close()
+    },
+  )
 
   it.each([0, 30, 100, 4096.5, 7 * 32, 11 * 64])('refuses %d points', async (size) => {
     await expect(RealFft.create(size)).rejects.toThrow('multiple of 32')
@@ -73,33 +83,36 @@ describe('STFT', () => {
     { size: 6144, hop: 1024 },
     { size: 7680, hop: 1024 },
     { size: 8192, hop: 2048 },
-  ])('of $size / $hop returns the signal within 1e-6, and each frame is the windowed transform', async ({ size, hop }) => {
-    const stft = await Stft.create({ size, hop })
-    const frames = 37
-    const signal = noise(stft.samplesOf(frames), size)
-    expect(stft.framesIn(signal.length)).toBe(frames)
-    const re = new Float32Array(frames * stft.bins)
-    const im = new Float32Array(frames * stft.bins)
-    const layout = { frameStride: stft.bins, binStride: 1 }
-    stft.forward(signal, frames, re, im, layout)
-    for (const [frame, bin] of [
-      [0, 0],
-      [0, size / 2],
-      [17, 3],
-      [20, 511],
-      [36, size / 2 - 1],
-      [36, size / 2],
-    ]) {
-      const [expectedRe, expectedIm] = transform(windowed(signal, frame * hop, size), bin)
-      expect(Math.abs(re[frame * stft.bins + bin] - expectedRe)).toBeLessThan(1e-4)
-      expect(Math.abs(im[frame * stft.bins + bin] - expectedIm)).toBeLessThan(1e-4)
-    }
-    const back = new Float32Array(signal.length)
-    stft.inverse(re, im, frames, layout, back)
-    // The first and last samples are seen only through the window's foot.
-    expect(maxDifference(back.subarray(hop, -hop), signal.subarray(hop, -hop))).toBeLessThan(1e-6)
-    stft.close()
-  })
+  ])(
+    'of $size / $hop returns the signal within 1e-6, and each frame is the windowed transform',
+    async ({ size, hop }) => {
+      const stft = await Stft.create({ size, hop })
+      const frames = 37
+      const signal = noise(stft.samplesOf(frames), size)
+      expect(stft.framesIn(signal.length)).toBe(frames)
+      const re = new Float32Array(frames * stft.bins)
+      const im = new Float32Array(frames * stft.bins)
+      const layout = { frameStride: stft.bins, binStride: 1 }
+      stft.forward(signal, frames, re, im, layout)
+      for (const [frame, bin] of [
+        [0, 0],
+        [0, size / 2],
+        [17, 3],
+        [20, 511],
+        [36, size / 2 - 1],
+        [36, size / 2],
+      ]) {
+        const [expectedRe, expectedIm] = transform(windowed(signal, frame * hop, size), bin)
+        expect(Math.abs(re[frame * stft.bins + bin] - expectedRe)).toBeLessThan(1e-4)
+        expect(Math.abs(im[frame * stft.bins + bin] - expectedIm)).toBeLessThan(1e-4)
+      }
+      const back = new Float32Array(signal.length)
+      stft.inverse(re, im, frames, layout, back)
+      // The first and last samples are seen only through the window's foot.
+      expect(maxDifference(back.subarray(hop, -hop), signal.subarray(hop, -hop))).toBeLessThan(1e-6)
+      stft.close()
+    },
+  )
 
   it('writes and reads spectra with the bins outside and interleaved parts as well', async () => {
     const stft = await Stft.create({ size: 64, hop: 16 })
@@ -129,7 +142,8 @@ describe('STFT', () => {
     const signal = noise(all.samplesOf(frames))
     const spectrum = [0, 1].map(() => new Float32Array(frames * 33))
     all.forward(signal, frames, spectrum[0], spectrum[1], { frameStride: 33, binStride: 1 })
-    for (const plane of spectrum) for (let frame = 0; frame < frames; frame++) plane.fill(0, frame * 33 + 20, (frame + 1) * 33)
+    for (const plane of spectrum)
+      for (let frame = 0; frame < frames; frame++) plane.fill(0, frame * 33 + 20, (frame + 1) * 33)
     const expected = new Float32Array(signal.length)
     all.inverse(spectrum[0], spectrum[1], frames, { frameStride: 33, binStride: 1 }, expected)
     const kept = [0, 1].map(() => new Float32Array(frames * 20))
@@ -171,7 +185,9 @@ describe('reflected slice', () => {
     expect(reflectedSlice(part, 2, 5, 10, scratch).buffer).toBe(track.buffer)
     expect([...reflectedSlice(part, -3, 2, 10, scratch)]).toEqual([4, 3, 2, 1, 2])
     expect([...reflectedSlice(part, 8, 13, 10, scratch)]).toEqual([9, 10, 9, 8, 7])
-    expect([...reflectedSlice({ samples: Float32Array.of(5, 6), start: 0 }, -3, 5, 2, scratch)]).toEqual([0, 5, 6, 5, 6, 5, 0, 0])
+    expect([...reflectedSlice({ samples: Float32Array.of(5, 6), start: 0 }, -3, 5, 2, scratch)]).toEqual([
+      0, 5, 6, 5, 6, 5, 0, 0,
+    ])
   })
 
   it('counts from the start of the part', () => {
@@ -181,8 +197,8 @@ describe('reflected slice', () => {
   })
 
   it('does not mirror where the track goes on', () => {
-    expect([...reflectedSlice({ samples: track.subarray(4), start: 4 }, 5, 10, undefined, new Float32Array(0))]).toEqual([
-      6, 7, 8, 9, 10,
-    ])
+    expect([
+      ...reflectedSlice({ samples: track.subarray(4), start: 4 }, 5, 10, undefined, new Float32Array(0)),
+    ]).toEqual([6, 7, 8, 9, 10])
   })
 })

@@ -2,7 +2,10 @@ import { fileURLToPath } from 'node:url'
 
 /** The signal that `test/fixtures/make-audio.sh` encodes, computed anew: one second, its level a bell around 0.5 s. */
 export function testSignal(sampleRate: number): Float32Array[] {
-  return [[0.5, 440], [0.4, 1000]].map(([level, hertz]) =>
+  return [
+    [0.5, 440],
+    [0.4, 1000],
+  ].map(([level, hertz]) =>
     Float32Array.from({ length: sampleRate }, (_, frame) => {
       const t = frame / sampleRate
       return level * Math.sin(2 * Math.PI * hertz * t) * Math.exp(-40 * (t - 0.5) ** 2)

@@ -18,7 +18,13 @@ export function sine(frames: number, hertz: number, sampleRate: number, level = 
 
 /** A stream of the planes in blocks of uneven sizes, as decoders give them. */
 export function streamOf(channels: Float32Array[], sampleRate = 44_100): AudioStream {
-  return { sampleRate, channelCount: channels.length, frames: channels[0].length, format: 'test', blocks: blocksOf(channels) }
+  return {
+    sampleRate,
+    channelCount: channels.length,
+    frames: channels[0].length,
+    format: 'test',
+    blocks: blocksOf(channels),
+  }
 }
 
 export async function* blocksOf(channels: Float32Array[], sizes = [1152, 4096, 1, 30_000]): AsyncGenerator<AudioBlock> {

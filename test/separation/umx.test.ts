@@ -79,9 +79,13 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
     const scale = peak / 10
     for (let bin = 0; bin < bins; bin++) {
       const x = (t: number): [Number2, Number2] =>
-        [0, 1].map((channel) => [mixture[channel][t].re[bin] / scale, mixture[channel][t].im[bin] / scale]) as [Number2, Number2]
+        [0, 1].map((channel) => [mixture[channel][t].re[bin] / scale, mixture[channel][t].im[bin] / scale]) as [
+          Number2,
+          Number2,
+        ]
       const sources = [Math.max(0, gain(bin)), Math.max(0, 1 - gain(bin))]
-      const power = (j: number, t: number) => x(t).reduce((sum, [re, im]) => sum + (sources[j] ** 2 * (re * re + im * im)) / 2, 0)
+      const power = (j: number, t: number) =>
+        x(t).reduce((sum, [re, im]) => sum + (sources[j] ** 2 * (re * re + im * im)) / 2, 0)
       const covariance = sources.map((factor, j): Matrix => {
         const total = window.reduce((sum, t) => sum + power(j, t), 0) + eps
         const entry = (a: number, b: number) =>
@@ -103,7 +107,10 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
         const inverted = inverse(mixed)
         const u = [0, 1].map((a) => plus(times(inverted[a][0], x(t)[0]), times(inverted[a][1], x(t)[1])))
         for (const a of [0, 1]) {
-          const [re, im] = scaled(plus(times(covariance[0][a][0], u[0]), times(covariance[0][a][1], u[1])), power(0, t) * scale)
+          const [re, im] = scaled(
+            plus(times(covariance[0][a][0], u[0]), times(covariance[0][a][1], u[1])),
+            power(0, t) * scale,
+          )
           out[a][t].re[bin] = re
           out[a][t].im[bin] = im
         }
@@ -145,7 +152,11 @@ describe('the umx kind', () => {
   const [noiseA, noiseB] = stereoNoise(20_003, 5)
   const tones = noiseA.map((_, i) => 0.3 * Math.sin(i / 3) + 0.2 * Math.sin(i / 17) + 0.1 * Math.sin(i / 1.3))
   it.each([
-    ['two sources in different places', noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]), noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i])],
+    [
+      'two sources in different places',
+      noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]),
+      noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]),
+    ],
     // Where the determinant of what is inverted is next to nothing of its terms.
     ['equal channels', noiseA, noiseA],
     ['steady tones in the middle', tones, tones],
@@ -154,12 +165,18 @@ describe('the umx kind', () => {
     ['one source to one side', noiseA, noiseA.map((a) => 0.3 * a)],
     ['another nearer to the middle', noiseA, noiseA.map((a) => 0.9 * a)],
     ['one silent channel', noiseA, noiseA.map(() => 0)],
-    ['a loud and a quiet half', noiseA.map((a, i) => (i < 10_000 ? 1e-6 * a : a)), noiseB.map((b, i) => (i < 10_000 ? 1e-6 * b : b))],
+    [
+      'a loud and a quiet half',
+      noiseA.map((a, i) => (i < 10_000 ? 1e-6 * a : a)),
+      noiseB.map((b, i) => (i < 10_000 ? 1e-6 * b : b)),
+    ],
   ])('refines by one step of expectation-maximisation in windows of 300 frames: %s', async (_, ...mixture) => {
     const { vocals } = await separateWith(await model(small, known), mixture)
     const options = { size: 256, hop: 64, window: hann(256) }
     const spectra = mixture.map((plane) => stft(reflectPad(plane, 128, 128), options))
-    const expected = refined(spectra, known).map((frames) => inverseStft(frames, options).slice(128, 128 + noiseA.length))
+    const expected = refined(spectra, known).map((frames) =>
+      inverseStft(frames, options).slice(128, 128 + noiseA.length),
+    )
     expect(worstDifference(vocals, expected)).toBeLessThan(1e-4)
   })
 

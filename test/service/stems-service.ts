@@ -36,7 +36,8 @@ export async function startStemsService(answer: RequestListener, settings: Engin
     scratch: () => readdir(scratchDirectory),
     async blobs() {
       const keys: string[] = []
-      for (const prefix of ['results/', 'uploads/']) for await (const { key } of engine.blobs.list(prefix)) keys.push(key)
+      for (const prefix of ['results/', 'uploads/'])
+        for await (const { key } of engine.blobs.list(prefix)) keys.push(key)
       return keys
     },
     async close() {

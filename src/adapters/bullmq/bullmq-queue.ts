@@ -51,16 +51,31 @@ const ringOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
-  const { connection, name = 'stemwork', prefix = 'bull', fairness = true, answerTimeoutMs = 5000, logger = silentLogger } = options
-  if (!/^[^:]+$/.test(name)) throw new StemworkError('INVALID_OPTIONS', `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of Redis keys.`)
+  const {
+    connection,
+    name = 'stemwork',
+    prefix = 'bull',
+    fairness = true,
+    answerTimeoutMs = 5000,
+    logger = silentLogger,
+  } = options
+  if (!/^[^:]+$/.test(name))
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of Redis keys.`,
+    )
 
-  const onError = (error: unknown) => logger.warn({ queue: name, error }, 'The connection of the queue to Redis has a problem.')
+  const onError = (error: unknown) =>
+    logger.warn({ queue: name, error }, 'The connection of the queue to Redis has a problem.')
   const connections = new RedisConnections(connection, onError)
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
   let closed = false
 
-  const publish = batched((publications: Publication[]) => answered(() => publishAll(publications)), { maxItems: 1000, parallel: 2 })
+  const publish = batched((publications: Publication[]) => answered(() => publishAll(publications)), {
+    maxItems: 1000,
+    parallel: 2,
+  })
 
   return {
     traits: { scope: 'shared' },
@@ -109,13 +124,25 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   async function publishAll(publications: Publication[]): Promise<undefined[]> {
     const to = await connected()
     const references = publications.map(({ reference }) => reference)
-    const turns = fairness ? await takeTurns(to.redis, keys(to.queue), references.map(({ app }) => app)) : []
+    const turns = fairness
+      ? await takeTurns(
+          to.redis,
+          keys(to.queue),
+          references.map(({ app }) => app),
+        )
+      : []
     const isDelayed = (place: number) => publications[place].delayMs > 0
     const places = [...references.keys()]
     const now = places.filter((place) => !isDelayed(place))
     const later = places.filter(isDelayed)
     await Promise.all([
-      ringAll(to, gathered(now.map((place) => references[place]), now.map((place) => turns[place]))),
+      ringAll(
+        to,
+        gathered(
+          now.map((place) => references[place]),
+          now.map((place) => turns[place]),
+        ),
+      ),
       ...later.map((place) => {
         const { id, app } = references[place]
         return add(to, { app, ids: [id], turn: turns[place] }, publications[place].delayMs)
@@ -173,7 +200,11 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     try {
       return await within(call(), answerTimeoutMs, noAnswer)
     } catch (error) {
-      throw new StemworkError('STORE_UNAVAILABLE', 'Redis did not answer for the queue. Try again; if it goes on, look at the cause and at the server.', { retryable: true, cause: error })
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'Redis did not answer for the queue. Try again; if it goes on, look at the cause and at the server.',
+        { retryable: true, cause: error },
+      )
     }
   }
 

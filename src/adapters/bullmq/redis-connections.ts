@@ -16,7 +16,10 @@ export class RedisConnections {
 
   constructor(address: RedisAddress, onError: (error: unknown) => void) {
     if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
-      throw new StemworkError('INVALID_OPTIONS', 'BullMQ works on no connection with a `keyPrefix`. Leave it out and use the option `prefix` of the queue.')
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        'BullMQ works on no connection with a `keyPrefix`. Leave it out and use the option `prefix` of the queue.',
+      )
     }
     this.#address = address
     this.#onError = onError
@@ -24,7 +27,12 @@ export class RedisConnections {
 
   /** Fails at once while Redis is away: nothing is kept for later, for the sweep rings again. */
   publishing(answerTimeoutMs: number): Redis {
-    return this.#connect({ enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false, socketTimeout: answerTimeoutMs })
+    return this.#connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      socketTimeout: answerTimeoutMs,
+    })
   }
 
   /** Waits for Redis as long as it takes. */
@@ -35,7 +43,12 @@ export class RedisConnections {
   #connect(settings: RedisOptions): Redis {
     const options: RedisOptions = { ...settings, lazyConnect: true, retryStrategy }
     const address = this.#address
-    const connection = typeof address === 'string' ? new Redis(address, options) : isConnection(address) ? address.duplicate(options) : new Redis({ ...address, ...options })
+    const connection =
+      typeof address === 'string'
+        ? new Redis(address, options)
+        : isConnection(address)
+          ? address.duplicate(options)
+          : new Redis({ ...address, ...options })
     connection.on('error', this.#onError)
     return connection
   }

@@ -36,5 +36,11 @@ export function gathered(references: readonly JobReference[], turns: readonly nu
 
 /** The references of a ring from the given place on, each on its own and at its own turn. */
 export function taken(ring: Ring, from: number): Ring[] {
-  return ring.ids.slice(from).map((id, place) => ({ app: ring.app, ids: [id], turn: ring.turn === undefined ? undefined : ring.turn + from + place }))
+  return ring.ids
+    .slice(from)
+    .map((id, place) => ({
+      app: ring.app,
+      ids: [id],
+      turn: ring.turn === undefined ? undefined : ring.turn + from + place,
+    }))
 }

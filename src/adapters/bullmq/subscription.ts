@@ -30,7 +30,10 @@ const patienceMs = 50
  * is over for BullMQ when its references are being handled and there is a place for the next; that a job is run to its end is the
  * affair of the store's leases.
  */
-export async function subscribe(handler: (reference: JobReference) => Promise<void>, options: SubscriptionOptions): Promise<QueueSubscription> {
+export async function subscribe(
+  handler: (reference: JobReference) => Promise<void>,
+  options: SubscriptionOptions,
+): Promise<QueueSubscription> {
   const { name, prefix, connections, concurrency, closeTimeoutMs, logger, onTaken, giveBack } = options
   const connection = connections.working()
   const slots = new Slots(concurrency)
@@ -39,7 +42,8 @@ export async function subscribe(handler: (reference: JobReference) => Promise<vo
     name,
     async ({ id = '', data }) => {
       const ring = ringSchema.safeParse(data)
-      if (!ring.success) return logger.warn({ queue: name }, 'The queue delivered something that is no job reference; it is dropped.')
+      if (!ring.success)
+        return logger.warn({ queue: name }, 'The queue delivered something that is no job reference; it is dropped.')
       if (ring.data.ids.length > 1) onTaken(id)
       const rest = await startAll(ring.data)
       // If that fails, they are lost to the queue, and the sweep rings for them.
@@ -48,7 +52,9 @@ export async function subscribe(handler: (reference: JobReference) => Promise<vo
     },
     { connection, prefix, concurrency: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
   )
-  worker.on('error', (error) => logger.warn({ queue: name, error }, 'The queue reported an error; it goes on when Redis answers again.'))
+  worker.on('error', (error) =>
+    logger.warn({ queue: name, error }, 'The queue reported an error; it goes on when Redis answers again.'),
+  )
 
   /** Hands the references to the handler as places become free; returns those for which there was none. */
   async function startAll(ring: Ring): Promise<Ring[]> {
@@ -66,7 +72,9 @@ export async function subscribe(handler: (reference: JobReference) => Promise<vo
     closed.catch(() => {})
     await slots.ended()
     // Without Redis, BullMQ waits for ever to confirm the last deliveries; the store has long recorded what became of them.
-    await within(closed, closeTimeoutMs, () => new Error('timeout')).catch((error: unknown) => logger.warn({ queue: name, error }, 'Redis did not confirm the end of the subscription.'))
+    await within(closed, closeTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
+      logger.warn({ queue: name, error }, 'Redis did not confirm the end of the subscription.'),
+    )
     connection.disconnect()
   }
   let stopped: Promise<void> | undefined

@@ -32,7 +32,18 @@ redis.call('PEXPIRE', KEYS[2], 86400000)
 return turns`
 
 /** @param keys BullMQ's set of prioritized jobs, the hash of each application's last turn, and one that is of no use once nothing waits. */
-export async function takeTurns(redis: Redis, keys: { prioritized: string; turns: string; sizes: string }, apps: readonly string[]): Promise<number[]> {
+export async function takeTurns(
+  redis: Redis,
+  keys: { prioritized: string; turns: string; sizes: string },
+  apps: readonly string[],
+): Promise<number[]> {
   // One letter ahead, so that no application's name is an empty argument or a number.
-  return (await redis.eval(script, 3, keys.prioritized, keys.turns, keys.sizes, ...apps.map((app) => `a${app}`))) as number[]
+  return (await redis.eval(
+    script,
+    3,
+    keys.prioritized,
+    keys.turns,
+    keys.sizes,
+    ...apps.map((app) => `a${app}`),
+  )) as number[]
 }

@@ -26,7 +26,11 @@ export function applicationStoreContract(api: ContractApi, harness: ApplicationS
 
 export type ApplicationStoreCase = keyof typeof applicationCases
 
-const webhook = { url: 'https://example.com/hook?a=b', secret: 'whsec_c2VjcmV0', events: ['job.succeeded', 'job.failed'] }
+const webhook = {
+  url: 'https://example.com/hook?a=b',
+  secret: 'whsec_c2VjcmV0',
+  events: ['job.succeeded', 'job.failed'],
+}
 
 const applicationCases = {
   async 'an application is read back as it was put'({ store }) {
@@ -110,13 +114,16 @@ const applicationCases = {
     const original = { ...handedIn }
     await store.putKey(handedIn)
     handedIn.hash = 'spoiled'
-    for (const each of [await store.getKey('k'), ...(await store.listKeys('a'))]) Reflect.set(each ?? {}, 'hash', 'spoiled')
+    for (const each of [await store.getKey('k'), ...(await store.listKeys('a'))])
+      Reflect.set(each ?? {}, 'hash', 'spoiled')
     assert.deepEqual(await store.getKey('k'), original)
   },
 
   async 'simultaneous puts all stay'({ store }) {
     await Promise.all(Array.from({ length: 30 }, (_, n) => store.putKey(key(`k${n}`, 'a', { createdAt: n }))))
-    await Promise.all(Array.from({ length: 30 }, (_, n) => store.putApplication(application(`a${n}`, { createdAt: n }))))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) => store.putApplication(application(`a${n}`, { createdAt: n }))),
+    )
     assert.equal((await store.listKeys('a')).length, 30)
     assert.equal((await store.listApplications()).length, 30)
   },

@@ -70,7 +70,10 @@ const blockBytes = 64 * 1024
  * A long stream from 32 MB of memory, which it uses again and again: a store that keeps references to all of it instead of the
  * bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been taken.
  */
-export async function* longSource(bytes: number, onBlock: () => void = () => {}): AsyncGenerator<Uint8Array, void, void> {
+export async function* longSource(
+  bytes: number,
+  onBlock: () => void = () => {},
+): AsyncGenerator<Uint8Array, void, void> {
   const ring = Array.from({ length: 512 }, () => randomBytes(blockBytes))
   for (let block = 0; block * blockBytes < bytes; block++) {
     const chunk = ring[block % ring.length]

@@ -62,7 +62,8 @@ export const blobReadCases = {
     const bytes = randomBytes(200_000)
     await store.put(key, sourceOf(bytes))
     const bodies = await Promise.all(Array.from({ length: 10 }, async () => store.get(key)))
-    for (const found of await Promise.all(bodies.map((found) => found && read(found.body)))) assert.ok(found?.equals(bytes))
+    for (const found of await Promise.all(bodies.map((found) => found && read(found.body))))
+      assert.ok(found?.equals(bytes))
   },
 
   async 'what a reader does to its bytes does not reach the blob'({ store }) {
@@ -133,7 +134,13 @@ export const blobReadCases = {
 
   async 'deletePrefix removes all blobs of the folder and no other, and counts them'({ store }) {
     const inside = ['results/job-1/1/a', 'results/job-1/2/a', 'results/job-1/2/b', 'results/job-1/x']
-    const outside = ['results/job-10/1/a', 'results/job-1.bak', 'results/job/1/a', 'uploads/job-1/1', 'results/job-1-/a']
+    const outside = [
+      'results/job-10/1/a',
+      'results/job-1.bak',
+      'results/job/1/a',
+      'uploads/job-1/1',
+      'results/job-1-/a',
+    ]
     for (const each of [...inside, ...outside]) await store.put(each, sourceOf(each))
     assert.equal(await store.deletePrefix('results/job-1/'), inside.length)
     for (const each of inside) assert.equal(await store.stat(each), undefined)

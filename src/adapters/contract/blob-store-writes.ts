@@ -22,9 +22,13 @@ export const blobWriteCases = {
   async 'a blob is read back as it was written, with its type, size and time'({ store }) {
     const bytes = randomBytes(300_001)
     const before = Date.now()
-    const put = await store.put(key, sourceOf(bytes.subarray(0, 1), bytes.subarray(1, 200_000), bytes.subarray(200_000)), {
-      contentType: 'audio/wav',
-    })
+    const put = await store.put(
+      key,
+      sourceOf(bytes.subarray(0, 1), bytes.subarray(1, 200_000), bytes.subarray(200_000)),
+      {
+        contentType: 'audio/wav',
+      },
+    )
     assert.deepEqual([put.key, put.bytes, put.contentType], [key, bytes.byteLength, 'audio/wav'])
     assert.ok(put.etag.length > 0 && !put.etag.includes('"'))
     // A remote store has a clock of its own, perhaps of whole seconds.
@@ -132,7 +136,9 @@ export const blobWriteCases = {
     assert.equal((await store.cleanUp?.(0)) ?? 0, 0)
   },
 
-  async 'an abort ends the put with its reason, at once and also while the source is silent, and leaves nothing'({ store }) {
+  async 'an abort ends the put with its reason, at once and also while the source is silent, and leaves nothing'({
+    store,
+  }) {
     const reason = new Error('the client went away')
     const control = new AbortController()
     const source = new ManualSource()
@@ -165,7 +171,10 @@ export const blobWriteCases = {
   async 'a put whose signal fired before stores nothing'({ store }) {
     const old = await store.put(key, sourceOf('old'))
     const reason = new Error('too late')
-    await assert.rejects(store.put(key, sourceOf('new'), { signal: AbortSignal.abort(reason) }), (error) => error === reason)
+    await assert.rejects(
+      store.put(key, sourceOf('new'), { signal: AbortSignal.abort(reason) }),
+      (error) => error === reason,
+    )
     assert.deepEqual(await store.stat(key), old)
     assert.equal((await store.cleanUp?.(0)) ?? 0, 0)
   },
@@ -266,7 +275,8 @@ export const blobWriteCases = {
       'y/a.part',
       'deep/1/2/3/4/5/6/7/8/9/10',
     ]
-    for (const each of keys) await store.put(each, sourceOf(`content of ${each}`), { contentType: `text/${each.length}` })
+    for (const each of keys)
+      await store.put(each, sourceOf(`content of ${each}`), { contentType: `text/${each.length}` })
     for (const each of keys) {
       assert.equal(await readKey(store, each), `content of ${each}`)
       assert.equal((await store.stat(each))?.contentType, `text/${each.length}`)

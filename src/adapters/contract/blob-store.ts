@@ -29,5 +29,10 @@ export interface BlobStoreHarness {
  * blobStoreContract({ describe, test }, { open: async () => ({ store: myBlobs(), async close() {} }) })
  */
 export function blobStoreContract(api: ContractApi, harness: BlobStoreHarness): void {
-  registerSuite(api, { title: 'the blob store contract', groups, skips: harness.skips ?? {}, open: () => harness.open() })
+  registerSuite(api, {
+    title: 'the blob store contract',
+    groups,
+    skips: harness.skips ?? {},
+    open: () => harness.open(),
+  })
 }

@@ -33,7 +33,9 @@ export function withFaults<Port extends object>(port: Port, plan: FaultPlan): Po
           if (fault) throw fault
         }
         const call = (): unknown => Reflect.apply(value, target, args)
-        return isAsyncGenerator(value) ? faultyIteration(call as () => AsyncIterable<unknown>, ask) : faultyCall(call, ask)
+        return isAsyncGenerator(value)
+          ? faultyIteration(call as () => AsyncIterable<unknown>, ask)
+          : faultyCall(call, ask)
       }
     },
   })
@@ -46,7 +48,8 @@ export function faultOnce(
   options: { occurrence?: number; error?: Error } = {},
 ): FaultPlan {
   const { occurrence = 1, error = new Error(`Injected fault ${moment} ${method}`) } = options
-  return (call) => (call.method === method && call.moment === moment && call.occurrence === occurrence ? error : undefined)
+  return (call) =>
+    call.method === method && call.moment === moment && call.occurrence === occurrence ? error : undefined
 }
 
 type Ask = (moment: PortCall['moment']) => Promise<void>

@@ -58,7 +58,14 @@ export const canceledError: JobError = {
 }
 
 export function sampleOutputs(jobId: string, token: number): Record<string, JobOutput> {
-  return { vocals: { key: `results/${jobId}/${token}/vocals.wav`, bytes: 44, contentType: 'audio/wav', fileName: 'vocals.wav' } }
+  return {
+    vocals: {
+      key: `results/${jobId}/${token}/vocals.wav`,
+      bytes: 44,
+      contentType: 'audio/wav',
+      fileName: 'vocals.wav',
+    },
+  }
 }
 
 type Change<Kind extends JobChange['kind']> = Extract<JobChange, { kind: Kind }>
@@ -69,7 +76,10 @@ export function heartbeat(token: number, fields: Partial<Change<'heartbeat'>> = 
   return { kind: 'heartbeat', token, leaseMs: 1000, progress: 0.5, stage: 'working', ...fields }
 }
 
-export function succeed(job: Pick<JobRecord, 'id' | 'token'>, fields: Partial<Change<'succeed'>> = {}): Change<'succeed'> {
+export function succeed(
+  job: Pick<JobRecord, 'id' | 'token'>,
+  fields: Partial<Change<'succeed'>> = {},
+): Change<'succeed'> {
   return {
     kind: 'succeed',
     token: job.token,

@@ -54,7 +54,10 @@ export const changeCases = {
     const { id, token } = await claimed(store)
     const done = await store.apply(id, succeed({ id, token }))
     assert.ok(done?.completedAt)
-    assert.deepEqual([done.status, done.progress, done.stage, done.lease, done.error], ['SUCCEEDED', 1, null, null, null])
+    assert.deepEqual(
+      [done.status, done.progress, done.stage, done.lease, done.error],
+      ['SUCCEEDED', 1, null, null, null],
+    )
     assert.deepEqual(done.outputs, sampleOutputs(id, token))
     assert.deepEqual(done.details, { model: 'embedded' })
     assert.equal(done.expiresAt, done.completedAt + retentionMs)
@@ -64,7 +67,10 @@ export const changeCases = {
   async 'failure stores the error'({ store }) {
     const { id, token } = await claimed(store)
     const failed = await store.apply(id, fail(token))
-    assert.deepEqual([failed?.status, failed?.error, failed?.outputs, failed?.lease], ['FAILED', sampleError, null, null])
+    assert.deepEqual(
+      [failed?.status, failed?.error, failed?.outputs, failed?.lease],
+      ['FAILED', sampleError, null, null],
+    )
     assert.deepEqual(await store.get(id), failed)
   },
 
@@ -78,7 +84,10 @@ export const changeCases = {
     const again = await store.claim({ id, owner: 'w', leaseMs })
     assert.deepEqual([again?.attempts, again?.token], [2, 2])
     const handedBack = await store.apply(id, requeue(2, { handback: true }))
-    assert.deepEqual([handedBack?.status, handedBack?.attempts, handedBack?.handbacks, handedBack?.token], ['QUEUED', 1, 1, 2])
+    assert.deepEqual(
+      [handedBack?.status, handedBack?.attempts, handedBack?.handbacks, handedBack?.token],
+      ['QUEUED', 1, 1, 2],
+    )
     assert.deepEqual(await store.get(id), handedBack)
   },
 
@@ -121,7 +130,14 @@ export const changeCases = {
 
   async 'a queued job is changed by cancel and delete only'({ store }) {
     const { job } = await store.create(sampleJob())
-    await changesNothing(store, job, [heartbeat(0), heartbeat(1), succeed(job), fail(0), requeue(0), { kind: 'expire' }])
+    await changesNothing(store, job, [
+      heartbeat(0),
+      heartbeat(1),
+      succeed(job),
+      fail(0),
+      requeue(0),
+      { kind: 'expire' },
+    ])
   },
 
   async 'of simultaneous ends of one claim one is accepted'({ store }) {
@@ -206,10 +222,17 @@ export const changeCases = {
       })),
     )
     const takers = await Promise.all(
-      Array.from({ length: 8 }, () => store.apply(id, { kind: 'try', deliveryId: 'message-1', tries: 0, retryInMs: 500 })),
+      Array.from({ length: 8 }, () =>
+        store.apply(id, { kind: 'try', deliveryId: 'message-1', tries: 0, retryInMs: 500 }),
+      ),
     )
     assert.equal(takers.filter((taker) => taker !== undefined).length, 1, 'a try of a message is taken once')
-    const delivered = await store.apply(id, { kind: 'deliver', deliveryId: 'message-1', outcome: 'delivered', status: 204 })
+    const delivered = await store.apply(id, {
+      kind: 'deliver',
+      deliveryId: 'message-1',
+      outcome: 'delivered',
+      status: 204,
+    })
     assert.deepEqual(
       delivered?.deliveries.map(({ tries, outcome, lastStatus }) => [tries, outcome, lastStatus]),
       [
@@ -237,6 +260,10 @@ async function claimed(store: JobStore): Promise<JobRecord> {
 async function changesNothing(store: JobStore, job: JobRecord, changes: JobChange[]): Promise<void> {
   for (const change of changes) {
     assert.equal(await store.apply(job.id, change), undefined, `${change.kind} was accepted`)
-    assert.deepEqual(await store.get(job.id), job, `${change.kind} was not accepted and changed the record nevertheless`)
+    assert.deepEqual(
+      await store.get(job.id),
+      job,
+      `${change.kind} was not accepted and changed the record nevertheless`,
+    )
   }
 }

@@ -147,7 +147,10 @@ export const claimCases = {
   async 'a claim and a cancel at the same time agree'({ store }) {
     for (let round = 0; round < 10; round++) {
       const { job } = await store.create(sampleJob())
-      const [claimed, canceled] = await Promise.all([store.claim({ ...worker, id: job.id }), store.apply(job.id, cancel())])
+      const [claimed, canceled] = await Promise.all([
+        store.claim({ ...worker, id: job.id }),
+        store.apply(job.id, cancel()),
+      ])
       const now = await store.get(job.id)
       if (claimed) assert.deepEqual([now?.status, now?.cancelRequested, canceled?.status], ['STARTED', true, 'STARTED'])
       else assert.deepEqual([now?.status, canceled?.status], ['FAILED', 'FAILED'])

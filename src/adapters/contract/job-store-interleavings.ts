@@ -16,7 +16,9 @@ export const interleavingCases = {
       const ledger = new Ledger()
       const random = randomSource(seed)
       await Promise.all(
-        Array.from({ length: workers }, (_, n) => work(store, ledger, randomSource(random() * 2 ** 32), `worker-${n}`, advance)),
+        Array.from({ length: workers }, (_, n) =>
+          work(store, ledger, randomSource(random() * 2 ** 32), `worker-${n}`, advance),
+        ),
       )
       await ledger.check(store)
       // Whoever still holds a lease died: the rest is finished by others.

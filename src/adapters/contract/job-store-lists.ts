@@ -35,7 +35,11 @@ export const listCases = {
         .filter((job) => matches(job, query))
         .sort(newestFirst)
         .map(idOf)
-      assert.deepEqual((await store.list({ ...query, limit: 100 })).map(idOf), expected, `list ${JSON.stringify(query)}`)
+      assert.deepEqual(
+        (await store.list({ ...query, limit: 100 })).map(idOf),
+        expected,
+        `list ${JSON.stringify(query)}`,
+      )
       assert.equal(await store.count(query), expected.length, `count ${JSON.stringify(query)}`)
     }
   },
@@ -79,7 +83,10 @@ export const listCases = {
       [10, 10, 5, 0],
     )
     assert.deepEqual(pages.flat().map(idOf), ids)
-    assert.deepEqual((await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })).map(idOf), ids.slice(4, 7))
+    assert.deepEqual(
+      (await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })).map(idOf),
+      ids.slice(4, 7),
+    )
     assert.deepEqual(await store.list({ limit: 0 }), [])
   },
 
@@ -118,7 +125,9 @@ export const listCases = {
   },
 
   async 'jobs are found by any of their uploaded inputs until they are gone'({ store }) {
-    const { job } = await store.create(sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }))
+    const { job } = await store.create(
+      sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }),
+    )
     for (const uploadKey of ['uploads/app-1/one', 'uploads/app-1/two']) {
       assert.deepEqual((await store.list({ uploadKey, limit: 5 })).map(idOf), [job.id])
       assert.equal(await store.count({ uploadKey, statuses: ['QUEUED', 'STARTED'] }), 1)
@@ -172,7 +181,8 @@ async function variedJobs(store: JobStore, advance: (milliseconds: number) => Pr
     )
     await advance(1)
     const status = n % 6
-    const claimed = status === 1 || status === 2 ? await store.claim({ id: job.id, owner: 'w', leaseMs: 3_600_000 }) : undefined
+    const claimed =
+      status === 1 || status === 2 ? await store.claim({ id: job.id, owner: 'w', leaseMs: 3_600_000 }) : undefined
     const changed =
       status === 2 && claimed
         ? await store.apply(job.id, succeed(claimed))

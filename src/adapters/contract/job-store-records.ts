@@ -93,7 +93,9 @@ export const recordCases = {
 
   async 'of simultaneous creates with one id one makes the job'({ store }) {
     const job = sampleJob()
-    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, (_, n) => store.create({ ...job, name: `n${n}` })))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, (_, n) => store.create({ ...job, name: `n${n}` })),
+    )
     assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1)
     assert.equal(await store.count({}), 1)
   },

@@ -6,7 +6,10 @@ import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samp
 import type { Cases } from './suite.js'
 
 export const sweepCases = {
-  async 'claimable are the queued that are due and the started whose lease ran out, longest waiting first'({ store, advance }) {
+  async 'claimable are the queued that are due and the started whose lease ran out, longest waiting first'({
+    store,
+    advance,
+  }) {
     const [lapsed, held, later, queued, ended, deleted] = await createInTurn(store, advance, 6)
     await store.claim({ id: lapsed, owner: 'w', leaseMs })
     await store.claim({ id: held, owner: 'w', leaseMs: leaseMs * 100 })
@@ -116,7 +119,11 @@ export const sweepCases = {
 } satisfies Cases<JobStoreContext>
 
 /** Ids of new jobs, each created some milliseconds after the one before. */
-async function createInTurn(store: JobStore, advance: (milliseconds: number) => Promise<void>, count: number): Promise<string[]> {
+async function createInTurn(
+  store: JobStore,
+  advance: (milliseconds: number) => Promise<void>,
+  count: number,
+): Promise<string[]> {
   const ids: string[] = []
   for (let n = 0; n < count; n++) {
     ids.push((await store.create(sampleJob())).job.id)

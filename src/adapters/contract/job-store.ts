@@ -27,7 +27,8 @@ const groups = {
   'everything at once': interleavingCases,
 }
 
-type Names<Groups> = Groups extends Record<string, infer Group> ? (Group extends unknown ? keyof Group & string : never) : never
+type Names<Groups> =
+  Groups extends Record<string, infer Group> ? (Group extends unknown ? keyof Group & string : never) : never
 export type JobStoreCase = Names<typeof groups>
 
 export interface JobStoreHarness {

@@ -52,7 +52,9 @@ function refuseUnknownSkips(groups: Record<string, object>, skips: Record<string
   const names = new Set(Object.values(groups).flatMap((cases) => Object.keys(cases)))
   for (const [name, reason] of Object.entries(skips)) {
     if (!names.has(name))
-      throw new TypeError(`The skip "${name}" names no case of the contract. Expected one of its sentences, word for word.`)
+      throw new TypeError(
+        `The skip "${name}" names no case of the contract. Expected one of its sentences, word for word.`,
+      )
     if (!reason?.trim()) throw new TypeError(`The skip "${name}" has no reason. Write why the adapter cannot keep it.`)
   }
 }

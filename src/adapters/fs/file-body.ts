@@ -57,7 +57,10 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
         throw storageError('read a blob', error)
       })
     if (bytesRead === 0)
-      throw new StemworkError('STORE_UNAVAILABLE', 'A blob file became shorter while it was read: it was changed from outside.')
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'A blob file became shorter while it was read: it was changed from outside.',
+      )
     this.#position += bytesRead
     return buffer.subarray(0, bytesRead)
   }

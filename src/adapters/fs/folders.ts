@@ -53,7 +53,8 @@ export async function removeEmptyFolders(folder: string, root: string): Promise<
 export async function removeEmptyTree(folder: string): Promise<void> {
   for (const entry of await entriesOf(folder)) if (entry.isDirectory()) await removeEmptyTree(join(folder, entry.name))
   await rmdir(folder).catch((error: unknown) => {
-    if (!isAbsent(error) && !['ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw storageError('remove a folder', error)
+    if (!isAbsent(error) && !['ENOTEMPTY', 'EEXIST'].includes(codeOf(error)))
+      throw storageError('remove a folder', error)
   })
 }
 

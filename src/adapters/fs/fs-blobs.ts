@@ -7,7 +7,15 @@ import { checkBlobKey, checkBlobPrefix } from '../../core/job/blob-keys.js'
 import type { BlobStat, BlobStore } from '../../core/ports/blob-store.js'
 import { abortable } from '../abortable-source.js'
 import { FileBody } from './file-body.js'
-import { isTemporary, makeFolder, removeEmptyFolders, removeEmptyTree, syncFolder, temporaryName, walk } from './folders.js'
+import {
+  isTemporary,
+  makeFolder,
+  removeEmptyFolders,
+  removeEmptyTree,
+  syncFolder,
+  temporaryName,
+  walk,
+} from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer, readTrailer } from './trailer.js'
 
@@ -218,10 +226,14 @@ async function publish(temporary: string, path: string, key: string, ifAbsent: b
   } catch (error) {
     if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
     if (isAbsent(error)) {
-      throw new StemworkError('STORE_UNAVAILABLE', `The folder of ${key} was deleted while it was written. Write it again.`, {
-        retryable: true,
-        cause: error,
-      })
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The folder of ${key} was deleted while it was written. Write it again.`,
+        {
+          retryable: true,
+          cause: error,
+        },
+      )
     }
     throw storageError('publish a blob', error)
   }

@@ -27,7 +27,10 @@ export function encodeTrailer(trailer: Trailer): Buffer {
 }
 
 /** The trailer of an open file of `fileBytes` bytes, and how many bytes of content lie before it; `undefined`: it has none. */
-export async function readTrailer(file: FileHandle, fileBytes: number): Promise<(Trailer & { bytes: number }) | undefined> {
+export async function readTrailer(
+  file: FileHandle,
+  fileBytes: number,
+): Promise<(Trailer & { bytes: number }) | undefined> {
   const length = Math.min(fileBytes, maxTrailerBytes)
   const { buffer: end, bytesRead } = await file.read(Buffer.alloc(length), 0, length, fileBytes - length)
   if (bytesRead < tailBytes || !end.subarray(-mark.byteLength).equals(mark)) return undefined

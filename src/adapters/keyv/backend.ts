@@ -42,7 +42,8 @@ export class Backend {
   async readMany(keys: readonly string[]): Promise<(string | undefined)[]> {
     const store: unknown = this.#keyv.store
     // Without a getMany of the backend, Keyv's own one turns errors into absent values.
-    if (typeof (store as { getMany?: unknown } | null)?.getMany !== 'function') return Promise.all(keys.map((key) => this.read(key)))
+    if (typeof (store as { getMany?: unknown } | null)?.getMany !== 'function')
+      return Promise.all(keys.map((key) => this.read(key)))
     if (keys.length === 0) return []
     const values = await this.#call(() => this.#keyv.getMany<unknown>([...keys]))
     return keys.map((key, index) => text(key, values[index]))
@@ -50,14 +51,20 @@ export class Backend {
 
   /** @param ttlMs 0: for good, whatever the instance's default is. */
   async write(key: string, value: string, ttlMs = 0): Promise<void> {
-    await this.#call(() => this.#keyv.set(key, value, ttlMs), (written) => written)
+    await this.#call(
+      () => this.#keyv.set(key, value, ttlMs),
+      (written) => written,
+    )
   }
 
   async remove(key: string): Promise<void> {
     await this.#call(() => this.#keyv.delete(key))
   }
 
-  async #call<Result>(operation: () => Promise<Result>, isDone: (result: Result) => boolean = () => true): Promise<Result> {
+  async #call<Result>(
+    operation: () => Promise<Result>,
+    isDone: (result: Result) => boolean = () => true,
+  ): Promise<Result> {
     const errorsBefore = this.#errors
     let result: Result
     try {
@@ -84,9 +91,17 @@ function text(key: string, value: unknown): string | undefined {
 }
 
 export function damaged(key: string, cause: unknown): StemworkError {
-  return new StemworkError('STORE_UNAVAILABLE', `The Keyv entry ${key} is not one that this library wrote. Give the store a namespace of its own, or restore the entry from a backup.`, { cause })
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `The Keyv entry ${key} is not one that this library wrote. Give the store a namespace of its own, or restore the entry from a backup.`,
+    { cause },
+  )
 }
 
 function unavailable(cause: unknown): StemworkError {
-  return new StemworkError('STORE_UNAVAILABLE', 'The Keyv store could not read or write an entry. Check its backend, then try again.', { retryable: true, cause })
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    'The Keyv store could not read or write an entry. Check its backend, then try again.',
+    { retryable: true, cause },
+  )
 }

@@ -13,10 +13,12 @@ export class CoalescedWrite {
   request(): Promise<void> {
     if (!this.#running) return this.#start()
     // The running write may have taken the value before the caller changed it.
-    this.#next ??= this.#running.catch(() => {}).then(() => {
-      this.#next = undefined
-      return this.#start()
-    })
+    this.#next ??= this.#running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined
+        return this.#start()
+      })
     return this.#next
   }
 

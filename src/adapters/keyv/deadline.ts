@@ -38,6 +38,10 @@ export class Deadline {
   }
 
   #error(): StemworkError {
-    return new StemworkError('STORE_UNAVAILABLE', `The Keyv store did not answer within ${this.#timeoutMs} ms. Check that its backend runs and can be reached, then try again.`, { retryable: true })
+    return new StemworkError(
+      'STORE_UNAVAILABLE',
+      `The Keyv store did not answer within ${this.#timeoutMs} ms. Check that its backend runs and can be reached, then try again.`,
+      { retryable: true },
+    )
   }
 }

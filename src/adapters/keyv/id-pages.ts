@@ -51,7 +51,8 @@ export class IdPages {
     if (this.#distrusted) await this.#writeAll()
     const known = this.#pageOf.get(id)
     if (known) return known.written.request()
-    while (!this.#open || this.#open.ids.size >= idsPerPage) await (this.#opening ??= this.#openPage().finally(() => (this.#opening = undefined)))
+    while (!this.#open || this.#open.ids.size >= idsPerPage)
+      await (this.#opening ??= this.#openPage().finally(() => (this.#opening = undefined)))
     const page = this.#open
     this.#enter(id, page)
     await page.written.request()
@@ -87,7 +88,11 @@ export class IdPages {
 
   #newPage(number: number): Page {
     const ids = new Set<string>()
-    const page = { number, ids, written: new CoalescedWrite(() => this.#backend.write(pageKey(number), JSON.stringify([...ids]))) }
+    const page = {
+      number,
+      ids,
+      written: new CoalescedWrite(() => this.#backend.write(pageKey(number), JSON.stringify([...ids]))),
+    }
     this.#pages.set(number, page)
     return page
   }

@@ -52,7 +52,11 @@ export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsO
     return parse(schema, key, await backend.read(key))
   }
 
-  async function list<Entry extends { id: string; createdAt: number }>(index: string, keyOf: (id: string) => string, schema: z.ZodType<Entry>): Promise<Entry[]> {
+  async function list<Entry extends { id: string; createdAt: number }>(
+    index: string,
+    keyOf: (id: string) => string,
+    schema: z.ZodType<Entry>,
+  ): Promise<Entry[]> {
     return Deadline.run(timeoutMs, async () => {
       const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
       const texts = await backend.readMany(keys)

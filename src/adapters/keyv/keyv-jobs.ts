@@ -33,7 +33,12 @@ export interface KeyvJobsOptions {
  * @example
  * const engine = createEngine({ jobs: keyvJobs({ keyv: new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' }) }) })
  */
-export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, timeoutMs = 10_000 }: KeyvJobsOptions): JobStore {
+export function keyvJobs({
+  keyv,
+  clock = Date.now,
+  idempotencyMs = 24 * 60 * 60 * 1000,
+  timeoutMs = 10_000,
+}: KeyvJobsOptions): JobStore {
   const backend = Backend.of(keyv)
   const records = new JobRecords(backend)
   /** Jobs that an unnamed claim is just trying to get. */
@@ -45,7 +50,10 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
 
     async create(job, options) {
       if (options?.tx !== undefined) {
-        throw new StemworkError('INVALID_OPTIONS', 'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.')
+        throw new StemworkError(
+          'INVALID_OPTIONS',
+          'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
+        )
       }
       const given = copyOf(job)
       return operate(async (known, deadline) => {
@@ -86,7 +94,10 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
 
     count: (query) => operate(async (known) => known.index.count(query)),
 
-    claim: ({ id, ...request }) => operate((known, deadline) => (id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request))),
+    claim: ({ id, ...request }) =>
+      operate((known, deadline) =>
+        id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request),
+      ),
 
     async apply(id, change) {
       const given = copyOf(change)
@@ -102,7 +113,8 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
 
     purge: (target) =>
       operate(async (known, deadline) => {
-        const ids = 'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
+        const ids =
+          'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
         const purged = await Promise.all(
           ids.map((id) =>
             exclusively(known, deadline, id, async () => {
@@ -132,16 +144,29 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
     })
   }
 
-  async function createNew(known: KnownJobs, deadline: Deadline, job: JobRecord): Promise<{ job: JobRecord; created: boolean }> {
+  async function createNew(
+    known: KnownJobs,
+    deadline: Deadline,
+    job: JobRecord,
+  ): Promise<{ job: JobRecord; created: boolean }> {
     return exclusively(known, deadline, job.id, async () => {
-      if (known.index.get(job.id)) throw new StemworkError('ALREADY_EXISTS', `A job with the id ${job.id} exists already. Give each job an id of its own.`)
+      if (known.index.get(job.id))
+        throw new StemworkError(
+          'ALREADY_EXISTS',
+          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+        )
       await known.pages.add(job.id)
       deadline.check()
       return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
     })
   }
 
-  async function claimOne(known: KnownJobs, deadline: Deadline, id: string, request: ClaimRequest): Promise<JobRecord | undefined> {
+  async function claimOne(
+    known: KnownJobs,
+    deadline: Deadline,
+    id: string,
+    request: ClaimRequest,
+  ): Promise<JobRecord | undefined> {
     return update(known, deadline, id, (job) => claim(job, request, clock()))
   }
 
@@ -149,7 +174,9 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
   async function claimAny(known: KnownJobs, deadline: Deadline, request: ClaimRequest): Promise<JobRecord | undefined> {
     const tried = new Set<string>()
     for (;;) {
-      const candidates = known.index.due('claimable', clock(), claiming.size + tried.size + 1).filter(({ id }) => !tried.has(id))
+      const candidates = known.index
+        .due('claimable', clock(), claiming.size + tried.size + 1)
+        .filter(({ id }) => !tried.has(id))
       if (candidates.length === 0) return undefined
       const next = candidates.find(({ id }) => !claiming.has(id))
       if (!next) {
@@ -159,13 +186,21 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
       }
       tried.add(next.id)
       const attempt = claimOne(known, deadline, next.id, request).finally(() => claiming.delete(next.id))
-      claiming.set(next.id, attempt.catch(() => {}))
+      claiming.set(
+        next.id,
+        attempt.catch(() => {}),
+      )
       const granted = await attempt
       if (granted) return granted
     }
   }
 
-  async function update(known: KnownJobs, deadline: Deadline, id: string, change: (job: JobRecord) => JobRecord | undefined): Promise<JobRecord | undefined> {
+  async function update(
+    known: KnownJobs,
+    deadline: Deadline,
+    id: string,
+    change: (job: JobRecord) => JobRecord | undefined,
+  ): Promise<JobRecord | undefined> {
     return exclusively(known, deadline, id, async () => {
       const current = known.index.get(id) && (await known.current(id))
       const next = current && change(current.job)
@@ -198,7 +233,12 @@ export function keyvJobs({ keyv, clock = Date.now, idempotencyMs = 24 * 60 * 60 
 }
 
 /** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
-function exclusively<Result>(known: KnownJobs, deadline: Deadline, id: string, work: () => Promise<Result>): Promise<Result> {
+function exclusively<Result>(
+  known: KnownJobs,
+  deadline: Deadline,
+  id: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
   return known.locks.hold(id, () => {
     deadline.check()
     return work()

@@ -119,7 +119,10 @@ export class KnownJobs {
  */
 function restored(job: JobRecord, known: KnownJob): { job: JobRecord; version: number } {
   const deleted = job.deleted || known.deleted
-  return { version: known.version, job: { ...job, token: Math.max(job.token, known.token), deleted, lease: deleted ? null : job.lease } }
+  return {
+    version: known.version,
+    job: { ...job, token: Math.max(job.token, known.token), deleted, lease: deleted ? null : job.lease },
+  }
 }
 
 function summary(job: JobRecord, version: number): KnownJob {

@@ -40,9 +40,13 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
         }
         signal?.throwIfAborted()
         if (write.revoked)
-          throw new StemworkError('STORE_UNAVAILABLE', `The folder of ${key} was deleted while it was written. Write it again.`, {
-            retryable: true,
-          })
+          throw new StemworkError(
+            'STORE_UNAVAILABLE',
+            `The folder of ${key} was deleted while it was written. Write it again.`,
+            {
+              retryable: true,
+            },
+          )
         if (ifAbsent && blobs.has(key)) throw alreadyExists(key)
         const stat: BlobStat = Object.freeze({ key, bytes, contentType, etag: randomUUID(), modifiedAt: clock() })
         if (!blobs.has(key)) keys.add(key)

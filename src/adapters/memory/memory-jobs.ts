@@ -18,7 +18,10 @@ export interface MemoryJobsOptions {
  * @example
  * const engine = createEngine({ jobs: memoryJobs() })
  */
-export function memoryJobs({ clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000 }: MemoryJobsOptions = {}): JobStore {
+export function memoryJobs({
+  clock = Date.now,
+  idempotencyMs = 24 * 60 * 60 * 1000,
+}: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
 
   return {
@@ -35,7 +38,10 @@ export function memoryJobs({ clock = Date.now, idempotencyMs = 24 * 60 * 60 * 10
       const first = job.idempotency && index.withIdempotencyKey(job.app, job.idempotency.key)
       if (first && first.createdAt + idempotencyMs > now) return { job: copyRecord(first), created: false }
       if (index.get(job.id))
-        throw new StemworkError('ALREADY_EXISTS', `A job with the id ${job.id} exists already. Give each job an id of its own.`)
+        throw new StemworkError(
+          'ALREADY_EXISTS',
+          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+        )
       const created = copyRecord(job)
       created.createdAt = now
       index.set(created)

@@ -38,9 +38,21 @@ interface QueryOptions {
 }
 
 /** @throws StemworkError `STORE_UNAVAILABLE`, or `TOO_LARGE` for a value that no index can hold. */
-export async function query(client: PostgresClient, text: string, values: unknown[] = [], { timeoutMs = queryTimeoutMs, name }: QueryOptions = {}): Promise<Row[]> {
+export async function query(
+  client: PostgresClient,
+  text: string,
+  values: unknown[] = [],
+  { timeoutMs = queryTimeoutMs, name }: QueryOptions = {},
+): Promise<Row[]> {
   try {
-    const { rows } = await client.query({ name, text, values, rowMode: 'array', types: asText, query_timeout: timeoutMs })
+    const { rows } = await client.query({
+      name,
+      text,
+      values,
+      rowMode: 'array',
+      types: asText,
+      query_timeout: timeoutMs,
+    })
     return rows as Row[]
   } catch (error) {
     throw failure(error)
@@ -71,7 +83,8 @@ const nameless = new WeakSet<PostgresPool>()
 export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   if (nameless.has(pool)) return await statement(pool, text, values)
   let name = names.get(text)
-  if (name === undefined) names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  if (name === undefined)
+    names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
   try {
     return await query(pool, text, values, { name })
   } catch (error) {
@@ -83,7 +96,10 @@ export async function preparedStatement(pool: PostgresPool, text: string, values
 }
 
 /** Runs `work` in a transaction of its own on one connection of the pool. */
-export async function transaction<Result>(pool: PostgresPool, work: (client: PostgresClient) => Promise<Result>): Promise<Result> {
+export async function transaction<Result>(
+  pool: PostgresPool,
+  work: (client: PostgresClient) => Promise<Result>,
+): Promise<Result> {
   const client = await pool.connect().catch((error: unknown) => {
     throw failure(error)
   })
@@ -124,13 +140,25 @@ function failure(error: unknown): StemworkError {
   switch (code) {
     case '42P01':
     case '3F000':
-      return new StemworkError('STORE_UNAVAILABLE', 'The tables of the job store are missing in Postgres. Call `migrate()` of `postgresStores` once before use.', { cause: error })
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'The tables of the job store are missing in Postgres. Call `migrate()` of `postgresStores` once before use.',
+        { cause: error },
+      )
     case '54000':
-      return new StemworkError('TOO_LARGE', 'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.', { cause: error })
+      return new StemworkError(
+        'TOO_LARGE',
+        'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.',
+        { cause: error },
+      )
     default: {
       // Class 22: a value that the server cannot take, class 42: a statement that it does not understand.
       const retryable = !/^(22|42)/.test(code)
-      return new StemworkError('STORE_UNAVAILABLE', 'Postgres did not answer as expected. Try again; if it goes on, look at the cause and at the server.', { retryable, cause: error })
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'Postgres did not answer as expected. Try again; if it goes on, look at the cause and at the server.',
+        { retryable, cause: error },
+      )
     }
   }
 }

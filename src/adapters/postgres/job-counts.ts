@@ -43,7 +43,11 @@ export class JobCounts {
     if (app !== undefined) conditions.push(`app = $${values.push(columnText(app))}`)
     if (statuses !== undefined) conditions.push(`status = ANY($${values.push(statuses)}::text[])`)
     const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-    const [[count]] = await statement(this.#pool, `SELECT coalesce(sum(delta), 0) FROM ${this.#schema}.job_counts ${where}`, values)
+    const [[count]] = await statement(
+      this.#pool,
+      `SELECT coalesce(sum(delta), 0) FROM ${this.#schema}.job_counts ${where}`,
+      values,
+    )
     return Number(count)
   }
 

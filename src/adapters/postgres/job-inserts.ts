@@ -50,7 +50,10 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     SELECT id, created_at FROM made`
 
   /** Adds those jobs whose id and idempotency key are free, in one statement; `undefined` stands for the others. */
-  async function insertFree(run: (text: string, values: unknown[]) => Promise<Row[]>, jobs: readonly NewJob[]): Promise<(number | undefined)[]> {
+  async function insertFree(
+    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    jobs: readonly NewJob[],
+  ): Promise<(number | undefined)[]> {
     const records = jobs.map(({ job }) => job)
     const rows = await run(insert, [
       arrayOf(records.map((job) => columnText(job.id))),
@@ -81,11 +84,19 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
     if (!idempotency) return undefined
     const key = [columnText(app), columnText(idempotency.key)]
-    const [holder] = await query(client, `SELECT record, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`, [...key, idempotencyMs])
+    const [holder] = await query(
+      client,
+      `SELECT record, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
+      [...key, idempotencyMs],
+    )
     if (!holder) return undefined
     const [record, isHeld, id] = holder
     if (isHeld === 't') return parseRecord(record)
-    await query(client, `UPDATE ${schema}.jobs SET idempotency_key = NULL WHERE id = $3 AND app = $1 AND idempotency_key = $2`, [...key, id])
+    await query(
+      client,
+      `UPDATE ${schema}.jobs SET idempotency_key = NULL WHERE id = $3 AND app = $1 AND idempotency_key = $2`,
+      [...key, id],
+    )
     return undefined
   }
 
@@ -101,8 +112,11 @@ export function jobInserts(schema: string, idempotencyMs: number) {
         const [createdAt] = await insertFree((text, values) => query(client, text, values), [added])
         if (createdAt !== undefined) return { job: { ...copyRecord(job), createdAt }, created: true }
         // Either the id is taken, or another call took the key in between: then the next round finds its job.
-        const [taken] = await query(client, `SELECT idempotency_key FROM ${schema}.jobs WHERE id = $1`, [columnText(job.id)])
-        if (taken && (job.idempotency === null || taken[0] !== columnText(job.idempotency.key))) throw alreadyExists(job.id)
+        const [taken] = await query(client, `SELECT idempotency_key FROM ${schema}.jobs WHERE id = $1`, [
+          columnText(job.id),
+        ])
+        if (taken && (job.idempotency === null || taken[0] !== columnText(job.idempotency.key)))
+          throw alreadyExists(job.id)
       }
     },
   }

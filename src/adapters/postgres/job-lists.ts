@@ -16,7 +16,8 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   if (!conditions) return undefined
   const { where, values } = conditions
   if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
-  const select = (more: string[]) => `SELECT record, created_at, id FROM ${schema}.jobs WHERE ${[...where, ...more].join(' AND ')}`
+  const select = (more: string[]) =>
+    `SELECT record, created_at, id FROM ${schema}.jobs WHERE ${[...where, ...more].join(' AND ')}`
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
   if (query.app === undefined || query.batchName !== undefined || query.uploadKey !== undefined) {
     return { text: `${select(query.statuses ? [statusIn(query.statuses)] : [])} ${page}`, values }
@@ -24,7 +25,9 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   // The index of an application's jobs begins with the status: each status is a sorted list of its own, and the first rows of
   // each hold the page. So a page of a rare status costs no more than any other.
   const first = `${newestFirst} LIMIT $${values.push(limit + offset)}`
-  const lists = [...new Set(query.statuses ?? jobStatusSchema.options)].map((status) => `(${select([`status = '${status}'`])} ${first})`)
+  const lists = [...new Set(query.statuses ?? jobStatusSchema.options)].map(
+    (status) => `(${select([`status = '${status}'`])} ${first})`,
+  )
   return { text: `SELECT record FROM (${lists.join(' UNION ALL ')}) AS jobs ${page}`, values }
 }
 
@@ -32,7 +35,10 @@ export function countStatement(schema: string, query: JobQuery): Statement | und
   const conditions = conditionsOf(query)
   if (!conditions) return undefined
   if (query.statuses) conditions.where.push(statusIn(query.statuses))
-  return { text: `SELECT count(*) FROM ${schema}.jobs WHERE ${conditions.where.join(' AND ')}`, values: conditions.values }
+  return {
+    text: `SELECT count(*) FROM ${schema}.jobs WHERE ${conditions.where.join(' AND ')}`,
+    values: conditions.values,
+  }
 }
 
 /** Rows of `version, record`. */
@@ -41,7 +47,10 @@ export function dueStatement(schema: string, kind: DueKind, limit: number): Stat
   const values = [limit]
   switch (kind) {
     case 'claimable':
-      return { text: `SELECT version, record FROM ((${waitingSql(schema)} LIMIT $1) UNION ALL (${lapsedSql(schema)} LIMIT $1)) AS due ORDER BY claimable_at LIMIT $1`, values }
+      return {
+        text: `SELECT version, record FROM ((${waitingSql(schema)} LIMIT $1) UNION ALL (${lapsedSql(schema)} LIMIT $1)) AS due ORDER BY claimable_at LIMIT $1`,
+        values,
+      }
     case 'deleted':
       return { text: `${jobs} deleted LIMIT $1`, values }
     case 'expired':
@@ -65,12 +74,21 @@ export function lapsedSql(schema: string): string {
 }
 
 /** All conditions but that on the status. */
-function conditionsOf({ app, statuses, workflows, batchName, createdAfter, createdBefore, uploadKey }: JobQuery): { where: string[]; values: unknown[] } | undefined {
+function conditionsOf({
+  app,
+  statuses,
+  workflows,
+  batchName,
+  createdAfter,
+  createdBefore,
+  uploadKey,
+}: JobQuery): { where: string[]; values: unknown[] } | undefined {
   if (statuses?.length === 0 || workflows?.length === 0) return undefined
   const values: unknown[] = []
   const where = ['NOT deleted']
   if (app !== undefined) where.push(`app = $${values.push(columnText(app))}`)
-  if (workflows !== undefined) where.push(`workflow = ANY($${values.push(workflows.map((workflow) => columnText(workflow)))}::text[])`)
+  if (workflows !== undefined)
+    where.push(`workflow = ANY($${values.push(workflows.map((workflow) => columnText(workflow)))}::text[])`)
   if (batchName !== undefined) where.push(`batch_name = $${values.push(columnText(batchName))}`)
   if (createdAfter !== undefined) where.push(`created_at >= $${values.push(createdAfter)}`)
   if (createdBefore !== undefined) where.push(`created_at < $${values.push(createdBefore)}`)

@@ -16,10 +16,14 @@ export interface StoredJob {
 export function parseRecord(json: string | null): JobRecord {
   const result = jobRecordSchema.safeParse(json === null ? null : JSON.parse(json))
   if (result.success) return result.data
-  throw new StemworkError('STORE_UNAVAILABLE', 'A row of the jobs table does not hold a job record. Look for what else writes to the table, or for a newer version of the library on the same database.', {
-    cause: result.error,
-    details: { problems: result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },
-  })
+  throw new StemworkError(
+    'STORE_UNAVAILABLE',
+    'A row of the jobs table does not hold a job record. Look for what else writes to the table, or for a newer version of the library on the same database.',
+    {
+      cause: result.error,
+      details: { problems: result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },
+    },
+  )
 }
 
 /** Reads a row of `version, record`. */

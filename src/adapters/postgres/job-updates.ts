@@ -1,6 +1,15 @@
 import type { JobRecord } from '../../core/job/job.js'
 import { arrayOf, type Row } from './database.js'
-import { columnText, deliverable, endedAt, leaseUntil, nowSql, removable, shownStatus, waitingSince } from './job-row.js'
+import {
+  columnText,
+  deliverable,
+  endedAt,
+  leaseUntil,
+  nowSql,
+  removable,
+  shownStatus,
+  waitingSince,
+} from './job-row.js'
 
 /** One record in the place of another, if nobody has written it in between. */
 export interface Replacement {
@@ -40,10 +49,17 @@ export function jobUpdates(schema: string) {
     SELECT place, ${nowSql} FROM changed`
 
   /** Says for each replacement whether it was made. */
-  return async function replace(run: (text: string, values: unknown[]) => Promise<Row[]>, replacements: readonly Replacement[], onTime: (epochMs: number) => void): Promise<boolean[]> {
+  return async function replace(
+    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    replacements: readonly Replacement[],
+    onTime: (epochMs: number) => void,
+  ): Promise<boolean[]> {
     // In the order of ids: statements that lock rows in one order do not block each other for good.
-    const places = replacements.map((_, place) => place).sort((a, b) => (replacements[a].next.id < replacements[b].next.id ? -1 : 1))
-    const column = (value: (replacement: Replacement) => string | number | boolean | null) => arrayOf(places.map((place) => value(replacements[place])))
+    const places = replacements
+      .map((_, place) => place)
+      .sort((a, b) => (replacements[a].next.id < replacements[b].next.id ? -1 : 1))
+    const column = (value: (replacement: Replacement) => string | number | boolean | null) =>
+      arrayOf(places.map((place) => value(replacements[place])))
     const rows = await run(update, [
       arrayOf(places),
       column(({ next }) => columnText(next.id)),

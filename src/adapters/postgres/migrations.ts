@@ -60,7 +60,9 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     // Asked first: IF NOT EXISTS demands the right to create schemas also where there is nothing to create.
     const [[known]] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known === null) await run(`CREATE SCHEMA ${schema}`)
-    await run(`CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`)
+    await run(
+      `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
+    )
     const [[applied]] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
     for (let number = Number(applied) + 1; number <= steps.length; number++) {
       for (const text of steps[number - 1](schema)) await run(text)

@@ -12,7 +12,9 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
   const readBy = (table: string) =>
     batched(
       async (ids: string[]) => {
-        const rows = await run(`SELECT id, record FROM ${schema}.${table} WHERE id = ANY($1::text[])`, [[...new Set(ids)].map((id) => columnText(id))])
+        const rows = await run(`SELECT id, record FROM ${schema}.${table} WHERE id = ANY($1::text[])`, [
+          [...new Set(ids)].map((id) => columnText(id)),
+        ])
         const found = new Map(rows.map(([id, record]) => [id, record]))
         return ids.map((id) => found.get(columnText(id)))
       },
@@ -49,7 +51,9 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       return record === undefined ? undefined : parse(apiKeySchema, record)
     },
     async listKeys(app) {
-      const rows = await run(`SELECT record FROM ${schema}.api_keys WHERE app = $1 ORDER BY created_at DESC, id DESC`, [columnText(app)])
+      const rows = await run(`SELECT record FROM ${schema}.api_keys WHERE app = $1 ORDER BY created_at DESC, id DESC`, [
+        columnText(app),
+      ])
       return rows.map(([record]) => parse(apiKeySchema, record))
     },
   }
@@ -58,5 +62,9 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
 function parse<Schema extends z.ZodType>(schema: Schema, record: string | null): z.output<Schema> {
   const result = schema.safeParse(record === null ? null : JSON.parse(record))
   if (result.success) return result.data
-  throw new StemworkError('STORE_UNAVAILABLE', 'A row of the applications or the keys does not hold what it should. Look for what else writes to these tables.', { cause: result.error })
+  throw new StemworkError(
+    'STORE_UNAVAILABLE',
+    'A row of the applications or the keys does not hold what it should. Look for what else writes to these tables.',
+    { cause: result.error },
+  )
 }

@@ -5,7 +5,16 @@ import type { JobStore } from '../../core/ports/job-store.js'
 import { batched } from '../batched.js'
 import { copyPlain, copyRecord } from '../record-copy.js'
 import { DatabaseClock } from './database-clock.js'
-import { arrayOf, type PostgresClient, type PostgresPool, preparedStatement, query, type Row, statement, transaction } from './database.js'
+import {
+  arrayOf,
+  type PostgresClient,
+  type PostgresPool,
+  preparedStatement,
+  query,
+  type Row,
+  statement,
+  transaction,
+} from './database.js'
 import { JobCounts } from './job-counts.js'
 import { jobInserts, alreadyExists, newJob, type NewJob } from './job-inserts.js'
 import { countStatement, dueStatement, lapsedSql, listStatement, waitingSql } from './job-lists.js'
@@ -13,7 +22,11 @@ import { columnText, nowSql, parseRecord, parseStored, type StoredJob } from './
 import { jobUpdates, type Replacement } from './job-updates.js'
 import { KnownRecords } from './known-records.js'
 
-const batch = { maxItems: 200, parallel: 2, isItemsFault: (error: unknown) => StemworkError.is(error) && !error.retryable }
+const batch = {
+  maxItems: 200,
+  parallel: 2,
+  isItemsFault: (error: unknown) => StemworkError.is(error) && !error.retryable,
+}
 
 /** A change as a pure function of the record and the database's time; `undefined`: it does not apply. */
 type Change = (job: JobRecord, now: number) => JobRecord | undefined
@@ -36,7 +49,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }, batch)
 
   const read = batched(async (ids: string[]) => {
-    const rows = await runPrepared(`SELECT id, ${nowSql}, version, record FROM ${schema}.jobs WHERE id = ANY($1::text[])`, [arrayOf([...new Set(ids)].map((id) => columnText(id)))])
+    const rows = await runPrepared(
+      `SELECT id, ${nowSql}, version, record FROM ${schema}.jobs WHERE id = ANY($1::text[])`,
+      [arrayOf([...new Set(ids)].map((id) => columnText(id)))],
+    )
     const found = new Map(rows.map(([id, now, ...stored]) => [id, { now: Number(now), stored }]))
     return ids.map((id) => found.get(columnText(id)))
   }, batch)
@@ -98,7 +114,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async purge(target) {
       if ('id' in target) {
-        const gone = await run(`DELETE FROM ${schema}.jobs WHERE id = $1 AND deleted RETURNING id`, [columnText(target.id)])
+        const gone = await run(`DELETE FROM ${schema}.jobs WHERE id = $1 AND deleted RETURNING id`, [
+          columnText(target.id),
+        ])
         return gone.length > 0 ? [target.id] : []
       }
       const gone = await run(
@@ -145,9 +163,16 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { ...parseStored(found.stored), now: found.now }
   }
 
-  async function replaceIn(runner: (text: string, values: unknown[]) => Promise<Row[]>, replacements: Replacement[]): Promise<boolean[]> {
+  async function replaceIn(
+    runner: (text: string, values: unknown[]) => Promise<Row[]>,
+    replacements: Replacement[],
+  ): Promise<boolean[]> {
     const made = await replaceAll(runner, replacements, (epochMs) => clock.note(epochMs))
-    counts.noteWrite(replacements.filter(({ previous, next }) => previous.status !== next.status || next.deleted).map(({ next }) => next.app))
+    counts.noteWrite(
+      replacements
+        .filter(({ previous, next }) => previous.status !== next.status || next.deleted)
+        .map(({ next }) => next.app),
+    )
     return made
   }
 
@@ -165,7 +190,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
         const next = stored && claim(stored.job, request, Number(now))
         return next && { previous: stored.job, version: stored.version, next, json: JSON.stringify(next) }
       })
-      await replaceIn((text, values) => query(client, text, values), claimed.filter((replacement) => replacement !== undefined))
+      await replaceIn(
+        (text, values) => query(client, text, values),
+        claimed.filter((replacement) => replacement !== undefined),
+      )
       return claimed
     })
     return requests.map((_, index) => {
@@ -178,6 +206,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 }
 
 function clientOf(tx: unknown): PostgresClient {
-  if (typeof tx === 'object' && tx !== null && typeof (tx as { query?: unknown }).query === 'function') return tx as PostgresClient
-  throw new StemworkError('INVALID_OPTIONS', '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then `BEGIN`).')
+  if (typeof tx === 'object' && tx !== null && typeof (tx as { query?: unknown }).query === 'function')
+    return tx as PostgresClient
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then `BEGIN`).',
+  )
 }

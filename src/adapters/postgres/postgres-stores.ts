@@ -33,9 +33,16 @@ export interface PostgresStores {
  * const engine = createEngine({ jobs, applications, queue: bullmqQueue({ connection }), blobs })
  * @throws StemworkError `INVALID_OPTIONS`.
  */
-export function postgresStores({ pool, schema = 'stemwork', idempotencyMs = 24 * 60 * 60 * 1000 }: PostgresStoresOptions): PostgresStores {
+export function postgresStores({
+  pool,
+  schema = 'stemwork',
+  idempotencyMs = 24 * 60 * 60 * 1000,
+}: PostgresStoresOptions): PostgresStores {
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new StemworkError('INVALID_OPTIONS', `${JSON.stringify(schema)} is not a schema name. Expected lower-case letters, digits and "_", not beginning with a digit, at most 63.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `${JSON.stringify(schema)} is not a schema name. Expected lower-case letters, digits and "_", not beginning with a digit, at most 63.`,
+    )
   }
   // A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them.
   if (pool.listenerCount?.('error') === 0) pool.on?.('error', () => {})

@@ -6,7 +6,10 @@ export async function deleteObjects(client: S3Client, bucket: string, objectKeys
   const Objects = objectKeys.map((Key) => ({ Key }))
   try {
     const { Errors } = await client.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }))
-    if (Errors?.length) throw new Error(`${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${Errors[0].Code}: ${Errors[0].Message}`)
+    if (Errors?.length)
+      throw new Error(
+        `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${Errors[0].Code}: ${Errors[0].Message}`,
+      )
   } catch (error) {
     // Google's and older servers have no such request, or want it with an MD5 that the SDK does not send any more.
     if (![400, 405, 501].includes(failureOf(error).status ?? 0)) throw error

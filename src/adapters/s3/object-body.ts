@@ -11,13 +11,18 @@ const maxFailures = 3
  *
  * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any more.
  */
-export function objectBody(first: Readable, range: { start: number; end: number }, reopen: (position: number) => Promise<Readable>, signal?: AbortSignal): AsyncIterable<Uint8Array> {
+export function objectBody(
+  first: Readable,
+  range: { start: number; end: number },
+  reopen: (position: number) => Promise<Readable>,
+  signal?: AbortSignal,
+): AsyncIterable<Uint8Array> {
   let stream = first
   let isEnded = false
 
   async function* bytes(): AsyncGenerator<Uint8Array, void, void> {
     let position = range.start
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       try {
         for await (const chunk of stream as AsyncIterable<Uint8Array>) {
           position += chunk.byteLength
@@ -27,7 +32,8 @@ export function objectBody(first: Readable, range: { start: number; end: number 
         if (position === range.end + 1) return
         throw new Error(`The body ended before byte ${position} of ${range.end + 1}.`)
       } catch (error) {
-        if (isEnded || position > range.end || ++failures > maxFailures) throw unavailable('The blob could not be read to its end', error)
+        if (isEnded || position > range.end || ++failures > maxFailures)
+          throw unavailable('The blob could not be read to its end', error)
       }
       stream = await reopen(position)
     }
@@ -36,7 +42,10 @@ export function objectBody(first: Readable, range: { start: number; end: number 
   return {
     [Symbol.asyncIterator]() {
       const whole = bytes()
-      const generator = abortable({ [Symbol.asyncIterator]: () => ({ next: () => whole.next(), return: released(whole) }) }, signal)
+      const generator = abortable(
+        { [Symbol.asyncIterator]: () => ({ next: () => whole.next(), return: released(whole) }) },
+        signal,
+      )
       return { next: () => generator.next(), return: released(generator) }
     },
   }

@@ -7,6 +7,10 @@ import type { S3Client } from '@aws-sdk/client-s3'
  */
 export function plainClient(client: S3Client): S3Client {
   const whenRequired = async () => 'WHEN_REQUIRED' as const
-  const config: S3Client['config'] = { ...client.config, requestChecksumCalculation: whenRequired, responseChecksumValidation: whenRequired }
+  const config: S3Client['config'] = {
+    ...client.config,
+    requestChecksumCalculation: whenRequired,
+    responseChecksumValidation: whenRequired,
+  }
   return Object.create(client, { config: { value: config } }) as S3Client
 }

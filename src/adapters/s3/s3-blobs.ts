@@ -1,5 +1,13 @@
 import { Readable } from 'node:stream'
-import { DeleteObjectCommand, GetObjectCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { StemworkError } from '../../core/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../core/job/blob-keys.js'
@@ -57,7 +65,11 @@ interface HeadedObject {
 export function s3Blobs(options: S3BlobsOptions): BlobStore {
   const { bucket, prefix = '', partBytes = minPartBytes } = options
   if (prefix !== '') checkBlobPrefix(prefix)
-  if (!(partBytes >= minPartBytes)) throw new StemworkError('INVALID_OPTIONS', `partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`)
+  if (!(partBytes >= minPartBytes))
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`,
+    )
   const client = plainClient(options.client)
   const linkClient = options.linkClient ? plainClient(options.linkClient) : client
   const unfinished = new Set<UnfinishedWrite>()
@@ -115,17 +127,27 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
 
     async delete(key) {
       checkBlobKey(key)
-      await asked('The blob could not be deleted', () => client.send(new DeleteObjectCommand({ Bucket: bucket, Key: prefix + key })))
+      await asked('The blob could not be deleted', () =>
+        client.send(new DeleteObjectCommand({ Bucket: bucket, Key: prefix + key })),
+      )
     },
 
     async deletePrefix(folder) {
       checkBlobPrefix(folder)
       for (const write of unfinished) if (write.key.startsWith(folder)) write.revoked.abort(revokedError(write.key))
       // Writes of other processes: their last request finds its upload gone.
-      await asked('Unfinished uploads could not be listed and aborted', () => abortUploads(client, bucket, { prefix: prefix + folder }))
+      await asked('Unfinished uploads could not be listed and aborted', () =>
+        abortUploads(client, bucket, { prefix: prefix + folder }),
+      )
       let removed = 0
       for await (const page of pages(folder)) {
-        await asked('Blobs could not be deleted', () => deleteObjects(client, bucket, page.map((entry) => prefix + entry.key)))
+        await asked('Blobs could not be deleted', () =>
+          deleteObjects(
+            client,
+            bucket,
+            page.map((entry) => prefix + entry.key),
+          ),
+        )
         removed += page.length
       }
       return removed
@@ -139,12 +161,21 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     async cleanUp(olderThanMs) {
       const own = new Set([...unfinished].map(({ uploadId }) => uploadId))
       return asked('Unfinished uploads could not be listed and aborted', () =>
-        abortUploads(client, bucket, { prefix, startedBefore: Date.now() - olderThanMs, isKept: (uploadId) => own.has(uploadId) }),
+        abortUploads(client, bucket, {
+          prefix,
+          startedBefore: Date.now() - olderThanMs,
+          isKept: (uploadId) => own.has(uploadId),
+        }),
       )
     },
 
     async signGet(key, { expiresInSeconds, fileName, contentType }) {
-      const command = new GetObjectCommand({ Bucket: bucket, Key: prefix + checkBlobKey(key), ResponseContentDisposition: attachment(fileName), ResponseContentType: contentType })
+      const command = new GetObjectCommand({
+        Bucket: bucket,
+        Key: prefix + checkBlobKey(key),
+        ResponseContentDisposition: attachment(fileName),
+        ResponseContentType: contentType,
+      })
       return getSignedUrl(linkClient, command, { expiresIn: Math.min(expiresInSeconds, maxLinkSeconds) })
     },
 
@@ -159,10 +190,21 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     const found = await head(key).catch(() => undefined)
     const isOurs = found?.writeId === made.writeId
     const isDamaged = isOurs && found.stat.bytes !== made.bytes
-    if (isOurs && (write.revoked.signal.aborted || isDamaged)) await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: prefix + key }))
+    if (isOurs && (write.revoked.signal.aborted || isDamaged))
+      await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: prefix + key }))
     if (write.revoked.signal.aborted) throw revokedError(key)
-    if (isDamaged) throw new StemworkError('STORE_UNAVAILABLE', `The S3 server stored ${found.stat.bytes} bytes of ${made.bytes}. It does not understand how the client sends bodies; use another server or client version.`)
-    return { key, bytes: made.bytes, contentType, etag: unquoted(made.etag), modifiedAt: isOurs ? found.stat.modifiedAt : wholeSeconds() }
+    if (isDamaged)
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The S3 server stored ${found.stat.bytes} bytes of ${made.bytes}. It does not understand how the client sends bodies; use another server or client version.`,
+      )
+    return {
+      key,
+      bytes: made.bytes,
+      contentType,
+      etag: unquoted(made.etag),
+      modifiedAt: isOurs ? found.stat.modifiedAt : wholeSeconds(),
+    }
   }
 
   async function head(key: string): Promise<HeadedObject | undefined> {
@@ -184,13 +226,25 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     bucketFound = true
   }
 
-  async function open(key: string, range: { start: number; end: number } | undefined, { etag, signal }: { etag?: string; signal?: AbortSignal }) {
+  async function open(
+    key: string,
+    range: { start: number; end: number } | undefined,
+    { etag, signal }: { etag?: string; signal?: AbortSignal },
+  ) {
     const Range = range && `bytes=${range.start}-${range.end}`
     try {
-      const answer = await client.send(new GetObjectCommand({ Bucket: bucket, Key: prefix + key, Range, IfMatch: etag && `"${etag}"` }), { abortSignal: signal })
+      const answer = await client.send(
+        new GetObjectCommand({ Bucket: bucket, Key: prefix + key, Range, IfMatch: etag && `"${etag}"` }),
+        { abortSignal: signal },
+      )
       const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.ContentRange ?? '')?.map(Number) ?? []
       const bytes = total ?? answer.ContentLength ?? 0
-      return { stat: statOf(key, answer, bytes), first: answer.Body as Readable, start: first ?? 0, end: last ?? bytes - 1 }
+      return {
+        stat: statOf(key, answer, bytes),
+        first: answer.Body as Readable,
+        start: first ?? 0,
+        end: last ?? bytes - 1,
+      }
     } catch (error) {
       signal?.throwIfAborted()
       if (isAbsent(error)) return undefined
@@ -203,8 +257,11 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
   async function* pages(folder: string): AsyncGenerator<BlobEntry[], void, void> {
     let ContinuationToken: string | undefined
     do {
-      const page = await asked('Blobs could not be listed', () => client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix + folder, ContinuationToken })))
-      if (page.Contents?.length) yield page.Contents.map((object) => entryOf((object.Key ?? '').slice(prefix.length), object, object.Size ?? 0))
+      const page = await asked('Blobs could not be listed', () =>
+        client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix + folder, ContinuationToken })),
+      )
+      if (page.Contents?.length)
+        yield page.Contents.map((object) => entryOf((object.Key ?? '').slice(prefix.length), object, object.Size ?? 0))
       ContinuationToken = page.IsTruncated ? page.NextContinuationToken : undefined
     } while (ContinuationToken !== undefined)
   }
@@ -219,5 +276,9 @@ async function asked<Result>(failure: string, request: () => Promise<Result>): P
 }
 
 function revokedError(key: string): StemworkError {
-  return new StemworkError('STORE_UNAVAILABLE', `The folder of ${key} was deleted while it was written. Write it again.`, { retryable: true })
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `The folder of ${key} was deleted while it was written. Write it again.`,
+    { retryable: true },
+  )
 }

@@ -41,8 +41,15 @@ export function isConditionFailure(error: unknown): boolean {
 export function unavailable(what: string, cause: unknown): StemworkError {
   if (StemworkError.is(cause)) return cause
   const { name, status } = failureOf(cause)
-  const answer = status === undefined ? 'the S3 server could not be reached or broke off' : `the S3 server answered ${status} ${name}`
-  return new StemworkError('STORE_UNAVAILABLE', `${what}: ${answer}. Check the server, the bucket and the permissions of the credentials, then try again.`, { retryable: true, cause })
+  const answer =
+    status === undefined
+      ? 'the S3 server could not be reached or broke off'
+      : `the S3 server answered ${status} ${name}`
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `${what}: ${answer}. Check the server, the bucket and the permissions of the credentials, then try again.`,
+    { retryable: true, cause },
+  )
 }
 
 export function alreadyExists(key: string): StemworkError {

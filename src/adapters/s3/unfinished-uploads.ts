@@ -10,19 +10,26 @@ export interface UploadSelection {
 }
 
 /** Aborts the multipart uploads that were begun and not ended, and frees their parts. Returns how many there were. */
-export async function abortUploads(client: S3Client, bucket: string, { prefix, startedBefore = Infinity, isKept = () => false }: UploadSelection): Promise<number> {
+export async function abortUploads(
+  client: S3Client,
+  bucket: string,
+  { prefix, startedBefore = Infinity, isKept = () => false }: UploadSelection,
+): Promise<number> {
   let aborted = 0
   let KeyMarker: string | undefined
   let UploadIdMarker: string | undefined
   do {
-    const page = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker })).catch((error: unknown) => {
-      // Without this request the server, or a rule of its bucket, has to end them.
-      if (isNotImplemented(error)) return undefined
-      throw error
-    })
+    const page = await client
+      .send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }))
+      .catch((error: unknown) => {
+        // Without this request the server, or a rule of its bucket, has to end them.
+        if (isNotImplemented(error)) return undefined
+        throw error
+      })
     for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
       // The prefix again, for servers that do not filter by it.
-      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= startedBefore) continue
+      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= startedBefore)
+        continue
       await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
         if (!isAbsentUpload(error)) throw error
       })

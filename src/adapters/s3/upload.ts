@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { CompleteMultipartUploadCommand, CreateMultipartUploadCommand, PutObjectCommand, type S3Client, UploadPartCommand } from '@aws-sdk/client-s3'
+import {
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  type S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { abortable } from '../abortable-source.js'
 import { alreadyExists, isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
@@ -69,7 +75,9 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   }
 
   /** The request that makes the object visible. It is never interrupted, for then nobody would know whether it was done. */
-  async function commit<Output>(send: (ifNoneMatch: string | undefined) => Promise<Output>): Promise<Output | { ETag: string }> {
+  async function commit<Output>(
+    send: (ifNoneMatch: string | undefined) => Promise<Output>,
+  ): Promise<Output | { ETag: string }> {
     if (signal.aborted) return fail(signal.reason)
     try {
       return await send(ifAbsent ? '*' : undefined).catch(async (error: unknown) => {
@@ -88,9 +96,14 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   const through = Object.create(client, {
     send: {
       value: async (command: unknown): Promise<unknown> => {
-        if (command instanceof PutObjectCommand) return commit((IfNoneMatch) => client.send(new PutObjectCommand({ ...command.input, IfNoneMatch })))
-        if (command instanceof CompleteMultipartUploadCommand) return commit((IfNoneMatch) => client.send(new CompleteMultipartUploadCommand({ ...command.input, IfNoneMatch })))
-        if (command instanceof UploadPartCommand) return client.send(command, { abortSignal: signal }).catch(failToStore)
+        if (command instanceof PutObjectCommand)
+          return commit((IfNoneMatch) => client.send(new PutObjectCommand({ ...command.input, IfNoneMatch })))
+        if (command instanceof CompleteMultipartUploadCommand)
+          return commit((IfNoneMatch) =>
+            client.send(new CompleteMultipartUploadCommand({ ...command.input, IfNoneMatch })),
+          )
+        if (command instanceof UploadPartCommand)
+          return client.send(command, { abortSignal: signal }).catch(failToStore)
         if (!(command instanceof CreateMultipartUploadCommand)) return client.send(command as UploadPartCommand)
         const created = await client.send(command).catch(failToStore)
         if (created.UploadId !== undefined) request.onUploadId(created.UploadId)
@@ -102,7 +115,13 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   try {
     const done = await new Upload({
       client: through,
-      params: { Bucket: bucket, Key: objectKey, ContentType: contentType, Metadata: { [writeIdField]: writeId }, Body: Readable.from(chunks(), { highWaterMark: 1 }) },
+      params: {
+        Bucket: bucket,
+        Key: objectKey,
+        ContentType: contentType,
+        Metadata: { [writeIdField]: writeId },
+        Body: Readable.from(chunks(), { highWaterMark: 1 }),
+      },
       partSize: partBytes,
       queueSize: simultaneousParts,
     }).done()

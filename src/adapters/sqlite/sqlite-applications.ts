@@ -28,7 +28,9 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
       return row && parseApplication(row)
     },
     async listApplications() {
-      return database.all<Row>('SELECT record FROM applications ORDER BY created_at DESC, id DESC').map(parseApplication)
+      return database
+        .all<Row>('SELECT record FROM applications ORDER BY created_at DESC, id DESC')
+        .map(parseApplication)
     },
     async putKey(key) {
       database.write(
@@ -45,7 +47,9 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
       return row && parseKey(row)
     },
     async listKeys(app) {
-      return database.all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', app).map(parseKey)
+      return database
+        .all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', app)
+        .map(parseKey)
     },
   }
 }

@@ -85,7 +85,9 @@ export class SqliteDatabase {
     this.#statements.clear()
     try {
       // The driver closes the file only when every statement has been collected as garbage: let go of the lock before that.
-      this.#database.exec('PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT 1 FROM sqlite_schema LIMIT 1')
+      this.#database.exec(
+        'PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT 1 FROM sqlite_schema LIMIT 1',
+      )
     } catch (error) {
       throw storageError(error)
     } finally {
@@ -95,7 +97,10 @@ export class SqliteDatabase {
 
   #run<Result>(body: () => Result): Result {
     if (this.#closed)
-      throw new StemworkError('STORE_UNAVAILABLE', 'The SQLite store is closed. Use it before close(), or open it again.')
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'The SQLite store is closed. Use it before close(), or open it again.',
+      )
     try {
       return body()
     } catch (error) {
@@ -156,7 +161,8 @@ const explanations: Record<string, string> = {
   SQLITE_FULL: 'The disk of the job database is full. Free some space, then try again.',
   SQLITE_CORRUPT: 'The job database is damaged. Restore it from a backup, or move it away to begin a new one.',
   SQLITE_NOTADB: 'The file given for the job database is not a SQLite database. Name another file.',
-  SQLITE_CANTOPEN: 'The job database cannot be opened. Check that its folder exists and that the process may write there.',
+  SQLITE_CANTOPEN:
+    'The job database cannot be opened. Check that its folder exists and that the process may write there.',
   SQLITE_READONLY: 'The job database cannot be written. Check the permissions of its file and folder.',
 }
 

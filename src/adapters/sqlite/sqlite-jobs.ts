@@ -58,7 +58,10 @@ export function sqliteJobs(
         const first = firstWithKey(created)
         if (first) return { job: first, created: false }
         if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
-          throw new StemworkError('ALREADY_EXISTS', `A job with the id ${job.id} exists already. Give each job an id of its own.`)
+          throw new StemworkError(
+            'ALREADY_EXISTS',
+            `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+          )
         }
         const record = JSON.stringify(created)
         database.write(
@@ -111,7 +114,8 @@ export function sqliteJobs(
     },
 
     async purge(target) {
-      if ('id' in target) return ids(database.all('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id))
+      if ('id' in target)
+        return ids(database.all('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id))
       return database.transaction('quick', () => {
         const ended = ids(
           database.all(

@@ -95,7 +95,8 @@ export class Attempt {
     events.announce('job.started', this.#job)
     // Asked for while an earlier worker, now lost, ran the job.
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
-    if (this.#job.attempts > options.dispatch.maxAttempts) return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
+    if (this.#job.attempts > options.dispatch.maxAttempts)
+      return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
 
     const timeout = setTimeout(() => this.interrupt(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
     timeout.unref()
@@ -133,7 +134,10 @@ export class Attempt {
     } finally {
       clearTimeout(timeout)
       this.#heartbeat.stop()
-      if (usesDisk) await rm(this.#directory, { recursive: true, force: true }).catch((error: unknown) => this.#warn('Scratch files could not be removed.', error))
+      if (usesDisk)
+        await rm(this.#directory, { recursive: true, force: true }).catch((error: unknown) =>
+          this.#warn('Scratch files could not be removed.', error),
+        )
     }
   }
 
@@ -150,7 +154,11 @@ export class Attempt {
         const { bytes } = await readUpload(blobs, key, path, { signal, maxBytes: options.limits.maxFileBytes })
         inputs[param] = { path, bytes }
       } else if (typeof url === 'string') {
-        const { bytes } = await fetchInput(url, path, { signal, maxBytes: options.limits.maxFileBytes, policy: options.fetch })
+        const { bytes } = await fetchInput(url, path, {
+          signal,
+          maxBytes: options.limits.maxFileBytes,
+          policy: options.fetch,
+        })
         inputs[param] = { path, bytes }
       }
     }
@@ -211,7 +219,13 @@ export class Attempt {
       return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), handback: false }
     }
     this.#warn('The job failed.', error)
-    return { kind: 'fail', token, error: jobError(error), retentionMs: retention.resultsMs, announce: announcements(this.#job, 'job.failed') }
+    return {
+      kind: 'fail',
+      token,
+      error: jobError(error),
+      retentionMs: retention.resultsMs,
+      announce: announcements(this.#job, 'job.failed'),
+    }
   }
 
   async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
@@ -239,7 +253,9 @@ export class Attempt {
       default:
         return settled.status satisfies never
     }
-    await releaseUploads(settled, jobs, blobs).catch((error: unknown) => this.#warn('An uploaded input could not be removed; retention will do it.', error))
+    await releaseUploads(settled, jobs, blobs).catch((error: unknown) =>
+      this.#warn('An uploaded input could not be removed; retention will do it.', error),
+    )
     return settled
   }
 
@@ -291,5 +307,8 @@ function workerLost(attempts: number): StemworkError {
 }
 
 function timedOut(jobTimeoutMs: number): StemworkError {
-  return new StemworkError('TIMEOUT', `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`)
+  return new StemworkError(
+    'TIMEOUT',
+    `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`,
+  )
 }

@@ -47,5 +47,9 @@ export async function copyResult(output: string, file: OutputFile, url: string, 
 }
 
 function copyFailed(output: string, what: string, cause?: unknown): StemworkError {
-  return new StemworkError('BAD_INPUT', `The result "${output}" could not be copied to the given URL: ${what}. Check that the URL accepts a PUT of a file and has not expired.`, { reason: 'copy_failed', cause })
+  return new StemworkError(
+    'BAD_INPUT',
+    `The result "${output}" could not be copied to the given URL: ${what}. Check that the URL accepts a PUT of a file and has not expired.`,
+    { reason: 'copy_failed', cause },
+  )
 }

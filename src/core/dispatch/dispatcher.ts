@@ -45,7 +45,10 @@ export class Dispatcher {
     try {
       return await attempt.run()
     } catch (error) {
-      logger.error({ jobId: job.id, error }, 'The end of a run could not be recorded; its lease will run out and the job is run again.')
+      logger.error(
+        { jobId: job.id, error },
+        'The end of a run could not be recorded; its lease will run out and the job is run again.',
+      )
       return undefined
     } finally {
       if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
@@ -70,5 +73,9 @@ export class Dispatcher {
 }
 
 export function shuttingDown(): StemworkError {
-  return new StemworkError('SHUTTING_DOWN', 'The service is shutting down; the job goes on elsewhere or after the restart.', { retryable: true })
+  return new StemworkError(
+    'SHUTTING_DOWN',
+    'The service is shutting down; the job goes on elsewhere or after the restart.',
+    { retryable: true },
+  )
 }

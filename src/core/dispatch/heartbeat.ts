@@ -55,7 +55,8 @@ export class HeartbeatLoop {
 
   async #tick(): Promise<void> {
     const sinceRenewalMs = performance.now() - this.#renewedAt
-    if (this.#unwritten || sinceRenewalMs >= this.#options.leaseMs / 3 - this.#tickMs / 2) await this.#beat(sinceRenewalMs)
+    if (this.#unwritten || sinceRenewalMs >= this.#options.leaseMs / 3 - this.#tickMs / 2)
+      await this.#beat(sinceRenewalMs)
     if (!this.#stopped) this.start()
   }
 
@@ -85,5 +86,9 @@ export class HeartbeatLoop {
 }
 
 export function leaseLost(): StemworkError {
-  return new StemworkError('LEASE_LOST', 'Another worker has taken over the job, or it was deleted; this run was stopped.', { retryable: true })
+  return new StemworkError(
+    'LEASE_LOST',
+    'Another worker has taken over the job, or it was deleted; this run was stopped.',
+    { retryable: true },
+  )
 }

@@ -9,9 +9,18 @@ import type { BlobStore } from '../ports/blob-store.js'
  *
  * @throws StemworkError `BAD_INPUT` with reason `upload_missing`, `too_large` or `decode_failed`.
  */
-export async function readUpload(blobs: BlobStore, key: string, path: string, { signal, maxBytes }: { signal: AbortSignal; maxBytes: number }): Promise<{ bytes: number }> {
+export async function readUpload(
+  blobs: BlobStore,
+  key: string,
+  path: string,
+  { signal, maxBytes }: { signal: AbortSignal; maxBytes: number },
+): Promise<{ bytes: number }> {
   const blob = await blobs.get(key, { signal })
-  if (!blob) throw badInput('upload_missing', 'The uploaded file is no longer there. Upload it again and create a new job with the new download URL.')
+  if (!blob)
+    throw badInput(
+      'upload_missing',
+      'The uploaded file is no longer there. Upload it again and create a new job with the new download URL.',
+    )
   // Not before it is needed: only hosts that take uploads read forms.
   const { formOverheadBytes, unwrapMultipart } = await import('../upload/form-file.js')
   const limited = async function* () {
@@ -28,5 +37,8 @@ export async function readUpload(blobs: BlobStore, key: string, path: string, { 
 }
 
 function tooLarge(maxBytes: number): StemworkError {
-  return badInput('too_large', `The uploaded file is larger than ${maxBytes} bytes, which is the limit. Upload a smaller or compressed one.`)
+  return badInput(
+    'too_large',
+    `The uploaded file is larger than ${maxBytes} bytes, which is the limit. Upload a smaller or compressed one.`,
+  )
 }

@@ -68,7 +68,9 @@ export class Sweep {
     if (due.length === 0) return 0
     const emptyQueue = (await queue.depth()) === 0
     const unheardSince = Date.now() - options.dispatch.unheardAfterMs
-    const lost = due.filter((job) => emptyQueue || job.status === 'STARTED' || Math.max(job.createdAt, job.notBefore) < unheardSince)
+    const lost = due.filter(
+      (job) => emptyQueue || job.status === 'STARTED' || Math.max(job.createdAt, job.notBefore) < unheardSince,
+    )
     for (const job of lost) await queue.publish({ id: job.id, app: job.app })
     return lost.length
   }

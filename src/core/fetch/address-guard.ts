@@ -43,7 +43,8 @@ const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443 }
 export function targetOf(address: string | URL, policy: AddressPolicy): Target {
   const url = URL.canParse(String(address)) ? new URL(address) : undefined
   if (!url) throw blocked('the URL cannot be parsed', policy)
-  if (!Object.hasOwn(defaultPorts, url.protocol)) throw blocked(`the scheme ${url.protocol} is not http or https`, policy)
+  if (!Object.hasOwn(defaultPorts, url.protocol))
+    throw blocked(`the scheme ${url.protocol} is not http or https`, policy)
   if (url.username !== '' || url.password !== '') throw blocked('the URL carries a user name or a password', policy)
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (host.split('.').includes('')) throw blocked('the host name has an empty part', policy)
@@ -66,8 +67,13 @@ export function targetOf(address: string | URL, policy: AddressPolicy): Target {
  * @throws StemworkError `BAD_INPUT`; for a name that leads inside it is the same as for one that does not exist, so that no one can
  * ask for the names of an intranet
  */
-export function vetAddresses(target: Target, resolved: readonly LookupAddress[], policy: AddressPolicy): LookupAddress[] {
-  if (resolved.length === 0) throw downloadFailed(new Error(`${target.host} has no address`), policy, { retryable: false })
+export function vetAddresses(
+  target: Target,
+  resolved: readonly LookupAddress[],
+  policy: AddressPolicy,
+): LookupAddress[] {
+  if (resolved.length === 0)
+    throw downloadFailed(new Error(`${target.host} has no address`), policy, { retryable: false })
   for (const { address } of resolved) requireOpen(target, address, policy)
   return [...new Set(resolved.map(({ address }) => address))].map((address) => ({ address, family: isIP(address) }))
 }

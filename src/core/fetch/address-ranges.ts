@@ -30,7 +30,10 @@ const ipv6Special: readonly [range: string, meaning: string][] = [
   ['3fff::/20', 'documentation'],
 ]
 
-const special = [...ipv4Special, ...ipv6Special].map(([range, meaning]) => ({ block: blockOf(range), name: `${meaning}, ${range}` }))
+const special = [...ipv4Special, ...ipv6Special].map(([range, meaning]) => ({
+  block: blockOf(range),
+  name: `${meaning}, ${range}`,
+}))
 const publicBlock = blockOf(ipv6Public)
 
 /** Which special range an IP address lies in; `undefined` for a public one. What is no plain IP address is never public. */

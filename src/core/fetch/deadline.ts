@@ -10,7 +10,12 @@ export interface FetchTimeouts {
   totalMs: number
 }
 
-export const defaultTimeouts: FetchTimeouts = { connectMs: 10_000, firstByteMs: 30_000, idleMs: 30_000, totalMs: 20 * 60_000 }
+export const defaultTimeouts: FetchTimeouts = {
+  connectMs: 10_000,
+  firstByteMs: 30_000,
+  idleMs: 30_000,
+  totalMs: 20 * 60_000,
+}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
 export class Deadline {

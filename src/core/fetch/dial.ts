@@ -22,7 +22,13 @@ export const dial: Dial = async (target, vetted, signal) => {
     else callback(null, addresses[0].address, addresses[0].family)
   }
   const { host, port } = target
-  const socket = connect({ host, port, lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: attemptTimeoutMs })
+  const socket = connect({
+    host,
+    port,
+    lookup,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: attemptTimeoutMs,
+  })
   await connected(socket, 'connect', signal)
   if (!includes(addresses, socket.remoteAddress)) {
     socket.destroy()
@@ -30,11 +36,20 @@ export const dial: Dial = async (target, vetted, signal) => {
   }
   if (!target.secure) return socket
   // With a socket of its own, TLS compares the certificate with `servername`, or with `host` for an IP address.
-  const secured = connectSecurely({ socket, host, servername: target.literal ? undefined : host, ALPNProtocols: ['http/1.1'] })
+  const secured = connectSecurely({
+    socket,
+    host,
+    servername: target.literal ? undefined : host,
+    ALPNProtocols: ['http/1.1'],
+  })
   return await connected(secured, 'secureConnect', signal)
 }
 
-async function connected<Connection extends Socket>(socket: Connection, event: string, signal: AbortSignal): Promise<Connection> {
+async function connected<Connection extends Socket>(
+  socket: Connection,
+  event: string,
+  signal: AbortSignal,
+): Promise<Connection> {
   socket.on('error', () => {})
   try {
     await once(socket, event, { signal })

@@ -15,7 +15,11 @@ export function blocked(what: string, { detail }: Detail): StemworkError {
 }
 
 /** No usable answer came. */
-export function downloadFailed(cause: unknown, { detail }: Detail, { retryable }: { retryable: boolean }): StemworkError {
+export function downloadFailed(
+  cause: unknown,
+  { detail }: Detail,
+  { retryable }: { retryable: boolean },
+): StemworkError {
   return new StemworkError('BAD_INPUT', worded(textOf(cause), detail), { reason: 'download_failed', retryable, cause })
 }
 

@@ -12,7 +12,11 @@ export type FetchInputOptions = Pick<GuardedFetchOptions, 'signal' | 'maxBytes' 
  *
  * @throws StemworkError as `guardedFetch`, and with reason `download_http_<status>` for an answer other than 200
  */
-export async function fetchInput(url: string | URL, path: string, options: FetchInputOptions): Promise<{ bytes: number }> {
+export async function fetchInput(
+  url: string | URL,
+  path: string,
+  options: FetchInputOptions,
+): Promise<{ bytes: number }> {
   const response = await guardedFetch(url, options)
   if (response.status !== 200) {
     response.cancel()

@@ -75,7 +75,8 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
         return { status, headers: response.headers, body, url: target.url.href, cancel: release }
       }
       request.destroy()
-      if (redirects === maxRedirects) throw downloadFailed(new Error(`more than ${maxRedirects} redirects`), policy, { retryable: false })
+      if (redirects === maxRedirects)
+        throw downloadFailed(new Error(`more than ${maxRedirects} redirects`), policy, { retryable: false })
       const next = targetOf(URL.canParse(location, target.url.href) ? new URL(location, target.url) : location, policy)
       if (target.secure && !next.secure) throw blocked('the redirect leads from https to http', policy)
       target = next
@@ -94,7 +95,12 @@ interface Opening {
   policy: AddressPolicy
 }
 
-async function open(target: Target, opening: Opening, timeouts: FetchTimeouts, deadline: Deadline): Promise<ClientRequest> {
+async function open(
+  target: Target,
+  opening: Opening,
+  timeouts: FetchTimeouts,
+  deadline: Deadline,
+): Promise<ClientRequest> {
   const stopConnect = deadline.start(timeouts.connectMs, 'a connection')
   try {
     const vetted = await vettedAddresses(target, opening.policy, deadline)
@@ -163,7 +169,12 @@ async function send(
   request.end()
 }
 
-function failureOf(error: unknown, deadline: Deadline, caller: AbortSignal | undefined, policy: AddressPolicy): unknown {
+function failureOf(
+  error: unknown,
+  deadline: Deadline,
+  caller: AbortSignal | undefined,
+  policy: AddressPolicy,
+): unknown {
   if (caller?.aborted) return caller.reason
   if (StemworkError.is(error)) return error
   const cause: unknown = deadline.signal.aborted ? deadline.signal.reason : error

@@ -19,7 +19,10 @@ export interface BodyLimits {
  * The body, piece by piece as it is asked for, and never more than `maxBytes` of it. We ask for no encoding; gzip is decoded for
  * servers that apply it nevertheless, and the limit counts what comes out, so that a bomb is no larger than a file.
  */
-export async function* responseBody(response: IncomingMessage, limits: BodyLimits): AsyncGenerator<Uint8Array, void, void> {
+export async function* responseBody(
+  response: IncomingMessage,
+  limits: BodyLimits,
+): AsyncGenerator<Uint8Array, void, void> {
   const { maxBytes, idleMs, deadline } = limits
   const pieces = decoded(response)[Symbol.asyncIterator]()
   let bytes = 0

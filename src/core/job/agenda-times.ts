@@ -6,14 +6,18 @@ import { isTerminal, type JobRecord } from './job.js'
  */
 
 /** Since when (or from when on) the job waits for a worker. Ordered by this, the first has waited longest. */
-export function claimableAt(job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'lease'>): number | null {
+export function claimableAt(
+  job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'lease'>,
+): number | null {
   if (job.deleted || isTerminal(job)) return null
   if (job.status === 'QUEUED') return Math.max(job.createdAt, job.notBefore)
   return job.lease === null ? 0 : job.lease.until
 }
 
 /** When retention removes the result files; null for jobs that have none (any more). */
-export function removableAt(job: Pick<JobRecord, 'deleted' | 'status' | 'expired' | 'outputs' | 'expiresAt'>): number | null {
+export function removableAt(
+  job: Pick<JobRecord, 'deleted' | 'status' | 'expired' | 'outputs' | 'expiresAt'>,
+): number | null {
   return job.deleted || job.expired || job.outputs === null || !isTerminal(job) ? null : job.expiresAt
 }
 

@@ -22,7 +22,8 @@ export function jobError(error: unknown): JobError {
   return {
     code: 'INTERNAL_ERROR',
     title: titles.INTERNAL_ERROR,
-    message: 'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    message:
+      'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
     reason: null,
     retryable: true,
   }

@@ -4,7 +4,16 @@ import type { JobRecord } from './job.js'
 /** What is settled about a job before it exists. */
 export type JobRequest = Pick<
   JobRecord,
-  'app' | 'name' | 'workflow' | 'params' | 'uploads' | 'batchName' | 'metadata' | 'copyResultsTo' | 'webhook' | 'idempotency'
+  | 'app'
+  | 'name'
+  | 'workflow'
+  | 'params'
+  | 'uploads'
+  | 'batchName'
+  | 'metadata'
+  | 'copyResultsTo'
+  | 'webhook'
+  | 'idempotency'
 >
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */

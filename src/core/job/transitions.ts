@@ -126,7 +126,11 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'try':
       return withDelivery(job, change.deliveryId, (delivery) =>
         delivery.tries === change.tries
-          ? { ...delivery, tries: delivery.tries + 1, nextTryAt: change.retryInMs === null ? null : now + change.retryInMs }
+          ? {
+              ...delivery,
+              tries: delivery.tries + 1,
+              nextTryAt: change.retryInMs === null ? null : now + change.retryInMs,
+            }
           : undefined,
       )
     case 'deliver':
@@ -146,17 +150,19 @@ function heldLease(job: JobRecord, token: number): Lease | undefined {
   return job.lease
 }
 
-function ended(job: JobRecord, now: number, change: { retentionMs: number; announce: readonly Announcement[] }): JobRecord {
-  const announced = change.announce.map(
-    (message): Delivery => ({
-      ...message,
-      occurredAt: now,
-      tries: 0,
-      nextTryAt: now,
-      outcome: 'pending',
-      lastStatus: null,
-    }),
-  )
+function ended(
+  job: JobRecord,
+  now: number,
+  change: { retentionMs: number; announce: readonly Announcement[] },
+): JobRecord {
+  const announced = change.announce.map((message): Delivery => ({
+    ...message,
+    occurredAt: now,
+    tries: 0,
+    nextTryAt: now,
+    outcome: 'pending',
+    lastStatus: null,
+  }))
   return {
     ...job,
     lease: null,
@@ -168,7 +174,11 @@ function ended(job: JobRecord, now: number, change: { retentionMs: number; annou
 }
 
 /** Changes one pending message of the outbox. */
-function withDelivery(job: JobRecord, id: string, change: (delivery: Delivery) => Delivery | undefined): JobRecord | undefined {
+function withDelivery(
+  job: JobRecord,
+  id: string,
+  change: (delivery: Delivery) => Delivery | undefined,
+): JobRecord | undefined {
   const index = job.deliveries.findIndex((delivery) => delivery.id === id && delivery.outcome === 'pending')
   const changed = index >= 0 ? change(job.deliveries[index]) : undefined
   return changed && { ...job, deliveries: job.deliveries.with(index, changed) }

@@ -47,7 +47,10 @@ export interface BlobStore {
    * blob that `stat` describes also when it is replaced or deleted meanwhile, or else throws: never fewer bytes, nor other ones.
    * Destroy (end the iteration) or drain the stream to free it.
    */
-  get(key: string, options?: { range?: ByteRange; signal?: AbortSignal }): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
+  get(
+    key: string,
+    options?: { range?: ByteRange; signal?: AbortSignal },
+  ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
   stat(key: string): Promise<BlobStat | undefined>
 

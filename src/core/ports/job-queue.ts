@@ -22,7 +22,10 @@ export interface JobQueue {
   publish(reference: JobReference, options?: { delayMs?: number }): Promise<void>
 
   /** Calls `handler` for each reference, at most `concurrency` at a time. A handler that throws does not stop the queue. */
-  subscribe(handler: (reference: JobReference) => Promise<void>, options: { concurrency: number }): Promise<QueueSubscription>
+  subscribe(
+    handler: (reference: JobReference) => Promise<void>,
+    options: { concurrency: number },
+  ): Promise<QueueSubscription>
 
   /** References waiting to be delivered, delayed ones included. */
   depth(): Promise<number>

@@ -73,7 +73,12 @@ function stageError(error: unknown, stage: string): StemworkError {
 }
 
 /** The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the format. */
-function pathOf(name: string, declared: Record<string, OutputDeclaration>, directory: string, workflow: string): string {
+function pathOf(
+  name: string,
+  declared: Record<string, OutputDeclaration>,
+  directory: string,
+  workflow: string,
+): string {
   const declaration = Object.hasOwn(declared, name) ? declared[name] : undefined
   if (!declaration || !/^[A-Za-z0-9_-]+$/.test(name) || !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(declaration.fileName)) {
     const known = Object.keys(declared).join(', ') || 'none'

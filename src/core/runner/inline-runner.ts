@@ -17,7 +17,8 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   return {
     start: (order, onProgress) =>
       runs.start(() => {
-        const workflow = async () => (order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings))
+        const workflow = async () =>
+          order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
         return startInline(workflow, order, onProgress, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),

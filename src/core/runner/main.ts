@@ -34,7 +34,9 @@ async function take({ run, order }: HostMessage): Promise<void> {
   try {
     if (order.module === null) throw new TypeError('an order without a module cannot be run in a child')
     // A module that failed to load stays failed in this process: only a fresh one can try again.
-    const workflow = await workflowFromModule(order.module, order.settings).catch((error: unknown) => void fail(run, error, true))
+    const workflow = await workflowFromModule(order.module, order.settings).catch(
+      (error: unknown) => void fail(run, error, true),
+    )
     if (!workflow) return
     const result = await execute(workflow, order, new Interruption(), progress.push)
     progress.flush()

@@ -30,7 +30,12 @@ const countsSchema = z.object({
   slots: z.number().int().positive().default(1),
   niceness: nicenessSchema,
   startTimeoutMs: z.number().int().positive().default(30_000),
-  idleMs: z.number().int().positive().max(2 ** 31 - 1).default(600_000),
+  idleMs: z
+    .number()
+    .int()
+    .positive()
+    .max(2 ** 31 - 1)
+    .default(600_000),
 })
 
 /**
@@ -92,7 +97,10 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
       runs.start(() => {
         if (order.module === null) return startInline(async () => resolve(order.workflow), order, onProgress, logger)
         const ending = new AbortController()
-        return { result: inChild(order, { signal: ending.signal, onProgress }), abort: (reason) => ending.abort(reason) }
+        return {
+          result: inChild(order, { signal: ending.signal, onProgress }),
+          abort: (reason) => ending.abort(reason),
+        }
       }),
     status: () => ({
       slots: slots.length,

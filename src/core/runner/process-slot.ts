@@ -158,7 +158,8 @@ export class ProcessSlot {
       if (this.#child === child && childMessageSchema.safeParse(value).data?.type === 'ready') this.#ready = true
     })
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      if (this.#child === child || this.#child === undefined) this.#stderr = (this.#stderr + text).slice(-maxStderrLength)
+      if (this.#child === child || this.#child === undefined)
+        this.#stderr = (this.#stderr + text).slice(-maxStderrLength)
     })
     if (child.pid !== undefined) {
       setSessionPriority(child.pid, niceness).catch((error: unknown) => {

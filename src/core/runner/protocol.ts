@@ -13,7 +13,10 @@ const workOrderSchema = z.object({
   limits: z.looseObject({ maxAudioSeconds: z.number() }),
 }) satisfies z.ZodType<WorkOrder>
 
-const workProgressSchema = z.object({ stage: z.string(), progress: z.number().min(0).max(1) }) satisfies z.ZodType<WorkProgress>
+const workProgressSchema = z.object({
+  stage: z.string(),
+  progress: z.number().min(0).max(1),
+}) satisfies z.ZodType<WorkProgress>
 
 const workResultSchema = z.object({
   outputs: z.record(

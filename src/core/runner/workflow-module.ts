@@ -23,9 +23,11 @@ async function load(module: string, settings: unknown): Promise<Workflow> {
   let workflow: unknown
   try {
     const loaded: { default?: unknown } = await import(module)
-    if (typeof loaded.default !== 'function') throw new TypeError(`${module} has no default export (settings) => workflow`)
+    if (typeof loaded.default !== 'function')
+      throw new TypeError(`${module} has no default export (settings) => workflow`)
     workflow = await loaded.default(settings)
-    if (!isWorkflow(workflow)) throw new TypeError(`the default export of ${module} returned no workflow; use defineWorkflow`)
+    if (!isWorkflow(workflow))
+      throw new TypeError(`the default export of ${module} returned no workflow; use defineWorkflow`)
   } catch (error) {
     if (StemworkError.is(error)) throw error
     const message = 'The workflow could not be loaded by its process. Tell the operator the job id.'

@@ -33,7 +33,9 @@ export async function* weightedMean(
         mean[stem] = planes.take(blocks[0].mixture.length, frames)
         mean[stem].forEach((plane, channel) => {
           plane.fill(0)
-          blocks.forEach((block, index) => addScaled(plane, block.stems[stem]?.[channel], members[index].weight / total))
+          blocks.forEach((block, index) =>
+            addScaled(plane, block.stems[stem]?.[channel], members[index].weight / total),
+          )
         })
       }
       yield { frames, stems: mean, mixture: blocks[0].mixture }

@@ -100,7 +100,7 @@ class Frames {
 
   /** The parts of a block of so many samples; `isFull`: a frame ends with this part. */
   *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
-    for (let from = 0; from < samples; ) {
+    for (let from = 0; from < samples;) {
       const to = Math.min(samples, from + this.#length - this.#position)
       this.#position = (this.#position + to - from) % this.#length
       yield { from, to, isFull: this.#position === 0 }

@@ -38,7 +38,10 @@ const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
  *
  * @throws the signal's reason, seen between two segments
  */
-export async function runPipeline(members: readonly PipelineMember[], options: PipelineOptions): Promise<PipelineResult> {
+export async function runPipeline(
+  members: readonly PipelineMember[],
+  options: PipelineOptions,
+): Promise<PipelineResult> {
   const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onFrames } = options
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)

@@ -32,7 +32,9 @@ export class RunBatch {
         members.map((run) => run.feeds),
         (tensors) => {
           const joined = empty(tensors)
-          eachSlice(tensors, axis, (tensor, own, at, length) => joined.data.set(tensor.data.subarray(own, own + length), at))
+          eachSlice(tensors, axis, (tensor, own, at, length) =>
+            joined.data.set(tensor.data.subarray(own, own + length), at),
+          )
           return joined
         },
       )
@@ -54,7 +56,9 @@ export class RunBatch {
     done.forEach(({ feeds, fetches }, index) => {
       for (const [name, { data }] of Object.entries(fetches)) {
         const tensors = this.#parts.map((part) => part[index].fetches[name])
-        eachSlice(tensors, this.#axis, (tensor, own, at, length) => tensor.data.set(data.subarray(at, at + length), own))
+        eachSlice(tensors, this.#axis, (tensor, own, at, length) =>
+          tensor.data.set(data.subarray(at, at + length), own),
+        )
       }
       for (const { data } of [...Object.values(feeds), ...Object.values(fetches)]) this.#pool.give(data)
     })

@@ -153,6 +153,10 @@ function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions
     const share = stream.frames ? framesDone / stream.frames : (stream.readFraction?.() ?? 0)
     progress = Math.max(progress, Math.min(share, 0.99))
     const elapsedSeconds = (performance.now() - startedAt) / 1000
-    onProgress?.({ progress, framesDone, etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined })
+    onProgress?.({
+      progress,
+      framesDone,
+      etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined,
+    })
   }
 }

@@ -17,7 +17,11 @@ export class StemFiles {
     this.#files = files
   }
 
-  static async open(paths: Partial<Record<StemName, string>>, sampleRate: number, format: AudioFormat): Promise<StemFiles> {
+  static async open(
+    paths: Partial<Record<StemName, string>>,
+    sampleRate: number,
+    format: AudioFormat,
+  ): Promise<StemFiles> {
     const files: StemFile[] = []
     try {
       for (const [stem, path] of Object.entries(paths) as [StemName, string][]) {

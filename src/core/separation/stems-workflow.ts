@@ -21,15 +21,48 @@ const settingsShape = {
     .min(1)
     .optional()
     .describe('Models of which a job may choose one by `params.model`. Default: none, and such a job is refused.'),
-  threads: z.number().int().positive().optional().describe('Threads of the network. Default: one less than there are processors.'),
-  format: z.enum(audioFormats).optional().describe('Format of the files unless a job asks for another. Default: `"16"`, WAV with integers of 16 bits.'),
-  provider: z.enum(executionProviders).optional().describe(
-    'What should run the network; where that cannot be had, the processor does and the details of the job say so. Default: `cpu`.',
-  ),
-  maxWarmBytes: z.number().int().positive().optional().describe('While the child takes more memory than that, networks of earlier jobs are closed. Default: 2 GiB.'),
-  overlap: z.number().min(0).max(0.9).optional().describe('Share of a segment that the next one covers, too. Default: that of the kind of model.'),
-  shifts: z.number().int().min(1).max(20).optional().describe('Passes with shifted segments to average over. Default: 1.'),
-  batch: z.number().int().min(1).max(64).optional().describe('Segments in one run of the network, for GPUs. Default: 1.'),
+  threads: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe('Threads of the network. Default: one less than there are processors.'),
+  format: z
+    .enum(audioFormats)
+    .optional()
+    .describe('Format of the files unless a job asks for another. Default: `"16"`, WAV with integers of 16 bits.'),
+  provider: z
+    .enum(executionProviders)
+    .optional()
+    .describe(
+      'What should run the network; where that cannot be had, the processor does and the details of the job say so. Default: `cpu`.',
+    ),
+  maxWarmBytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe('While the child takes more memory than that, networks of earlier jobs are closed. Default: 2 GiB.'),
+  overlap: z
+    .number()
+    .min(0)
+    .max(0.9)
+    .optional()
+    .describe('Share of a segment that the next one covers, too. Default: that of the kind of model.'),
+  shifts: z
+    .number()
+    .int()
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Passes with shifted segments to average over. Default: 1.'),
+  batch: z
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Segments in one run of the network, for GPUs. Default: 1.'),
   denoise: z.boolean().optional().describe('Kind `mdx`: averages over the mixture and its negative. Default: false.'),
 }
 
@@ -124,7 +157,10 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
     const [issue] = checked.error.issues
-    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${issue.path.join('.') || 'settings'}: ${issue.message}.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Stems workflow: ${issue.path.join('.') || 'settings'}: ${issue.message}.`,
+    )
   }
   const { id, name, description, stems, format: usualFormat = '16', allowedModels } = checked.data
   const { separate, draw } = work(checked.data)
@@ -133,10 +169,17 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     name,
     description,
     params: paramsSchema(allowedModels),
-    outputs: ({ pictures, format = usualFormat }) => ({ ...stemOutputs(stems, format), ...(pictures ? pictureOutputs(stems) : {}) }),
+    outputs: ({ pictures, format = usualFormat }) => ({
+      ...stemOutputs(stems, format),
+      ...(pictures ? pictureOutputs(stems) : {}),
+    }),
     stages: [
       { name: 'separate', run: separate },
-      { name: 'draw', weight: drawWeight, run: async (context) => (context.params.pictures ? draw(context) : undefined) },
+      {
+        name: 'draw',
+        weight: drawWeight,
+        run: async (context) => (context.params.pictures ? draw(context) : undefined),
+      },
     ],
     module: { url: moduleUrl, settings: checked.data },
   })

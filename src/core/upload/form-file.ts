@@ -64,7 +64,10 @@ async function* replay(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Async
  *
  * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, a damaged one or one that breaks off.
  */
-export async function* fileFromForm(source: AsyncIterable<Uint8Array>, boundary: string): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* fileFromForm(
+  source: AsyncIterable<Uint8Array>,
+  boundary: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const parser = new Busboy({
     headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
     isPartAFile: (name) => name === fileField,
@@ -96,11 +99,19 @@ export async function* fileFromForm(source: AsyncIterable<Uint8Array>, boundary:
     const part = await found
     if (part) yield* part as AsyncIterable<Uint8Array>
     await feeding
-    if (!part) throw badInput('decode_failed', `The form has no field named "${fileField}". Send the file in that field, or as the plain body.`)
+    if (!part)
+      throw badInput(
+        'decode_failed',
+        `The form has no field named "${fileField}". Send the file in that field, or as the plain body.`,
+      )
   } catch (error) {
     if (sourceError !== undefined) throw sourceError
     if (StemworkError.is(error)) throw error
-    throw badInput('decode_failed', 'The multipart form is damaged or breaks off before its last boundary. Send the file again, or as the plain body.', error)
+    throw badInput(
+      'decode_failed',
+      'The multipart form is damaged or breaks off before its last boundary. Send the file again, or as the plain body.',
+      error,
+    )
   } finally {
     parser.destroy()
   }

@@ -62,7 +62,10 @@ export class Outbox {
       try {
         if (await this.#try(job, delivery)) sent++
       } catch (error) {
-        this.#ports.logger.warn({ jobId: job.id, deliveryId: delivery.id, error }, 'A webhook message could not be handled; its next try is due later.')
+        this.#ports.logger.warn(
+          { jobId: job.id, deliveryId: delivery.id, error },
+          'A webhook message could not be handled; its next try is due later.',
+        )
       }
     }
     return sent
@@ -81,9 +84,20 @@ export class Outbox {
     if (!taken) return false
     const status = await this.#post(job, delivery)
     const last = nextDelayMs === undefined
-    const outcome = status !== null && status >= 200 && status < 300 ? 'delivered' : status === 410 ? 'gone' : last ? 'given_up' : 'pending'
+    const outcome =
+      status !== null && status >= 200 && status < 300
+        ? 'delivered'
+        : status === 410
+          ? 'gone'
+          : last
+            ? 'given_up'
+            : 'pending'
     await jobs.apply(job.id, { kind: 'deliver', deliveryId: delivery.id, outcome, status })
-    if (outcome === 'given_up') logger.warn({ jobId: job.id, deliveryId: delivery.id, status }, 'A webhook message was given up after its last try.')
+    if (outcome === 'given_up')
+      logger.warn(
+        { jobId: job.id, deliveryId: delivery.id, status },
+        'A webhook message was given up after its last try.',
+      )
     return true
   }
 
@@ -93,14 +107,24 @@ export class Outbox {
     const payload = JSON.stringify({
       type: delivery.event,
       timestamp: new Date(delivery.occurredAt).toISOString(),
-      data: { id: job.id, status: job.status, workflow: job.workflow, name: job.name, batchName: job.batchName, metadata: job.metadata },
+      data: {
+        id: job.id,
+        status: job.status,
+        workflow: job.workflow,
+        name: job.name,
+        batchName: job.batchName,
+        metadata: job.metadata,
+      },
     })
     try {
       const secret = await this.#secret(job.app)
       if (secret === undefined) throw new Error('The application has no webhook secret any more.')
       const response = await guardedFetch(delivery.url, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...webhookHeaders(secret, { id: delivery.id, sentAt: Date.now(), payload }) },
+        headers: {
+          'content-type': 'application/json',
+          ...webhookHeaders(secret, { id: delivery.id, sentAt: Date.now(), payload }),
+        },
         body: Buffer.from(payload),
         signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), this.#closed.signal]),
         // Only the status counts.

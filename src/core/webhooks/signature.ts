@@ -7,9 +7,14 @@ import { StemworkError } from '../errors.js'
  *
  * @param sentAt epoch milliseconds of this try; the header carries seconds.
  */
-export function webhookHeaders(secret: string, message: { id: string; sentAt: number; payload: string }): Record<string, string> {
+export function webhookHeaders(
+  secret: string,
+  message: { id: string; sentAt: number; payload: string },
+): Record<string, string> {
   const timestamp = String(Math.floor(message.sentAt / 1000))
-  const signature = createHmac('sha256', secretKey(secret)).update(`${message.id}.${timestamp}.${message.payload}`).digest('base64')
+  const signature = createHmac('sha256', secretKey(secret))
+    .update(`${message.id}.${timestamp}.${message.payload}`)
+    .digest('base64')
   return { 'webhook-id': message.id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
 }
 

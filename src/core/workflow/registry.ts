@@ -23,9 +23,13 @@ export class WorkflowRegistry {
     const workflow = this.#workflows.get(id)
     if (workflow) return workflow
     const known = [...this.#workflows.keys()]
-    throw new StemworkError('UNKNOWN_WORKFLOW', `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`, {
-      details: { known },
-    })
+    throw new StemworkError(
+      'UNKNOWN_WORKFLOW',
+      `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`,
+      {
+        details: { known },
+      },
+    )
   }
 
   list(): Workflow[] {

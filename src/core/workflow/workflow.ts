@@ -75,7 +75,9 @@ const definitionSchema = z.object({
   name: z.string().min(1),
   description: z.string(),
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
-  stages: z.array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() })).min(1),
+  stages: z
+    .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
+    .min(1),
 })
 
 const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
@@ -104,7 +106,10 @@ export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDef
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
     const issue = checked.error.issues[0]
-    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`,
+    )
   }
   const { outputs } = definition
   return {
@@ -114,12 +119,17 @@ export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDef
     params: definition.params,
     inputs: checked.data.inputs,
     stages: definition.stages as readonly Stage[],
-    module: definition.module ? { url: String(definition.module.url), settings: definition.module.settings ?? null } : null,
+    module: definition.module
+      ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
+      : null,
     outputs(params) {
       const declared = typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
       for (const [name, { fileName }] of Object.entries(declared)) {
         if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
-          throw new StemworkError('INVALID_OPTIONS', `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`)
+          throw new StemworkError(
+            'INVALID_OPTIONS',
+            `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`,
+          )
         }
       }
       return declared

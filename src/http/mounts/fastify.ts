@@ -30,7 +30,9 @@ export interface FastifyReply {
  * @example
  * await app.register(fastifyMount(createHandler(engine)), { prefix: '/v1' })
  */
-export function fastifyMount(handler: Handler): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
+export function fastifyMount(
+  handler: Handler,
+): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
   const respond = responder(handler)
   return (scope, _options, done) => {
     scope.removeAllContentTypeParsers()

@@ -11,7 +11,10 @@ export interface HonoContext {
  * @example
  * app.all('/v1/*', honoMount(createHandler(engine), { path: '/v1' }))
  */
-export function honoMount(handler: Handler, options: { path?: string } = {}): (context: HonoContext) => Promise<Response> {
+export function honoMount(
+  handler: Handler,
+  options: { path?: string } = {},
+): (context: HonoContext) => Promise<Response> {
   const mountPath = (options.path ?? '').replace(/\/+$/, '')
   return ({ req }) => handler(req.raw, { mountPath })
 }

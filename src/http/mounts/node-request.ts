@@ -8,7 +8,14 @@ import { type RequestUrl, RequestUrlReader } from '../request-url.js'
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
 /** Of a header that comes several times node keeps the first here; web requests join them. */
-const keptOnce = new Set(['authorization', 'content-length', 'content-type', 'host', 'if-modified-since', 'if-unmodified-since'])
+const keptOnce = new Set([
+  'authorization',
+  'content-length',
+  'content-type',
+  'host',
+  'if-modified-since',
+  'if-unmodified-since',
+])
 
 /** Makes requests of what `node:http` and `node:http2` give, nearly all of which have the same host. */
 export class NodeRequestReader {
@@ -48,7 +55,12 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly #target: string | undefined
   #web: Request | undefined
 
-  constructor(reader: NodeRequestReader, request: IncomingMessage, response: ServerResponse, target: string | undefined) {
+  constructor(
+    reader: NodeRequestReader,
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: string | undefined,
+  ) {
     this.method = request.method ?? 'GET'
     this.#reader = reader
     this.#request = request

@@ -97,7 +97,8 @@ export const jobRoutes = [
     path: '/job/:id/cancel',
     operation: 'cancelJob',
     summary: 'Cancel a job',
-    description: 'A waiting job ends FAILED with CANCELED, a running one as soon as it is stopped; an ended one stays as it is.',
+    description:
+      'A waiting job ends FAILED with CANCELED, a running one as soon as it is stopped; an ended one stays as it is.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -169,5 +170,8 @@ function findJob(call: KeyedCall, id: string): Promise<JobRecord | undefined> {
 
 /** The same for an unknown id, a malformed one and another application's job. */
 function noSuchJob(): Problem {
-  return new Problem('NOT_FOUND', 'There is no job with this id. It may have been deleted, or it belongs to another application.')
+  return new Problem(
+    'NOT_FOUND',
+    'There is no job with this id. It may have been deleted, or it belongs to another application.',
+  )
 }

@@ -41,7 +41,9 @@ export const serviceRoutes = [
     },
     async handle(call, { query: { page = 0, size = 100 } }) {
       const all = call.service.engine.workflows.list()
-      const workflows = all.slice(page * size, (page + 1) * size).map(({ id, name, description }) => ({ id, name, description }))
+      const workflows = all
+        .slice(page * size, (page + 1) * size)
+        .map(({ id, name, description }) => ({ id, name, description }))
       return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
     },
   }),
@@ -56,7 +58,8 @@ export const serviceRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
-      if (!workflow) throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists those that there are.')
+      if (!workflow)
+        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists those that there are.')
       return json(workflowView(workflow))
     },
   }),
@@ -102,7 +105,9 @@ export const operatorRoutes = [
     async handle({ service }) {
       if (!service.metrics)
         throw new Problem('NOT_FOUND', 'Metrics are turned off. The operator turns them on with the option `metrics`.')
-      return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', { 'cache-control': 'no-store' })
+      return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', {
+        'cache-control': 'no-store',
+      })
     },
   }),
 ]
@@ -134,7 +139,10 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       answer: { description: 'The page.', contentType: 'text/html' },
       async handle(call) {
         const { html, policy } = docsPage(document(call))
-        return text(html, 'text/html; charset=utf-8', { 'content-security-policy': policy, 'x-content-type-options': 'nosniff' })
+        return text(html, 'text/html; charset=utf-8', {
+          'content-security-policy': policy,
+          'x-content-type-options': 'nosniff',
+        })
       },
     }),
   ]

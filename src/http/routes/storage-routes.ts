@@ -22,10 +22,13 @@ export const storageRoutes = [
       const app = call.caller.id
       const key = uploadKey(app, randomUUID())
       const seconds = options.links.uploadSeconds
-      const direct = options.directStorage ? await engine.blobs.signPut?.(key, { expiresInSeconds: seconds }) : undefined
+      const direct = options.directStorage
+        ? await engine.blobs.signPut?.(key, { expiresInSeconds: seconds })
+        : undefined
       return json({
         uploadUrl:
-          direct ?? storageLink(call, { method: 'PUT', key, app, seconds, maxBytes: engine.options.limits.maxFileBytes }),
+          direct ??
+          storageLink(call, { method: 'PUT', key, app, seconds, maxBytes: engine.options.limits.maxFileBytes }),
         downloadUrl: storageLink(call, { method: 'GET', key, app, seconds: options.links.inputSeconds }),
       })
     },

@@ -29,7 +29,8 @@ describe('reading a result', () => {
     const planes = await source.read(1234, 10_000, never)
     expect(planes.map(({ length }) => length)).toEqual([3766, 3766])
     for (const [channel, truth] of [left, right].entries()) {
-      for (let n = 0; n < 3766; n++) expect(Math.abs(planes[channel][n] - truth[1234 + n])).toBeLessThanOrEqual(tolerance)
+      for (let n = 0; n < 3766; n++)
+        expect(Math.abs(planes[channel][n] - truth[1234 + n])).toBeLessThanOrEqual(tolerance)
     }
   })
 })

@@ -57,12 +57,22 @@ export class Bucket {
 
   /** In the order of their UTF-8 bytes, as S3 lists them. */
   keys(prefix: string): string[] {
-    return [...this.#objects.keys()].filter((key) => key.startsWith(prefix)).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    return [...this.#objects.keys()]
+      .filter((key) => key.startsWith(prefix))
+      .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
   }
 
-  async put(key: string, body: CheckedBody, headers: Record<string, string>, condition: Condition): Promise<StoredObject> {
+  async put(
+    key: string,
+    body: CheckedBody,
+    headers: Record<string, string>,
+    condition: Condition,
+  ): Promise<StoredObject> {
     const file = await this.#store(body.chunks)
-    return this.#commit({ key, file: file.path, bytes: file.bytes, etag: `"${body.md5()}"`, headers, modifiedAt: new Date() }, condition)
+    return this.#commit(
+      { key, file: file.path, bytes: file.bytes, etag: `"${body.md5()}"`, headers, modifiedAt: new Date() },
+      condition,
+    )
   }
 
   async delete(key: string): Promise<void> {
@@ -93,9 +103,15 @@ export class Bucket {
     return part
   }
 
-  async completeUpload(key: string, uploadId: string, wanted: { number: number; etag: string }[], condition: Condition): Promise<StoredObject> {
+  async completeUpload(
+    key: string,
+    uploadId: string,
+    wanted: { number: number; etag: string }[],
+    condition: Condition,
+  ): Promise<StoredObject> {
     const upload = this.#upload(key, uploadId)
-    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1].number >= number)) throw new S3Error(400, 'InvalidPartOrder')
+    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1].number >= number))
+      throw new S3Error(400, 'InvalidPartOrder')
     const parts = wanted.map(({ number, etag }, index) => {
       const part = upload.parts.get(number)
       if (!part || `"${part.md5}"` !== etag) throw new S3Error(400, 'InvalidPart')
@@ -105,8 +121,20 @@ export class Bucket {
     if (parts.length === 0) throw new S3Error(400, 'MalformedXML')
     this.#check(key, condition)
     const file = await this.#store(contentOf(parts))
-    const etag = createHash('md5').update(Buffer.concat(parts.map((part) => Buffer.from(part.md5, 'hex')))).digest('hex')
-    const object = await this.#commit({ key, file: file.path, bytes: file.bytes, etag: `"${etag}-${parts.length}"`, headers: upload.headers, modifiedAt: new Date() }, condition)
+    const etag = createHash('md5')
+      .update(Buffer.concat(parts.map((part) => Buffer.from(part.md5, 'hex'))))
+      .digest('hex')
+    const object = await this.#commit(
+      {
+        key,
+        file: file.path,
+        bytes: file.bytes,
+        etag: `"${etag}-${parts.length}"`,
+        headers: upload.headers,
+        modifiedAt: new Date(),
+      },
+      condition,
+    )
     await this.abortUpload(key, uploadId)
     return object
   }
@@ -151,7 +179,8 @@ export class Bucket {
   #check(key: string, { ifNoneMatch, ifMatch }: Condition): void {
     const existing = this.#objects.get(key)
     if (ifNoneMatch === '*' && existing) throw new S3Error(412, 'PreconditionFailed')
-    if (ifMatch !== undefined && ifMatch !== existing?.etag) throw existing ? new S3Error(412, 'PreconditionFailed') : new S3Error(404, 'NoSuchKey')
+    if (ifMatch !== undefined && ifMatch !== existing?.etag)
+      throw existing ? new S3Error(412, 'PreconditionFailed') : new S3Error(404, 'NoSuchKey')
   }
 }
 

@@ -16,7 +16,16 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
   const isTruncated = left.length > page.length
   const contents = page.map((key) => {
     const object = bucket.get(key)
-    return element('Contents', elements(element('Key', key), element('LastModified', object.modifiedAt.toISOString()), element('ETag', object.etag), element('Size', object.bytes), element('StorageClass', 'STANDARD')))
+    return element(
+      'Contents',
+      elements(
+        element('Key', key),
+        element('LastModified', object.modifiedAt.toISOString()),
+        element('ETag', object.etag),
+        element('Size', object.bytes),
+        element('StorageClass', 'STANDARD'),
+      ),
+    )
   })
   return element(
     'ListBucketResult',
@@ -37,7 +46,10 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
   const keyMarker = query.get('key-marker') ?? ''
   const idMarker = query.get('upload-id-marker')
   const uploads = [...bucket.uploads.values()]
-    .filter(({ key, id }) => key.startsWith(prefix) && (key > keyMarker || (key === keyMarker && idMarker !== null && id > idMarker)))
+    .filter(
+      ({ key, id }) =>
+        key.startsWith(prefix) && (key > keyMarker || (key === keyMarker && idMarker !== null && id > idMarker)),
+    )
     .sort((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1))
   const page = uploads.slice(0, rowsWanted(query.get('max-uploads')))
   const isTruncated = uploads.length > page.length
@@ -48,7 +60,12 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
       element('Bucket', name),
       element('IsTruncated', isTruncated),
       isTruncated ? [element('NextKeyMarker', last.key), element('NextUploadIdMarker', last.id)] : [],
-      page.map(({ key, id, initiatedAt }) => element('Upload', elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())))),
+      page.map(({ key, id, initiatedAt }) =>
+        element(
+          'Upload',
+          elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())),
+        ),
+      ),
     ),
   )
 }

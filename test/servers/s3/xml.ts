@@ -10,7 +10,12 @@ export class XmlText {
 }
 
 export function elements(...parts: (XmlText | XmlText[])[]): XmlText {
-  return new XmlText(parts.flat().map((part) => part.text).join(''))
+  return new XmlText(
+    parts
+      .flat()
+      .map((part) => part.text)
+      .join(''),
+  )
 }
 
 export function xmlDocument(root: XmlText): string {
@@ -36,6 +41,10 @@ function render(content: Content | XmlText): string {
 function unescape(text: string): string {
   const named: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
   return text.replace(/&(?:#x([0-9a-fA-F]+)|#(\d+)|(\w+));/g, (whole, hex?: string, decimal?: string, name?: string) =>
-    hex ? String.fromCodePoint(Number.parseInt(hex, 16)) : decimal ? String.fromCodePoint(Number(decimal)) : (named[name ?? ''] ?? whole),
+    hex
+      ? String.fromCodePoint(Number.parseInt(hex, 16))
+      : decimal
+        ? String.fromCodePoint(Number(decimal))
+        : (named[name ?? ''] ?? whole),
   )
 }

@@ -28,11 +28,7 @@ const strayFramesAllowed = 1
  *
  * @throws StemworkError `BAD_INPUT` `decode_failed` when no audio comes out.
  */
-export async function openCodec(
-  codec: string,
-  pieces: EncodedPieces,
-  format: string,
-): Promise<AudioStream> {
+export async function openCodec(codec: string, pieces: EncodedPieces, format: string): Promise<AudioStream> {
   const blocks = decodeAll(codec, pieces, format)
   const first = await blocks.next()
   if (first.done) throw undecodable(format)
@@ -48,7 +44,11 @@ export async function openCodec(
 
 type RatedBlock = AudioBlock & { sampleRate: number }
 
-async function* decodeAll(codec: string, pieces: EncodedPieces, format: string): AsyncGenerator<RatedBlock, void, undefined> {
+async function* decodeAll(
+  codec: string,
+  pieces: EncodedPieces,
+  format: string,
+): AsyncGenerator<RatedBlock, void, undefined> {
   const decoder = await createDecoder(codec)
   let hasAudio = false
   try {
@@ -89,7 +89,10 @@ function cleanPlanes(planes: readonly Float32Array[], isStereo: boolean): Float3
   return isStereo && planes.length === 1 ? [planes[0], planes[0].slice()] : [...planes]
 }
 
-async function* sameShape(first: RatedBlock, rest: AsyncIterable<RatedBlock>): AsyncGenerator<AudioBlock, void, undefined> {
+async function* sameShape(
+  first: RatedBlock,
+  rest: AsyncIterable<RatedBlock>,
+): AsyncGenerator<AudioBlock, void, undefined> {
   yield { channels: first.channels }
   let strayFrames = 0
   for await (const { channels, sampleRate } of rest) {
@@ -113,7 +116,8 @@ async function createDecoder(codec: string): Promise<Decoder> {
   return quietly(async () => {
     const { default: codecs } = await import('audio-decode')
     const create = (codecs as unknown as Record<string, (() => Promise<Decoder>) | undefined>)[codec]
-    if (!create) throw new StemworkError('INTERNAL_ERROR', `The installed audio-decode has no decoder named "${codec}".`)
+    if (!create)
+      throw new StemworkError('INTERNAL_ERROR', `The installed audio-decode has no decoder named "${codec}".`)
     return create()
   })
 }

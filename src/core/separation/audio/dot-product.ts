@@ -14,7 +14,13 @@ export const dotProductStep = 8
 /** Makes a program with room for that many floats. */
 export function createDotProduct(floats: number): DotProduct {
   const { memory, functions } = createSimdModule(floats, [
-    { name: 'dot', parameters: [valueTypes.i32, valueTypes.i32, valueTypes.i32], results: [valueTypes.f32], locals: [[2, valueTypes.v128]], body: body() },
+    {
+      name: 'dot',
+      parameters: [valueTypes.i32, valueTypes.i32, valueTypes.i32],
+      results: [valueTypes.f32],
+      locals: [[2, valueTypes.v128]],
+      body: body(),
+    },
   ])
   return Object.assign((a: number, b: number, length: number) => functions.dot(a * 4, b * 4, length * 4), { memory })
 }

@@ -24,7 +24,10 @@ export interface EncoderOptions {
  *
  * @throws StemworkError `MISSING_DEPENDENCY` for FLAC and MP3 without the package that encodes them
  */
-export async function openEncoder(path: string, { sampleRate, channels, format }: EncoderOptions): Promise<AudioEncoder> {
+export async function openEncoder(
+  path: string,
+  { sampleRate, channels, format }: EncoderOptions,
+): Promise<AudioEncoder> {
   switch (format) {
     case '16':
     case '24':

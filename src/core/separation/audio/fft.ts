@@ -35,7 +35,9 @@ export class RealFft {
     const module = await pffft
     const setup = isSupported(size) ? module._pffft_new_setup(size, 0) : 0
     if (setup === 0) {
-      throw new RangeError(`An FFT of ${size} points is not supported: use a multiple of 32 with factors 2, 3 and 5 only.`)
+      throw new RangeError(
+        `An FFT of ${size} points is not supported: use a multiple of 32 with factors 2, 3 and 5 only.`,
+      )
     }
     return new RealFft(module, size, batch, setup)
   }

@@ -50,7 +50,7 @@ export async function openFileBytes(path: string, signal?: AbortSignal): Promise
       // The next piece is read while the caller works on this one.
       let next = ahead(from)
       try {
-        for (let position = from; position < end; ) {
+        for (let position = from; position < end;) {
           const bytes = await next
           signal?.throwIfAborted()
           if (bytes.length === 0) return

@@ -40,7 +40,8 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
   const rateCode = reader.unsigned(4)
   const channelCode = reader.unsigned(4)
   const bitsCode = reader.unsigned(3)
-  if (blockCode === 0 || rateCode === 15 || channelCode > 10 || bitsCode === 3 || reader.unsigned(1) === 1) return undefined
+  if (blockCode === 0 || rateCode === 15 || channelCode > 10 || bitsCode === 3 || reader.unsigned(1) === 1)
+    return undefined
   const number = codedNumber(reader)
   if (number === undefined) return undefined
   const blockSize = blockSizeOf(blockCode, reader)

@@ -39,7 +39,7 @@ async function* withFirst(first: AudioBlock, rest: AsyncIterable<AudioBlock>): A
 
 async function readMetadata(file: FileBytes, start: number): Promise<{ info: FlacStreamInfo; firstByte: number }> {
   const head = await file.read(start, 8 + 34)
-  if (head.length < 42 || (head[4] & 0x7f) !== 0) throw damagedFile('The FLAC file\'s header is missing or cut off.')
+  if (head.length < 42 || (head[4] & 0x7f) !== 0) throw damagedFile("The FLAC file's header is missing or cut off.")
   const view = new DataView(head.buffer, head.byteOffset)
   const packed = view.getUint32(18)
   const info: FlacStreamInfo = {
@@ -49,12 +49,15 @@ async function readMetadata(file: FileBytes, start: number): Promise<{ info: Fla
     bits: ((packed >> 4) & 31) + 1,
     frames: (packed & 15) * 2 ** 32 + view.getUint32(22),
   }
-  if (info.sampleRate === 0 || info.largestBlock < 16) throw damagedFile('The FLAC file\'s header is damaged.')
+  if (info.sampleRate === 0 || info.largestBlock < 16) throw damagedFile("The FLAC file's header is damaged.")
   if (info.bits > widestBits) {
-    throw badInput('unsupported_format', `The FLAC file has ${info.bits} bits per sample; expected at most ${widestBits}.`)
+    throw badInput(
+      'unsupported_format',
+      `The FLAC file has ${info.bits} bits per sample; expected at most ${widestBits}.`,
+    )
   }
   let position = start + 4
-  for (let isLast = false; !isLast; ) {
+  for (let isLast = false; !isLast;) {
     const block = await file.read(position, 4)
     if (block.length < 4) throw damagedFile('The FLAC file ends before its audio begins; it was cut off.')
     isLast = (block[0] & 0x80) !== 0
@@ -63,7 +66,11 @@ async function readMetadata(file: FileBytes, start: number): Promise<{ info: Fla
   return { info, firstByte: position }
 }
 
-async function* decodeBlocks(file: FileBytes, firstByte: number, info: FlacStreamInfo): AsyncGenerator<AudioBlock, void, undefined> {
+async function* decodeBlocks(
+  file: FileBytes,
+  firstByte: number,
+  info: FlacStreamInfo,
+): AsyncGenerator<AudioBlock, void, undefined> {
   const pieces = file.pieces({ from: firstByte, pieceBytes: readBytes })
   let buffer: Uint8Array = new Uint8Array(0)
   let at = 0
@@ -110,10 +117,12 @@ async function* decodeBlocks(file: FileBytes, firstByte: number, info: FlacStrea
 
 /** Whether the header belongs to this stream and does not go back in time. */
 function fits(header: FlacFrameHeader, info: FlacStreamInfo, nextFrame: number): boolean {
-  return header.channelCount === info.channelCount
-    && header.bits === info.bits
-    && header.firstFrame >= nextFrame
-    && (info.frames === 0 || header.firstFrame + header.blockSize <= info.frames)
+  return (
+    header.channelCount === info.channelCount &&
+    header.bits === info.bits &&
+    header.firstFrame >= nextFrame &&
+    (info.frames === 0 || header.firstFrame + header.blockSize <= info.frames)
+  )
 }
 
 /** Incompressible samples are stored as they are, so that no frame is much larger. */

@@ -35,7 +35,11 @@ export class FlacWriter implements AudioEncoder {
   }
 
   static async open(path: string, options: FlacOptions): Promise<FlacWriter> {
-    const { default: createEncoder } = await encoderPackage('@audio/encode-flac', 'FLAC', () => import('@audio/encode-flac'))
+    const { default: createEncoder } = await encoderPackage(
+      '@audio/encode-flac',
+      'FLAC',
+      () => import('@audio/encode-flac'),
+    )
     const { sampleRate, channels, bits } = options
     const encoder = await createEncoder({ sampleRate, channels, bitDepth: bits })
     return new FlacWriter(await OutputFile.open(path), encoder, options)

@@ -27,8 +27,9 @@ export function createFrameKernels(floats: number): FrameKernels {
     floats,
     Object.entries(bodies()).map(([name, body]) => ({ name, parameters, results: [], body })),
   )
-  const inFloats = (name: keyof ReturnType<typeof bodies>) => (first: number, second: number, third: number, count: number) =>
-    void functions[name](first * 4, second * 4, third * 4, count * 4)
+  const inFloats =
+    (name: keyof ReturnType<typeof bodies>) => (first: number, second: number, third: number, count: number) =>
+      void functions[name](first * 4, second * 4, third * 4, count * 4)
   return {
     memory,
     multiply: inFloats('multiply'),

@@ -25,7 +25,10 @@ export function mp3FrameBytes(header: Uint8Array, padded = (header[2] & 2) !== 0
  *
  * @param header of any frame of the file
  */
-export function mp3InfoFrame(header: Uint8Array, { frames, bytes, samples }: { frames: number; bytes: number; samples: number }): Uint8Array {
+export function mp3InfoFrame(
+  header: Uint8Array,
+  { frames, bytes, samples }: { frames: number; bytes: number; samples: number },
+): Uint8Array {
   const frame = Buffer.alloc(mp3FrameBytes(header, false))
   frame.set(header)
   // Unpadded, and without a checksum.

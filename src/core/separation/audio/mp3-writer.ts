@@ -65,7 +65,8 @@ export class Mp3Writer implements AudioEncoder {
     const bytes = encoded.slice()
     if (bytes.length === 0) return
     this.#countFrames(bytes)
-    if (this.#file.bytes === 0 && this.#header) await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
+    if (this.#file.bytes === 0 && this.#header)
+      await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
     await this.#file.append(bytes)
   }
 
@@ -81,4 +82,3 @@ export class Mp3Writer implements AudioEncoder {
     this.#toHeader = Math.max(0, position - content.length)
   }
 }
-

@@ -39,13 +39,22 @@ export async function orderMp4(file: FileBytes, pieceBytes: number): Promise<Ord
   return { seconds: track.seconds, pieces: indexFirst(file, bytes, index, pieceBytes) }
 }
 
-async function* inOrder(file: FileBytes, headBytes: number, pieceBytes: number): AsyncGenerator<Uint8Array, void, undefined> {
+async function* inOrder(
+  file: FileBytes,
+  headBytes: number,
+  pieceBytes: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
   // In one piece, so that the decoder does not parse a growing index again and again.
   yield await file.read(0, headBytes)
   yield* file.pieces({ from: headBytes, pieceBytes })
 }
 
-async function* indexFirst(file: FileBytes, index: Uint8Array, box: Box, pieceBytes: number): AsyncGenerator<Uint8Array, void, undefined> {
+async function* indexFirst(
+  file: FileBytes,
+  index: Uint8Array,
+  box: Box,
+  pieceBytes: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
   yield index
   yield* file.pieces({ to: box.start, pieceBytes })
   yield* file.pieces({ from: box.end, pieceBytes })
@@ -53,7 +62,7 @@ async function* indexFirst(file: FileBytes, index: Uint8Array, box: Box, pieceBy
 
 async function findIndex(file: FileBytes): Promise<Box & { isBeforeMedia: boolean }> {
   let isBeforeMedia = true
-  for (let position = 0; position + 8 <= file.size; ) {
+  for (let position = 0; position + 8 <= file.size;) {
     const box = boxAt(await file.read(position, 16), 0, file.size - position)
     if (!box) break
     const end = position + box.end
@@ -80,7 +89,7 @@ function boxAt(bytes: Uint8Array, at: number, room: number): Box | undefined {
 }
 
 function* leaves(bytes: Uint8Array, from: number, to: number): Generator<Box | 'track', void, undefined> {
-  for (let at = from; at + 8 <= to; ) {
+  for (let at = from; at + 8 <= to;) {
     const box = boxAt(bytes, at, to - at)
     if (!box || box.end > to) return
     if (box.type === 'trak') yield 'track'
@@ -108,7 +117,8 @@ function readIndex(bytes: Uint8Array): { hasAudio: boolean; seconds: number | un
       seconds = isKnown ? duration / timescale : undefined
     }
     // Media headers come before handlers (ISO/IEC 14496-12, 6.2.3 recommends it; without it the length is just not known).
-    if (box.type === 'hdlr' && String.fromCharCode(...bytes.subarray(body + 8, body + 12)) === 'soun') return { hasAudio: true, seconds }
+    if (box.type === 'hdlr' && String.fromCharCode(...bytes.subarray(body + 8, body + 12)) === 'soun')
+      return { hasAudio: true, seconds }
   }
   return { hasAudio: false, seconds: undefined }
 }

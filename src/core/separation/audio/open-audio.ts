@@ -37,7 +37,10 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   const format = sniff(head.bytes)
   const stream = await openFormat(file, format, head, options.maxSeconds ?? Infinity)
   if (!(stream.sampleRate >= lowestRate && stream.sampleRate <= highestRate)) {
-    throw badInput('decode_failed', `The file claims a sample rate of ${stream.sampleRate} Hz; expected ${lowestRate} to ${highestRate}.`)
+    throw badInput(
+      'decode_failed',
+      `The file claims a sample rate of ${stream.sampleRate} Hz; expected ${lowestRate} to ${highestRate}.`,
+    )
   }
   return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction: file.readFraction }, options)
 }
@@ -57,7 +60,10 @@ async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxS
     case 'wma':
       // The decoder takes the pictures of a video for sound.
       if (Buffer.from(await file.read(0, asfHeaderBytes)).includes(asfVideoStream)) {
-        throw badInput('unsupported_format', 'The file is a Windows Media video, which cannot be decoded; expected its sound alone, for example as WMA or MP3.')
+        throw badInput(
+          'unsupported_format',
+          'The file is a Windows Media video, which cannot be decoded; expected its sound alone, for example as WMA or MP3.',
+        )
       }
       return openCodec('wma', whole(), format)
     default:
@@ -98,7 +104,11 @@ function limited(stream: AudioStream, { signal, maxSeconds = Infinity }: OpenAud
   return { ...stream, blocks: limitedBlocks(stream, maxSeconds, signal) }
 }
 
-async function* limitedBlocks({ blocks, sampleRate }: AudioStream, maxSeconds: number, signal?: AbortSignal): AsyncGenerator<AudioBlock> {
+async function* limitedBlocks(
+  { blocks, sampleRate }: AudioStream,
+  maxSeconds: number,
+  signal?: AbortSignal,
+): AsyncGenerator<AudioBlock> {
   let frames = 0
   for await (const block of blocks) {
     signal?.throwIfAborted()

@@ -20,7 +20,7 @@ export class OutputFile {
   }
 
   async append(content: Uint8Array): Promise<void> {
-    for (let done = 0; done < content.length; ) {
+    for (let done = 0; done < content.length;) {
       done += (await this.#file.write(content, done, content.length - done, this.#bytes + done)).bytesWritten
     }
     this.#bytes += content.length
@@ -37,7 +37,11 @@ export class OutputFile {
 }
 
 /** Loads an optional package that encodes a format. */
-export async function encoderPackage<Module>(name: string, format: string, load: () => Promise<Module>): Promise<Module> {
+export async function encoderPackage<Module>(
+  name: string,
+  format: string,
+  load: () => Promise<Module>,
+): Promise<Module> {
   try {
     return await load()
   } catch (error) {

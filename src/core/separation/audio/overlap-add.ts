@@ -75,7 +75,13 @@ export class OverlapAdd {
 }
 
 /** `sum[offset + i] += weight[i] * values[i]`. Sums from `used` on are zero. */
-function accumulate(sum: Float32Array, offset: number, used: number, { frames, fadeIn, fadeOut }: Estimate, values: Float32Array): void {
+function accumulate(
+  sum: Float32Array,
+  offset: number,
+  used: number,
+  { frames, fadeIn, fadeOut }: Estimate,
+  values: Float32Array,
+): void {
   const flatEnd = frames - fadeOut.length
   const copiedFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
   for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * values[i]

@@ -1,4 +1,19 @@
-import { advance, and, type Code, end, f32, f32x4, get, i32x4, load, or, set, shuffleBytes, store, whileLeft } from './simd-code.js'
+import {
+  advance,
+  and,
+  type Code,
+  end,
+  f32,
+  f32x4,
+  get,
+  i32x4,
+  load,
+  or,
+  set,
+  shuffleBytes,
+  store,
+  whileLeft,
+} from './simd-code.js'
 import { createSimdModule, valueTypes } from './simd-module.js'
 
 /** So many that the first-level cache holds them while the channels are put side by side. */
@@ -9,7 +24,11 @@ export const framesAtOnce = 2048
  *
  * @returns how many samples were clipped
  */
-export function packStereo(left: Float32Array, right: Float32Array, samples: { set(values: ArrayLike<number>, at: number): void }): number {
+export function packStereo(
+  left: Float32Array,
+  right: Float32Array,
+  samples: { set(values: ArrayLike<number>, at: number): void },
+): number {
   const { inputs, packed, pack } = (kernel ??= createKernel())
   let clipped = 0
   for (let from = 0; from < left.length; from += framesAtOnce) {
@@ -41,7 +60,13 @@ const planeBytes = 4 * (framesAtOnce + 16)
 
 function createKernel(): Kernel {
   const { memory, functions } = createSimdModule((3 * planeBytes) / 4, [
-    { name: 'pack', parameters: [valueTypes.i32, valueTypes.i32], results: [valueTypes.i32], locals: [[4, valueTypes.v128]], body: body() },
+    {
+      name: 'pack',
+      parameters: [valueTypes.i32, valueTypes.i32],
+      results: [valueTypes.i32],
+      locals: [[4, valueTypes.v128]],
+      body: body(),
+    },
   ])
   const plane = (index: number) => memory.subarray((index * planeBytes) / 4, ((index + 1) * planeBytes) / 4)
   return {

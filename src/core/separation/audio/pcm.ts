@@ -25,7 +25,8 @@ export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount
   for (let channel = 0; channel < channelCount; channel++) {
     const plane = channels[channel]
     const stride = channelCount * encoding.bytes
-    for (let frame = 0, offset = channel * encoding.bytes; frame < frames; frame++, offset += stride) plane[frame] = sample(offset)
+    for (let frame = 0, offset = channel * encoding.bytes; frame < frames; frame++, offset += stride)
+      plane[frame] = sample(offset)
   }
   return channels
 }
@@ -35,7 +36,10 @@ function spread16(samples: Int16Array, first: number, step: number, plane: Float
   for (let frame = 0, at = first; frame < plane.length; frame++, at += step) plane[frame] = samples[at] / 32_768
 }
 
-function sampleReader(bytes: Uint8Array, { kind, bytes: width, littleEndian }: PcmEncoding): (offset: number) => number {
+function sampleReader(
+  bytes: Uint8Array,
+  { kind, bytes: width, littleEndian }: PcmEncoding,
+): (offset: number) => number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (kind === 'float') {
     return (offset) => {

@@ -33,7 +33,7 @@ interface Ratio {
 async function* resampleBlocks(stream: AudioStream, targetRate: number, ratio: Ratio): AsyncGenerator<AudioBlock> {
   const resampler = new Resampler(stream.sampleRate, targetRate, stream.channelCount, ratio)
   for await (const { channels } of stream.blocks) {
-    for (let from = 0; from < channels[0].length; ) {
+    for (let from = 0; from < channels[0].length;) {
       const taken = Math.min(channels[0].length - from, resampler.room)
       resampler.append(channels.map((plane) => plane.subarray(from, from + taken)))
       from += taken
@@ -98,7 +98,8 @@ class Resampler {
 
   /** The output that reaches into the silence after the end. */
   end(): AudioBlock | undefined {
-    for (const window of this.#windows) this.#dot.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
+    for (const window of this.#windows)
+      this.#dot.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
     this.#filled += this.#taps / 2
     return this.drain(outputFrames(this.#framesIn, this.#ratio))
   }

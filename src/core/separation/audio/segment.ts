@@ -49,7 +49,8 @@ export async function* segments(
     }
   }
   const given = (segment: number) => (segment > 0 ? (geometry.given ?? 0) : 0)
-  for (; index * geometry.step + given(index) < window.end; index++) yield cut(window, index, geometry, window.end, pool)
+  for (; index * geometry.step + given(index) < window.end; index++)
+    yield cut(window, index, geometry, window.end, pool)
 }
 
 const pieceFrames = 65_536

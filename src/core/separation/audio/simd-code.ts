@@ -68,10 +68,30 @@ export const advance = (pointer: number, bytes: number): Code => set(pointer, [.
 
 /** Four floats from `bytes` behind the pointer; of any alignment, as all of these. */
 export const load = (pointer: Code, bytes: number): Code => [...pointer, ...simd(0x00), 2, ...unsigned(bytes)]
-export const store = (pointer: Code, bytes: number, value: Code): Code => [...pointer, ...value, ...simd(0x0b), 2, ...unsigned(bytes)]
+export const store = (pointer: Code, bytes: number, value: Code): Code => [
+  ...pointer,
+  ...value,
+  ...simd(0x0b),
+  2,
+  ...unsigned(bytes),
+]
 /** Two floats in double precision, and back. */
-export const loadDoubles = (pointer: Code, bytes: number): Code => [...pointer, ...simd(0x5d), 2, ...unsigned(bytes), ...simd(0x5f)]
-export const storeDoubles = (pointer: Code, bytes: number, value: Code): Code => [...pointer, ...value, ...simd(0x5e), ...simd(0x5b), 2, ...unsigned(bytes), 0]
+export const loadDoubles = (pointer: Code, bytes: number): Code => [
+  ...pointer,
+  ...simd(0x5d),
+  2,
+  ...unsigned(bytes),
+  ...simd(0x5f),
+]
+export const storeDoubles = (pointer: Code, bytes: number, value: Code): Code => [
+  ...pointer,
+  ...value,
+  ...simd(0x5e),
+  ...simd(0x5b),
+  2,
+  ...unsigned(bytes),
+  0,
+]
 
 export const and = binary(0x4e)
 export const or = binary(0x50)
@@ -79,7 +99,11 @@ export const or = binary(0x50)
 export const shuffleBytes = (a: Code, b: Code, bytes: readonly number[]): Code => [...a, ...b, ...simd(0x0d), ...bytes]
 /** Picks four of the eight floats of two vectors. */
 export const shuffle = (a: Code, b: Code, ...lanes: number[]): Code =>
-  shuffleBytes(a, b, lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)))
+  shuffleBytes(
+    a,
+    b,
+    lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)),
+  )
 
 /** Runs the body, which must not touch the counter, as long as that many are left. */
 export const whileLeft = (counter: number, step: number, body: Code): Code => [

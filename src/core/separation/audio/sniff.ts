@@ -3,8 +3,24 @@ import { findAdts, findMpegAudio } from './frame-sync.js'
 
 /** Formats that can be opened. `mp4` covers M4A, MOV and 3GP. */
 export type AudioFormat =
-  | 'wav' | 'aiff' | 'mp3' | 'aac' | 'flac' | 'ogg-flac' | 'vorbis' | 'opus' | 'mp4'
-  | 'webm' | 'mkv' | 'avi' | 'caf' | 'wma' | 'amr' | 'tta' | 'ac3' | 'eac3'
+  | 'wav'
+  | 'aiff'
+  | 'mp3'
+  | 'aac'
+  | 'flac'
+  | 'ogg-flac'
+  | 'vorbis'
+  | 'opus'
+  | 'mp4'
+  | 'webm'
+  | 'mkv'
+  | 'avi'
+  | 'caf'
+  | 'wma'
+  | 'amr'
+  | 'tta'
+  | 'ac3'
+  | 'eac3'
 
 /** How many bytes of the start of a file `sniff` wants to see; it works with fewer. */
 export const sniffBytes = 64 * 1024
@@ -52,7 +68,7 @@ const refusedSignatures: readonly (readonly [string, ...Signature[]])[] = [
   ['an Ogg file without Vorbis, Opus or FLAC audio first', { bytes: 'OggS' }],
   ['a Sony Wave64 file', { bytes: 'riff\x2e\x91\xcf\x11' }],
   ['a Sun audio (.au) file', { bytes: '.snd' }],
-  ['a Monkey\'s Audio file', { bytes: 'MAC ' }],
+  ["a Monkey's Audio file", { bytes: 'MAC ' }],
   ['a WavPack file', { bytes: 'wvpk' }],
   ['a Musepack file', { bytes: 'MPCK' }],
   ['a Musepack file', { bytes: 'MP+' }],
@@ -74,7 +90,8 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
 export function sniff(head: Uint8Array): AudioFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
   const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
-  const matches = (signatures: readonly Signature[]) => signatures.every(({ bytes, at = 0 }) => text.startsWith(bytes, at))
+  const matches = (signatures: readonly Signature[]) =>
+    signatures.every(({ bytes, at = 0 }) => text.startsWith(bytes, at))
 
   for (const [format, ...signatures] of audioSignatures) if (matches(signatures)) return format
   if (text.startsWith('ftyp', 4)) {
@@ -111,11 +128,14 @@ function refusedText(text: string): string | undefined {
   if (/^#EXT(M3U|INF)/i.test(trimmed)) return 'a playlist (M3U), which only names audio files'
   if (/^\[playlist\]/i.test(trimmed)) return 'a playlist (PLS), which only names audio files'
   if (/^(<\?xml[^>]*>\s*)?<(playlist|asx|smil)\b/i.test(trimmed)) return 'a playlist, which only names audio files'
-  if (/^(REM|TITLE|PERFORMER|FILE|CATALOG)\s.*\bFILE\s+"|^FILE\s+"/is.test(trimmed)) return 'a cue sheet, which only names audio files'
-  if (/^(<!doctype html|<html|<head|<body)/i.test(trimmed)) return 'an HTML page; its address is probably not that of the file itself'
+  if (/^(REM|TITLE|PERFORMER|FILE|CATALOG)\s.*\bFILE\s+"|^FILE\s+"/is.test(trimmed))
+    return 'a cue sheet, which only names audio files'
+  if (/^(<!doctype html|<html|<head|<body)/i.test(trimmed))
+    return 'an HTML page; its address is probably not that of the file itself'
   if (/^<(\?xml|svg)/i.test(trimmed)) return 'an XML document'
   if (/^[{[]\s*(["{[\]}]|-?\d|true|false|null)/.test(trimmed)) return 'a JSON document'
-  if (/^--[^\r\n]{2,}\r?\ncontent-disposition:/i.test(trimmed)) return 'an unopened multipart form; upload the file itself'
+  if (/^--[^\r\n]{2,}\r?\ncontent-disposition:/i.test(trimmed))
+    return 'an unopened multipart form; upload the file itself'
   if (/^[\x09\x0a\x0d\x20-\x7e]+$/.test(trimmed) && trimmed.length > 0) {
     const namesAudio = /^(https?:\/\/\S+|\S.*\.(mp3|flac|wav|m4a|ogg|opus|aac))\s*$/im.test(trimmed)
     return namesAudio ? 'a playlist, which only names audio files' : 'a text file'

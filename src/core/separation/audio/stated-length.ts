@@ -8,7 +8,11 @@ import type { AudioFormat } from './sniff.js'
  *
  * @param head the file's first bytes, after an ID3v2 tag
  */
-export async function statedSeconds(file: FileBytes, format: AudioFormat, head: Uint8Array): Promise<number | undefined> {
+export async function statedSeconds(
+  file: FileBytes,
+  format: AudioFormat,
+  head: Uint8Array,
+): Promise<number | undefined> {
   switch (format) {
     case 'mp3':
       return mp3Seconds(head)

@@ -36,7 +36,10 @@ export function toStereo(stream: AudioStream): AudioStream {
   return { ...stream, channelCount: 2, speakers: undefined, blocks: downMix(stream.blocks, mixingMatrix(speakers)) }
 }
 
-async function* downMix(blocks: AsyncIterable<AudioBlock>, matrix: readonly (readonly number[])[]): AsyncGenerator<AudioBlock> {
+async function* downMix(
+  blocks: AsyncIterable<AudioBlock>,
+  matrix: readonly (readonly number[])[],
+): AsyncGenerator<AudioBlock> {
   for await (const { channels } of blocks) {
     yield { channels: matrix.map((row) => weightedSum(channels, row)) }
   }

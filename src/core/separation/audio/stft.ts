@@ -78,7 +78,8 @@ export class Stft {
       this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
       this.#fft.forward(count)
       memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
-      for (let row = 0; row < count; row++) split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+      for (let row = 0; row < count; row++)
+        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
       this.#store(first, count, re, im, layout)
     }
   }
@@ -90,7 +91,14 @@ export class Stft {
    *
    * @param silentFrames silent frames before the first and after the last one, which count in the divisor only
    */
-  inverse(re: Float32Array, im: Float32Array, frames: number, layout: SpectrumLayout, out: Float32Array, silentFrames = 0): void {
+  inverse(
+    re: Float32Array,
+    im: Float32Array,
+    frames: number,
+    layout: SpectrumLayout,
+    out: Float32Array,
+    silentFrames = 0,
+  ): void {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
     const at = this.#places
@@ -100,7 +108,8 @@ export class Stft {
     for (let first = 0; first < frames; first += batchFrames) {
       const count = Math.min(batchFrames, frames - first)
       this.#load(first, count, re, im, layout)
-      for (let row = 0; row < count; row++) merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+      for (let row = 0; row < count; row++)
+        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
       this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
       this.#fft.inverse(count)
       memory.set(this.#fft.time().subarray(0, count * size), at.rows)
@@ -173,7 +182,15 @@ export class Stft {
 
   #rowPlaces(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowPlaces {
     const length = Math.min(this.bins, this.size / 2)
-    return { rows, length, start, pitch: this.#places.pitch, stridedStart: first * frameStride, rowStride: frameStride, stride: binStride }
+    return {
+      rows,
+      length,
+      start,
+      pitch: this.#places.pitch,
+      stridedStart: first * frameStride,
+      rowStride: frameStride,
+      stride: binStride,
+    }
   }
 
   #inverseEnvelope(frames: number): Float32Array {

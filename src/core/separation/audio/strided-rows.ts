@@ -75,7 +75,10 @@ export function gatherRows(source: Float32Array, target: Float32Array, places: R
   }
 }
 
-function eachElement({ rows, length, start, pitch, stridedStart, rowStride, stride }: RowPlaces, copy: (row: number, strided: number) => void): void {
+function eachElement(
+  { rows, length, start, pitch, stridedStart, rowStride, stride }: RowPlaces,
+  copy: (row: number, strided: number) => void,
+): void {
   for (let row = 0; row < rows; row++) {
     for (let i = 0; i < length; i++) copy(start + row * pitch + i, stridedStart + row * rowStride + i * stride)
   }

@@ -51,7 +51,12 @@ export async function openWav(file: FileBytes): Promise<AudioStream | undefined>
   }
 }
 
-async function* readFrames(file: FileBytes, header: WavHeader, encoding: PcmEncoding, dataBytes: number): AsyncGenerator<AudioBlock> {
+async function* readFrames(
+  file: FileBytes,
+  header: WavHeader,
+  encoding: PcmEncoding,
+  dataBytes: number,
+): AsyncGenerator<AudioBlock> {
   const frameBytes = encoding.bytes * header.channelCount
   const pieceBytes = Math.max(1, Math.floor(readBytes / frameBytes)) * frameBytes
   for await (const bytes of file.pieces({ from: header.dataStart, to: header.dataStart + dataBytes, pieceBytes })) {
@@ -64,10 +69,14 @@ function pcmEncoding({ formatTag, blockAlign, channelCount }: WavHeader): PcmEnc
   const bytes = blockAlign / channelCount
   if (formatTag === formatFloat && (bytes === 4 || bytes === 8)) return { kind: 'float', bytes, littleEndian: true }
   if (formatTag === formatInteger && bytes === 1) return { kind: 'unsigned', bytes, littleEndian: true }
-  if (formatTag === formatInteger && (bytes === 2 || bytes === 3 || bytes === 4)) return { kind: 'signed', bytes, littleEndian: true }
+  if (formatTag === formatInteger && (bytes === 2 || bytes === 3 || bytes === 4))
+    return { kind: 'signed', bytes, littleEndian: true }
   if (formatTag === formatInteger || formatTag === formatFloat) {
     const expected = 'expected 8, 16, 24 or 32 bits, or 32 or 64-bit floats'
-    throw badInput('unsupported_format', `The WAV file stores samples of ${bytes * 8} bits, which is not supported; ${expected}.`)
+    throw badInput(
+      'unsupported_format',
+      `The WAV file stores samples of ${bytes * 8} bits, which is not supported; ${expected}.`,
+    )
   }
   return undefined
 }
@@ -77,28 +86,39 @@ async function readWavHeader(file: FileBytes): Promise<WavHeader> {
   const riffBytes = start.getUint32(4, true)
   let format: Pick<WavHeader, 'formatTag' | 'channelCount' | 'sampleRate' | 'blockAlign' | 'speakers'> | undefined
   let longDataBytes: number | undefined
-  for (let position = 12; position + 8 <= file.size; ) {
+  for (let position = 12; position + 8 <= file.size;) {
     const chunk = viewOf(await file.read(position, 8 + 40))
     const id = tagAt(chunk, 0)
     const size = chunk.getUint32(4, true)
     const body = position + 8
     if (id === 'ds64' && chunk.byteLength >= 8 + 24) longDataBytes = Number(chunk.getBigUint64(16, true))
-    if (id === 'fmt ') format = readFormat(new DataView(chunk.buffer, chunk.byteOffset + 8, Math.min(size, chunk.byteLength - 8)))
+    if (id === 'fmt ')
+      format = readFormat(new DataView(chunk.buffer, chunk.byteOffset + 8, Math.min(size, chunk.byteLength - 8)))
     if (id === 'data') {
       if (!format) break
       const rest = file.size - body
       const declared = size === 0xffff_ffff ? (longDataBytes ?? rest) : size
       // Programs that stream a WAV file leave both sizes unset, so an empty data chunk counts only if the outer size agrees.
-      const isUnset = declared === 0 && (riffBytes === 0 || riffBytes === 0xffff_ffff || riffBytes + 8 <= body) && rest > 0
-      return { ...format, dataStart: body, dataEnd: body + (isUnset ? rest : Math.min(declared, rest)), isDeclaredEmpty: declared === 0 }
+      const isUnset =
+        declared === 0 && (riffBytes === 0 || riffBytes === 0xffff_ffff || riffBytes + 8 <= body) && rest > 0
+      return {
+        ...format,
+        dataStart: body,
+        dataEnd: body + (isUnset ? rest : Math.min(declared, rest)),
+        isDeclaredEmpty: declared === 0,
+      }
     }
     position = body + size + (size % 2)
   }
-  throw damagedFile('The file starts like a WAV file, but its format or its data is missing; it is damaged or was cut off.')
+  throw damagedFile(
+    'The file starts like a WAV file, but its format or its data is missing; it is damaged or was cut off.',
+  )
 }
 
-function readFormat(body: DataView): Pick<WavHeader, 'formatTag' | 'channelCount' | 'sampleRate' | 'blockAlign' | 'speakers'> {
-  if (body.byteLength < 16) throw damagedFile('The WAV file\'s format chunk is cut off.')
+function readFormat(
+  body: DataView,
+): Pick<WavHeader, 'formatTag' | 'channelCount' | 'sampleRate' | 'blockAlign' | 'speakers'> {
+  if (body.byteLength < 16) throw damagedFile("The WAV file's format chunk is cut off.")
   const tag = body.getUint16(0, true)
   const channelCount = body.getUint16(2, true)
   const sampleRate = body.getUint32(4, true)
@@ -116,7 +136,17 @@ function readFormat(body: DataView): Pick<WavHeader, 'formatTag' | 'channelCount
 
 /** Bits of dwChannelMask, lowest first; the channels are stored in this order. */
 const maskSpeakers: readonly (Speaker | undefined)[] = [
-  'left', 'right', 'centre', 'lfe', 'surroundLeft', 'surroundRight', 'left', 'right', 'surroundCentre', 'surroundLeft', 'surroundRight',
+  'left',
+  'right',
+  'centre',
+  'lfe',
+  'surroundLeft',
+  'surroundRight',
+  'left',
+  'right',
+  'surroundCentre',
+  'surroundLeft',
+  'surroundRight',
 ]
 
 function speakersOf(mask: number, channelCount: number): Speaker[] | undefined {
@@ -134,5 +164,10 @@ function viewOf(bytes: Uint8Array): DataView {
 }
 
 function tagAt(view: DataView, offset: number): string {
-  return String.fromCharCode(view.getUint8(offset), view.getUint8(offset + 1), view.getUint8(offset + 2), view.getUint8(offset + 3))
+  return String.fromCharCode(
+    view.getUint8(offset),
+    view.getUint8(offset + 1),
+    view.getUint8(offset + 2),
+    view.getUint8(offset + 3),
+  )
 }

@@ -69,13 +69,17 @@ export class WavWriter {
   }
 
   async #writeAll(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length; ) done += (await this.#file.write(bytes, done, bytes.length - done)).bytesWritten
+    for (let done = 0; done < bytes.length;)
+      done += (await this.#file.write(bytes, done, bytes.length - done)).bytesWritten
   }
 }
 
 const largestRiffBytes = 0xffff_ffff
 
-function wavHeader({ sampleRate, channels, format, maxRiffBytes = largestRiffBytes }: WavWriterOptions, dataBytes: number): Uint8Array {
+function wavHeader(
+  { sampleRate, channels, format, maxRiffBytes = largestRiffBytes }: WavWriterOptions,
+  dataBytes: number,
+): Uint8Array {
   const isFloat = format === '32f'
   const width = bytesPerSample[format]
   // A float file needs the 18-byte `fmt ` and a `fact` chunk, or strict readers warn.

@@ -28,7 +28,12 @@ const step = 64 * guessStep
  *
  * @throws StemworkError `BAD_INPUT` as `openAudio` and `sideBySide` do; the signal's reason
  */
-export async function compareFiles(song: MixedSong, estimate: { vocals: string; accompaniments: string }, sampleRate: number, signal?: AbortSignal): Promise<SeparationScores> {
+export async function compareFiles(
+  song: MixedSong,
+  estimate: { vocals: string; accompaniments: string },
+  sampleRate: number,
+  signal?: AbortSignal,
+): Promise<SeparationScores> {
   const scores = new RunningScores(sampleRate)
   const paths = [...referencePaths(song), estimate.vocals, estimate.accompaniments]
   for await (const { planes, context, frames } of windows(await tracks(paths, sampleRate, signal))) {
@@ -39,9 +44,15 @@ export async function compareFiles(song: MixedSong, estimate: { vocals: string; 
 }
 
 /** The same for all guesses, at the song's own sample rate. */
-export async function compareGuesses(song: MixedSong, signal?: AbortSignal): Promise<({ method: string } & SeparationScores)[]> {
+export async function compareGuesses(
+  song: MixedSong,
+  signal?: AbortSignal,
+): Promise<({ method: string } & SeparationScores)[]> {
   const stream = await tracks(referencePaths(song), undefined, signal)
-  const scored = (await createGuesses(stream.sampleRate)).map((guess) => ({ guess, scores: new RunningScores(stream.sampleRate) }))
+  const scored = (await createGuesses(stream.sampleRate)).map((guess) => ({
+    guess,
+    scores: new RunningScores(stream.sampleRate),
+  }))
   const rest = new FloatPlanes()
   try {
     for await (const { planes, context, frames } of windows(stream)) {
@@ -50,7 +61,8 @@ export async function compareGuesses(song: MixedSong, signal?: AbortSignal): Pro
       for (const { guess, scores } of scored) {
         const guessed = guess.estimate({ planes: planes.slice(0, 2), context })
         const vocals = guessed.vocals.map((plane) => plane.subarray(0, frames))
-        const accompaniments = guessed.accompaniments?.map((plane) => plane.subarray(0, frames)) ?? rest.difference(mixture, vocals)
+        const accompaniments =
+          guessed.accompaniments?.map((plane) => plane.subarray(0, frames)) ?? rest.difference(mixture, vocals)
         scores.add(reference, vocals, accompaniments)
       }
     }
@@ -77,7 +89,12 @@ async function* windows(stream: AudioStream): AsyncGenerator<Window> {
   const context = guessContext
   const pool = new FloatPool()
   const planes = Array.from({ length: stream.channelCount }, () => new Float32Array(step + 2 * context))
-  for await (const segment of segments(stream.blocks, { step, before: context, length: step + 2 * context }, stream.channelCount, pool)) {
+  for await (const segment of segments(
+    stream.blocks,
+    { step, before: context, length: step + 2 * context },
+    stream.channelCount,
+    pool,
+  )) {
     const start = segment.index * step
     segment.planes.forEach((plane, channel) => {
       planes[channel].fill(0)
@@ -102,7 +119,11 @@ class RunningScores {
   }
 
   /** @param reference planes of the mixture, the vocals, and stereo parts of the accompaniments */
-  add(reference: readonly Float32Array[], vocals: readonly Float32Array[], accompaniments: readonly Float32Array[]): void {
+  add(
+    reference: readonly Float32Array[],
+    vocals: readonly Float32Array[],
+    accompaniments: readonly Float32Array[],
+  ): void {
     const mixture = reference.slice(0, 2)
     const truth = reference.slice(2, 4)
     this.#vocals.add(truth, vocals)

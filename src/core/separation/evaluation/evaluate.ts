@@ -48,14 +48,20 @@ export interface SongEvaluation {
  *
  * @throws StemworkError as `separate` does, naming the song whose files are at fault; the signal's reason
  */
-export async function* evaluateSongs(songs: readonly SongFolder[], options: EvaluationOptions): AsyncGenerator<SongEvaluation> {
+export async function* evaluateSongs(
+  songs: readonly SongFolder[],
+  options: EvaluationOptions,
+): AsyncGenerator<SongEvaluation> {
   for (const [index, song] of songs.entries()) {
     const onProgress = (share: number) => options.onProgress?.((index + share) / songs.length)
     try {
       yield await evaluateSong(song, { ...options, onProgress })
     } catch (error) {
       if (!StemworkError.is(error) || error.code !== 'BAD_INPUT') throw error
-      throw new StemworkError('BAD_INPUT', `The song "${song.name}" cannot be used. ${error.message}`, { reason: error.reason, cause: error })
+      throw new StemworkError('BAD_INPUT', `The song "${song.name}" cannot be used. ${error.message}`, {
+        reason: error.reason,
+        cause: error,
+      })
     }
   }
 }
@@ -69,11 +75,19 @@ async function evaluateSong(folder: SongFolder, options: EvaluationOptions): Pro
     const [{ vocals, accompaniments }] = guessed // the mixture
     const scored: Omit<MethodScores, 'improvement'>[] = []
     for (const [index, model] of models.entries()) {
-      scored.push(await evaluateModel(song, model, { ...options, onProgress: (share) => onProgress?.((index + share) / models.length) }))
+      scored.push(
+        await evaluateModel(song, model, {
+          ...options,
+          onProgress: (share) => onProgress?.((index + share) / models.length),
+        }),
+      )
     }
     const methods = [...scored, ...guessed].map((scores) => ({
       ...scores,
-      improvement: { vocals: scores.vocals.uSdr - vocals.uSdr, accompaniments: scores.accompaniments.uSdr - accompaniments.uSdr },
+      improvement: {
+        vocals: scores.vocals.uSdr - vocals.uSdr,
+        accompaniments: scores.accompaniments.uSdr - accompaniments.uSdr,
+      },
     }))
     return { song: song.name, seconds, methods }
   } finally {
@@ -83,7 +97,10 @@ async function evaluateSong(folder: SongFolder, options: EvaluationOptions): Pro
 
 async function evaluateModel(song: MixedSong, { name, choices }: EvaluatedModel, options: EvaluationOptions) {
   const { scratchFolder, threads, provider, signal, onProgress } = options
-  const outputs = { vocals: join(scratchFolder, 'vocals.wav'), accompaniments: join(scratchFolder, 'accompaniments.wav') }
+  const outputs = {
+    vocals: join(scratchFolder, 'vocals.wav'),
+    accompaniments: join(scratchFolder, 'accompaniments.wav'),
+  }
   try {
     const startedAt = performance.now()
     const { timings, sampleRate } = await separate(song.mixture, {

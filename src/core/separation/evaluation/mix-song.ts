@@ -12,10 +12,19 @@ import { addStereo, tracks } from './tracks.js'
  *
  * @throws StemworkError `BAD_INPUT` for files that cannot be read or do not belong together, or hold no audio; the signal's reason
  */
-export async function mixSong(song: SongFolder, path: string, signal?: AbortSignal): Promise<{ song: MixedSong; seconds: number }> {
+export async function mixSong(
+  song: SongFolder,
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ song: MixedSong; seconds: number }> {
   const stems = [song.vocals, ...song.accompaniments]
-  const { blocks, sampleRate } = await tracks([...stems, ...(song.mixture === undefined ? [] : [song.mixture])], undefined, signal)
-  const writer = song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
+  const { blocks, sampleRate } = await tracks(
+    [...stems, ...(song.mixture === undefined ? [] : [song.mixture])],
+    undefined,
+    signal,
+  )
+  const writer =
+    song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
   const planes = new FloatPlanes()
   let frames = 0
   try {

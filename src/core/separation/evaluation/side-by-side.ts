@@ -25,7 +25,13 @@ export function sideBySide(sources: readonly NamedStream[]): AudioStream {
     )
   }
   const channelCount = sources.reduce((sum, source) => sum + source.stream.channelCount, 0)
-  return { sampleRate: stream.sampleRate, channelCount, frames: undefined, format: stream.format, blocks: joined(sources, stream.sampleRate) }
+  return {
+    sampleRate: stream.sampleRate,
+    channelCount,
+    frames: undefined,
+    format: stream.format,
+    blocks: joined(sources, stream.sampleRate),
+  }
 }
 
 async function* joined(sources: readonly NamedStream[], sampleRate: number): AsyncGenerator<AudioBlock> {
@@ -42,7 +48,10 @@ async function* joined(sources: readonly NamedStream[], sampleRate: number): Asy
   for (const [index, cursor] of cursors.entries()) {
     if (!(await cursor.hasMoreThan(mostOverhangSeconds * sampleRate))) continue
     const end = (taken / sampleRate).toFixed(2)
-    throw badInput('decode_failed', `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index].name} goes on. Cut them to one length.`)
+    throw badInput(
+      'decode_failed',
+      `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index].name} goes on. Cut them to one length.`,
+    )
   }
 }
 

@@ -34,7 +34,10 @@ export function summarise(songs: readonly SongEvaluation[]): MethodSummary[] {
       method,
       vocals: stem('vocals'),
       accompaniments: stem('accompaniments'),
-      improvement: { vocals: mean((each) => each.improvement.vocals), accompaniments: mean((each) => each.improvement.accompaniments) },
+      improvement: {
+        vocals: mean((each) => each.improvement.vocals),
+        accompaniments: mean((each) => each.improvement.accompaniments),
+      },
       falseVocals: mean((each) => each.falseVocals),
       sumError: Math.max(...scores.map((each) => each.sumError)),
       ...(Number.isNaN(workSeconds) ? {} : { realTimeFactor: workSeconds / seconds, speed: seconds / workSeconds }),

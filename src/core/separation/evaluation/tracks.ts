@@ -7,12 +7,18 @@ import { toStereo } from '../audio/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
 /** Stereo tracks beside one another, at this rate or, where all of them have the same, at their own. */
-export async function tracks(paths: readonly string[], sampleRate: number | undefined, signal?: AbortSignal): Promise<AudioStream> {
+export async function tracks(
+  paths: readonly string[],
+  sampleRate: number | undefined,
+  signal?: AbortSignal,
+): Promise<AudioStream> {
   const sources: NamedStream[] = []
   for (const path of paths) {
     const name = basename(path)
     const stream = await openAudio(path, { signal }).catch((error: unknown) => {
-      throw StemworkError.is(error) ? new StemworkError(error.code, `${name}: ${error.message}`, { reason: error.reason, cause: error }) : error
+      throw StemworkError.is(error)
+        ? new StemworkError(error.code, `${name}: ${error.message}`, { reason: error.reason, cause: error })
+        : error
     })
     sources.push({ name, stream: toStereo(resample(stream, sampleRate ?? stream.sampleRate)) })
   }

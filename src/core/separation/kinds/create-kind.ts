@@ -53,9 +53,13 @@ export async function createKind(
   }
   const kind = await create(manifest, networks, options).catch((error: unknown) => {
     if (!(error instanceof RangeError)) throw error
-    throw new StemworkError('INVALID_OPTIONS', `Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`, {
-      cause: error,
-    })
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`,
+      {
+        cause: error,
+      },
+    )
   })
   const missing = options.stems?.find((stem) => !gives(kind, stem))
   if (missing === undefined) return kind

@@ -20,7 +20,11 @@ const droppedFrames = 2
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function htdemucsKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function htdemucsKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const ports = findPorts(networks, manifest.stems.length)
   const waves = new TrackWaves(ports.samples, options.overlap ?? 0.25)
   const spectrum = ports.spectrum && (await WaveSpectrum.create(ports.samples, ports.spectrum))
@@ -30,7 +34,10 @@ export async function htdemucsKind(manifest: Manifest, networks: readonly Networ
   const stemCount = manifest.stems.length
   const scratch = new Float32Array(length)
   const outputs = new Map([...sources.keys()].map((stem) => [stem, [0, 1].map(() => new Float32Array(length))]))
-  const tensor = (...dims: number[]): Tensor => ({ dims, data: pool.take(dims.reduce((product, dim) => product * dim, 1)) })
+  const tensor = (...dims: number[]): Tensor => ({
+    dims,
+    data: pool.take(dims.reduce((product, dim) => product * dim, 1)),
+  })
 
   return {
     sampleRate: manifest.audio.sampleRate,
@@ -62,9 +69,12 @@ export async function htdemucsKind(manifest: Manifest, networks: readonly Networ
         planes.forEach((plane, channel) => {
           const indices = sources.get(stem) ?? []
           const { data } = fetches[ports.wave.output.name]
-          const parts = indices.map((index) => data.subarray((2 * index + channel) * length, (2 * index + channel + 1) * length))
+          const parts = indices.map((index) =>
+            data.subarray((2 * index + channel) * length, (2 * index + channel + 1) * length),
+          )
           plane.set(sumOfParts(parts, scratch))
-          if (spectrum && ports.spectrum) spectrum.addInverse(fetches[ports.spectrum.output.name].data, indices, channel, plane)
+          if (spectrum && ports.spectrum)
+            spectrum.addInverse(fetches[ports.spectrum.output.name].data, indices, channel, plane)
         })
       }
       for (const { data } of [...Object.values(feeds), ...Object.values(fetches)]) pool.give(data)
@@ -162,7 +172,12 @@ function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   const tensorCounts = networks.length === 1 ? [inputs.length, outputs.length].join() : ''
   const wave = findPort(inputs, outputs, 3)
   const samples = wave && axisSizes(wave.input)[2]
-  if (wave && samples && fits(wave.input, [undefined, 2, samples]) && fits(wave.output, [undefined, stems, 2, samples])) {
+  if (
+    wave &&
+    samples &&
+    fits(wave.input, [undefined, 2, samples]) &&
+    fits(wave.output, [undefined, stems, 2, samples])
+  ) {
     if (tensorCounts === '1,1') return { wave, samples, spectrum: undefined }
     const spectrum = findPort(inputs, outputs, 4)
     const [, , bins, frames] = spectrum ? axisSizes(spectrum.input) : []

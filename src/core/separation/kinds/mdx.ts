@@ -26,7 +26,11 @@ const mutedBins = 3
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function mdxKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function mdxKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const { stft, compensation, primary } = kindParameters(manifest, parametersSchema)
   const { input, output, bins, frames } = spectra(networks, stft.nFft)
   const track = await TrackFrames.create({
@@ -99,7 +103,10 @@ function spectra(networks: readonly NetworkShape[], nFft: number) {
     !fits(input, shape) ||
     !fits(output, shape)
   ) {
-    throw misfit(networks, `one input and one output [batch, 4, bins, frames] of fixed sizes with at most ${nFft / 2 + 1} bins`)
+    throw misfit(
+      networks,
+      `one input and one output [batch, 4, bins, frames] of fixed sizes with at most ${nFft / 2 + 1} bins`,
+    )
   }
   return { input, output, bins, frames }
 }

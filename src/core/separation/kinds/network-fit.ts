@@ -12,7 +12,9 @@ export function axisSizes({ shape }: TensorInfo): AxisSizes {
 /** True for a float32 tensor of these sizes, where `undefined` on either side fits everything. */
 export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   if (tensor.type !== 'float32' || tensor.shape.length !== expected.length) return false
-  return axisSizes(tensor).every((size, axis) => size === undefined || expected[axis] === undefined || size === expected[axis])
+  return axisSizes(tensor).every(
+    (size, axis) => size === undefined || expected[axis] === undefined || size === expected[axis],
+  )
 }
 
 /** The batch axis of a tensor, for `Kind.batchAxis`: only where its size is free. */

@@ -25,7 +25,11 @@ const fadeShare = 0.1
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function roformerKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function roformerKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const parameters = kindParameters(manifest, parametersSchema)
   const { hop } = parameters.stft
   const { input, output, rows, frames = parameters.frames, isFrameMajor } = findLayout(networks, manifest.stems.length)

@@ -26,7 +26,11 @@ const trainedSeconds = 11
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function scnetKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function scnetKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const {
     stft: { hop },
     segmentSamples,
@@ -48,7 +52,10 @@ export async function scnetKind(manifest: Manifest, networks: readonly NetworkSh
   const scratch = new Float32Array(padded + size)
   const sum = new Float32Array(2 * planeLength)
   const outputs = new Map([...sources.keys()].map((stem) => [stem, [0, 1].map(() => new Float32Array(padded + size))]))
-  const tensor = (channels: number): Tensor => ({ dims: [1, channels, bins, frames], data: pool.take(channels * planeLength) })
+  const tensor = (channels: number): Tensor => ({
+    dims: [1, channels, bins, frames],
+    data: pool.take(channels * planeLength),
+  })
   const plane = (data: Float32Array, index: number) => data.subarray(index * planeLength, (index + 1) * planeLength)
 
   return {
@@ -102,7 +109,10 @@ function spectra(networks: readonly NetworkShape[], stems: number) {
     !fits(input, [undefined, 4, bins, frames]) ||
     !fits(output, [undefined, 4 * stems, bins, frames])
   ) {
-    throw misfit(networks, `one input [1, 4, bins, frames] of fixed sizes and one output [1, ${4 * stems}, bins, frames]`)
+    throw misfit(
+      networks,
+      `one input [1, 4, bins, frames] of fixed sizes and one output [1, ${4 * stems}, bins, frames]`,
+    )
   }
   return { input, output, bins, frames }
 }

@@ -27,7 +27,11 @@ const extendedBands = 10
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
-export async function spleeterKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function spleeterKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const { stft } = kindParameters(manifest, parametersSchema)
   const { bands, frames } = magnitudes(networks, manifest.stems.length, stft.nFft)
   const track = await TrackFrames.create({
@@ -125,7 +129,14 @@ function magnitudes(networks: readonly NetworkShape[], stems: number, nFft: numb
   const shape = [2, 1, frames, bands]
   const fit = ({ inputs: [input, ...more], outputs: [output, ...others] }: NetworkShape) =>
     more.length + others.length === 0 && fits(input, shape) && fits(output, shape)
-  if (networks.length !== stems || !frames || !bands || bands < extendedBands || bands > nFft / 2 || !networks.every(fit)) {
+  if (
+    networks.length !== stems ||
+    !frames ||
+    !bands ||
+    bands < extendedBands ||
+    bands > nFft / 2 ||
+    !networks.every(fit)
+  ) {
     throw misfit(
       networks,
       `${stems} networks, one for each stem, with one input and one output [2, splits, frames, bands] of at most ${nFft / 2} bands`,

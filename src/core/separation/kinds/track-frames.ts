@@ -50,7 +50,9 @@ export class TrackFrames {
     // Half a frame at both ends of a segment is unreliable: there the frames of its neighbours are missing.
     const span = (frames - 1) * hop - size
     if (span < hop)
-      throw new RangeError(`Segments of ${frames} frames of ${size} samples are too short: nothing of them is reliable.`)
+      throw new RangeError(
+        `Segments of ${frames} frames of ${size} samples are too short: nothing of them is reliable.`,
+      )
     this.#firstFrame = Math.floor((this.#lead - size) / hop)
     this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
     const step = this.#stepFrames * hop
@@ -95,7 +97,13 @@ export class TrackFrames {
    * The samples of a plane that the segment contributes, from its `frames` frames. Valid until the next call with that
    * output.
    */
-  synthesise(segment: Segment, output: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): Float32Array {
+  synthesise(
+    segment: Segment,
+    output: number,
+    re: Float32Array,
+    im: Float32Array,
+    layout: SpectrumLayout,
+  ): Float32Array {
     const [first, last] = this.#insideTrack(segment)
     const skipped = (first - this.#firstOf(segment)) * layout.frameStride
     const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frames)))
@@ -148,7 +156,13 @@ export class TrackFrames {
     return slice
   }
 
-  #silence(re: Float32Array, im: Float32Array, from: number, to: number, { frameStride, binStride }: SpectrumLayout): void {
+  #silence(
+    re: Float32Array,
+    im: Float32Array,
+    from: number,
+    to: number,
+    { frameStride, binStride }: SpectrumLayout,
+  ): void {
     for (let frame = from; frame < to; frame++) {
       for (let bin = 0, at = frame * frameStride; bin < this.bins; bin++, at += binStride) re[at] = im[at] = 0
     }

@@ -26,7 +26,11 @@ const wienerFrames = 300
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function umxKind(manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions): Promise<Kind> {
+export async function umxKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
   const parameters = kindParameters(manifest, parametersSchema)
   const { input, output, bins, frames = parameters.frames } = magnitudes(networks)
   const track = await TrackFrames.create({
@@ -43,7 +47,8 @@ export async function umxKind(manifest: Manifest, networks: readonly NetworkShap
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
   const planeLength = bins * frames
   const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
-  const plane = (data: Float32Array, channel: number) => data.subarray(channel * planeLength, (channel + 1) * planeLength)
+  const plane = (data: Float32Array, channel: number) =>
+    data.subarray(channel * planeLength, (channel + 1) * planeLength)
 
   return {
     sampleRate: manifest.audio.sampleRate,

@@ -1,4 +1,20 @@
-import { advance, and, type Code, end, f32x4, f64, f64x2, get, load, loadDoubles, promoted, set, store, storeDoubles, whileLeft } from '../audio/simd-code.js'
+import {
+  advance,
+  and,
+  type Code,
+  end,
+  f32x4,
+  f64,
+  f64x2,
+  get,
+  load,
+  loadDoubles,
+  promoted,
+  set,
+  store,
+  storeDoubles,
+  whileLeft,
+} from '../audio/simd-code.js'
 import { createSimdModule, valueTypes } from '../audio/simd-module.js'
 
 /** Rows that a tile has of both channels' spectra: what a tile touches stays in the second-level cache. */
@@ -7,7 +23,16 @@ export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
 type TilePlane = (typeof tilePlanes)[number]
 
 /** Over the frames of a window, by bin: powers of both sources, and their products between the channels. */
-const sumFields = ['voiceLeft', 'voiceRight', 'voiceRe', 'voiceIm', 'othersLeft', 'othersRight', 'othersRe', 'othersIm'] as const
+const sumFields = [
+  'voiceLeft',
+  'voiceRight',
+  'voiceRe',
+  'voiceIm',
+  'othersLeft',
+  'othersRight',
+  'othersRe',
+  'othersIm',
+] as const
 type SumField = (typeof sumFields)[number]
 
 /**
@@ -21,11 +46,26 @@ type SumField = (typeof sumFields)[number]
  */
 const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
-  'voiceDeterminant', 'othersDeterminant', 'mixedDeterminant', 'voiceTrace', 'othersTrace', 'floor',
+  'voiceDeterminant',
+  'othersDeterminant',
+  'mixedDeterminant',
+  'voiceTrace',
+  'othersTrace',
+  'floor',
   // N, row by row.
-  'nullLeftRe', 'nullLeftIm', 'nullUpperRe', 'nullUpperIm', 'nullLowerRe', 'nullLowerIm', 'nullRightRe', 'nullRightIm',
+  'nullLeftRe',
+  'nullLeftIm',
+  'nullUpperRe',
+  'nullUpperIm',
+  'nullLowerRe',
+  'nullLowerIm',
+  'nullRightRe',
+  'nullRightIm',
   // g R1: its diagonal and the upper right corner.
-  'placeLeft', 'placeRight', 'placeRe', 'placeIm',
+  'placeLeft',
+  'placeRight',
+  'placeRe',
+  'placeIm',
 ] as const
 type FilterField = (typeof filterFields)[number]
 
@@ -55,15 +95,36 @@ export function createWienerKernels(bins: number, windowFrames: number): WienerK
   const { i32: pointer, f32: float, v128 } = valueTypes
   // The filter works at every level; it takes a scale so that both loops have the same locals.
   const overTile = { parameters: [pointer, pointer, pointer, pointer, pointer, float], results: [] }
-  const tileVariables = (vectors: number) => [[tilePointers, pointer], [tilePlanes.length + vectors, v128]] as const
+  const tileVariables = (vectors: number) =>
+    [
+      [tilePointers, pointer],
+      [tilePlanes.length + vectors, v128],
+    ] as const
   const { memory, functions } = createSimdModule(places.end, [
-    { name: 'magnitudes', parameters: [pointer, pointer, pointer, pointer], results: [float], locals: [[1, v128]], body: magnitudesBody() },
-    { name: 'addToSums', ...overTile, locals: tileVariables(sumsNames.length + sumFields.length), body: sumsBody(places) },
-    { name: 'filter', ...overTile, locals: tileVariables(filterNames.length + filterFields.length), body: filterBody(places) },
+    {
+      name: 'magnitudes',
+      parameters: [pointer, pointer, pointer, pointer],
+      results: [float],
+      locals: [[1, v128]],
+      body: magnitudesBody(),
+    },
+    {
+      name: 'addToSums',
+      ...overTile,
+      locals: tileVariables(sumsNames.length + sumFields.length),
+      body: sumsBody(places),
+    },
+    {
+      name: 'filter',
+      ...overTile,
+      locals: tileVariables(filterNames.length + filterFields.length),
+      body: filterBody(places),
+    },
   ])
   const { cells, pitch } = places
   const doubles = new Float64Array(memory.buffer)
-  const tileRow = (plane: TilePlane, row: number) => places.tile + (tilePlanes.indexOf(plane) * tileFrames + row) * pitch
+  const tileRow = (plane: TilePlane, row: number) =>
+    places.tile + (tilePlanes.indexOf(plane) * tileFrames + row) * pitch
   const voiceRow = (channel: number, frame: number) => places.voice + (channel * windowFrames + frame) * pitch
   const fields = <Field extends string, Values>(names: readonly Field[], values: (index: number) => Values) =>
     Object.fromEntries(names.map((name, index) => [name, values(index)])) as Record<Field, Values>
@@ -74,10 +135,16 @@ export function createWienerKernels(bins: number, windowFrames: number): WienerK
     tileRow,
     voiceRow,
     magnitudes: (re, im, to) => functions.magnitudes(4 * re, 4 * im, 4 * to, cells),
-    sums: fields(sumFields, (index) => doubles.subarray(places.sums / 2 + index * pitch, places.sums / 2 + (index + 1) * pitch)),
-    filters: fields(filterFields, (index) => memory.subarray(places.filters + index * pitch, places.filters + (index + 1) * pitch)),
-    addToSums: (rows, first, scale) => void functions.addToSums(4 * places.tile, 4 * voiceRow(0, first), 4 * places.sums, cells, rows, scale),
-    filter: (rows, first) => void functions.filter(4 * places.tile, 4 * voiceRow(0, first), 4 * places.filters, cells, rows, 1),
+    sums: fields(sumFields, (index) =>
+      doubles.subarray(places.sums / 2 + index * pitch, places.sums / 2 + (index + 1) * pitch),
+    ),
+    filters: fields(filterFields, (index) =>
+      memory.subarray(places.filters + index * pitch, places.filters + (index + 1) * pitch),
+    ),
+    addToSums: (rows, first, scale) =>
+      void functions.addToSums(4 * places.tile, 4 * voiceRow(0, first), 4 * places.sums, cells, rows, scale),
+    filter: (rows, first) =>
+      void functions.filter(4 * places.tile, 4 * voiceRow(0, first), 4 * places.filters, cells, rows, 1),
   }
 }
 
@@ -130,7 +197,11 @@ const spectrum = locals(9, tilePlanes)
 const firstFree = 9 + tilePlanes.length
 
 /** For so many bins at once: `before`, then `turn` for each row, then `after`. A vector holds what a field has of them. */
-function overTile({ pitch }: Places, binsAtOnce: number, { before, turn, after }: Record<'before' | 'turn' | 'after', Code>): Code {
+function overTile(
+  { pitch }: Places,
+  binsAtOnce: number,
+  { before, turn, after }: Record<'before' | 'turn' | 'after', Code>,
+): Code {
   const { cell, voiceCell, fields, bins, rows, at, voiceAt, row } = tile
   return whileLeft(bins, binsAtOnce, [
     ...before,
@@ -148,7 +219,20 @@ function overTile({ pitch }: Places, binsAtOnce: number, { before, turn, after }
 /** Where a plane of the tile lies behind its first one, in bytes. */
 const planeBytes = ({ pitch }: Places, plane: number) => 4 * plane * tileFrames * pitch
 
-const sumsNames = ['level', 'mixtureA', 'mixtureB', 'voiceA', 'voiceB', 'restA', 'restB', 'perProduct', 'cosine', 'sine', 'voice', 'rest'] as const
+const sumsNames = [
+  'level',
+  'mixtureA',
+  'mixtureB',
+  'voiceA',
+  'voiceB',
+  'restA',
+  'restB',
+  'perProduct',
+  'cosine',
+  'sine',
+  'voice',
+  'rest',
+] as const
 
 /**
  * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where they are next to
@@ -178,7 +262,9 @@ function sumsBody(places: Places): Code {
   const loop = overTile(places, 2, {
     before: sumFields.flatMap((name, index) => set(total[name], load(get(tile.fields), place(index)))),
     turn: [
-      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], scaled(loadDoubles(get(tile.at), planeBytes(places, plane))))),
+      ...tilePlanes.flatMap((name, plane) =>
+        set(spectrum[name], scaled(loadDoubles(get(tile.at), planeBytes(places, plane)))),
+      ),
       ...set(it.mixtureA, magnitude(spectrum.leftRe, spectrum.leftIm)),
       ...set(it.mixtureB, magnitude(spectrum.rightRe, spectrum.rightIm)),
       ...set(it.voiceA, scaled(loadDoubles(get(tile.voiceAt), 0))),
@@ -186,8 +272,20 @@ function sumsBody(places: Places): Code {
       ...set(it.restA, rest(it.mixtureA, it.voiceA)),
       ...set(it.restB, rest(it.mixtureB, it.voiceB)),
       ...set(it.perProduct, and(divide(splat(f64(1)), product), greater(product, splat(f64(0))))),
-      ...set(it.cosine, multiply(get(it.perProduct), add(times(spectrum.leftRe, spectrum.rightRe), times(spectrum.leftIm, spectrum.rightIm)))),
-      ...set(it.sine, multiply(get(it.perProduct), subtract(times(spectrum.leftIm, spectrum.rightRe), times(spectrum.leftRe, spectrum.rightIm)))),
+      ...set(
+        it.cosine,
+        multiply(
+          get(it.perProduct),
+          add(times(spectrum.leftRe, spectrum.rightRe), times(spectrum.leftIm, spectrum.rightIm)),
+        ),
+      ),
+      ...set(
+        it.sine,
+        multiply(
+          get(it.perProduct),
+          subtract(times(spectrum.leftIm, spectrum.rightRe), times(spectrum.leftRe, spectrum.rightIm)),
+        ),
+      ),
       ...set(it.voice, times(it.voiceA, it.voiceB)),
       ...set(it.rest, times(it.restA, it.restB)),
       ...sumFields.flatMap((name) => set(total[name], add(get(total[name]), terms[name]))),
@@ -208,14 +306,34 @@ function filterBody(places: Places): Code {
   const it = locals(firstFree, filterNames)
   const field = locals(firstFree + filterNames.length, filterFields)
   // The matrix between the frame's gain and its spectrum.
-  const upperLeft = [sumOf(times(it.others, field.nullLeftRe), get(it.own), get(field.placeLeft)), times(it.others, field.nullLeftIm)]
-  const upperRight = [add(times(it.others, field.nullUpperRe), get(field.placeRe)), add(times(it.others, field.nullUpperIm), get(field.placeIm))]
-  const lowerLeft = [add(times(it.others, field.nullLowerRe), get(field.placeRe)), subtract(times(it.others, field.nullLowerIm), get(field.placeIm))]
-  const lowerRight = [sumOf(times(it.others, field.nullRightRe), get(it.own), get(field.placeRight)), times(it.others, field.nullRightIm)]
+  const upperLeft = [
+    sumOf(times(it.others, field.nullLeftRe), get(it.own), get(field.placeLeft)),
+    times(it.others, field.nullLeftIm),
+  ]
+  const upperRight = [
+    add(times(it.others, field.nullUpperRe), get(field.placeRe)),
+    add(times(it.others, field.nullUpperIm), get(field.placeIm)),
+  ]
+  const lowerLeft = [
+    add(times(it.others, field.nullLowerRe), get(field.placeRe)),
+    subtract(times(it.others, field.nullLowerIm), get(field.placeIm)),
+  ]
+  const lowerRight = [
+    sumOf(times(it.others, field.nullRightRe), get(it.own), get(field.placeRight)),
+    times(it.others, field.nullRightIm),
+  ]
   const { leftRe, leftIm, rightRe, rightIm } = spectrum
   const row = ([aRe, aIm]: Code[], [bRe, bIm]: Code[]) => [
-    subtract(add(multiply(aRe, get(leftRe)), multiply(bRe, get(rightRe))), add(multiply(aIm, get(leftIm)), multiply(bIm, get(rightIm)))),
-    sumOf(multiply(aRe, get(leftIm)), multiply(bRe, get(rightIm)), multiply(aIm, get(leftRe)), multiply(bIm, get(rightRe))),
+    subtract(
+      add(multiply(aRe, get(leftRe)), multiply(bRe, get(rightRe))),
+      add(multiply(aIm, get(leftIm)), multiply(bIm, get(rightIm))),
+    ),
+    sumOf(
+      multiply(aRe, get(leftIm)),
+      multiply(bRe, get(rightIm)),
+      multiply(aIm, get(leftRe)),
+      multiply(bIm, get(rightRe)),
+    ),
   ]
   const determinant = sumOf(
     multiply(get(it.voice), sumOf(get(it.own), times(it.others, field.mixedDeterminant), get(field.voiceTrace))),

@@ -73,7 +73,12 @@ export class VocalsRefinement {
    * @param peaks what `magnitudes` returned
    * @param used frames of the track: from, to. The others are left as they are.
    */
-  refine(mixture: StereoSpectrum, vocals: Float32Array, peaks: Float32Array, [first, last]: readonly [number, number]): void {
+  refine(
+    mixture: StereoSpectrum,
+    vocals: Float32Array,
+    peaks: Float32Array,
+    [first, last]: readonly [number, number],
+  ): void {
     for (let from = first; from < last; from += this.#sizes.windowFrames) {
       const window = { from, frames: Math.min(this.#sizes.windowFrames, last - from) }
       const peak = peaks.subarray(from, from + window.frames).reduce((a, b) => Math.max(a, b), 0)
@@ -81,11 +86,20 @@ export class VocalsRefinement {
     }
   }
 
-  #refineWindow(mixture: StereoSpectrum, vocals: Float32Array, { from, frames }: { from: number; frames: number }, scale: number): void {
+  #refineWindow(
+    mixture: StereoSpectrum,
+    vocals: Float32Array,
+    { from, frames }: { from: number; frames: number },
+    scale: number,
+  ): void {
     const { memory, voiceRow, addToSums, filter, sums } = this.#kernels
     for (const channel of [0, 1]) {
       for (let row = 0; row < frames; row += rowCount) {
-        gatherRows(vocals, memory, this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)))
+        gatherRows(
+          vocals,
+          memory,
+          this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)),
+        )
       }
     }
     for (const sum of Object.values(sums)) sum.fill(0)
@@ -93,12 +107,19 @@ export class VocalsRefinement {
     this.#findFilters()
     this.#eachTile(mixture, from, frames, (rows, offset) => {
       filter(rows, offset)
-      this.#eachTileRow(mixture, from + offset, rows, (target, row) => target.set(memory.subarray(row, row + target.length)))
+      this.#eachTileRow(mixture, from + offset, rows, (target, row) =>
+        target.set(memory.subarray(row, row + target.length)),
+      )
     })
   }
 
   /** Brings the mixture's spectra into the kernels' memory, a few frames at a time; `offset`: of their first one in the window. */
-  #eachTile(mixture: StereoSpectrum, from: number, frames: number, visit: (rows: number, offset: number) => void): void {
+  #eachTile(
+    mixture: StereoSpectrum,
+    from: number,
+    frames: number,
+    visit: (rows: number, offset: number) => void,
+  ): void {
     const { memory } = this.#kernels
     for (let offset = 0; offset < frames; offset += tileFrames) {
       const rows = Math.min(tileFrames, frames - offset)
@@ -108,7 +129,12 @@ export class VocalsRefinement {
   }
 
   /** The rows of the mixture's four planes, and where the kernels have them. */
-  #eachTileRow({ re, im }: StereoSpectrum, frame: number, rows: number, visit: (own: Float32Array, row: number) => void): void {
+  #eachTileRow(
+    { re, im }: StereoSpectrum,
+    frame: number,
+    rows: number,
+    visit: (own: Float32Array, row: number) => void,
+  ): void {
     tilePlanes.forEach((plane, index) => {
       for (let row = 0; row < rows; row++) {
         visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#kernels.tileRow(plane, row))

@@ -4,11 +4,15 @@ import { join, resolve } from 'node:path'
 import type { ModelEntry } from './model-entry.js'
 
 /** Where pulled models are kept: `STEMWORK_MODELS`, else in the platform's folder for caches. */
-export function modelCacheFolder(env: NodeJS.ProcessEnv = process.env, platform: NodeJS.Platform = process.platform): string {
+export function modelCacheFolder(
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string {
   if (env.STEMWORK_MODELS) return resolve(env.STEMWORK_MODELS)
   const home = homedir()
   if (platform === 'darwin') return join(home, 'Library', 'Caches', 'stemwork', 'models')
-  if (platform === 'win32') return join(env.LOCALAPPDATA ?? join(home, 'AppData', 'Local'), 'stemwork', 'Cache', 'models')
+  if (platform === 'win32')
+    return join(env.LOCALAPPDATA ?? join(home, 'AppData', 'Local'), 'stemwork', 'Cache', 'models')
   return join(env.XDG_CACHE_HOME || join(home, '.cache'), 'stemwork', 'models')
 }
 

@@ -32,7 +32,7 @@ export async function download(source: ByteSource, path: string, options: Downlo
   const partial = await PartialFile.open(path, source.name)
   let isResumed = partial.bytes > 0
   try {
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       const before = partial.bytes
       try {
         if (partial.bytes !== options.bytes) await transfer(source, partial, options)
@@ -50,16 +50,23 @@ export async function download(source: ByteSource, path: string, options: Downlo
   }
 }
 
-async function transfer(source: ByteSource, partial: PartialFile, { bytes, signal, onBytes }: DownloadOptions): Promise<void> {
+async function transfer(
+  source: ByteSource,
+  partial: PartialFile,
+  { bytes, signal, onBytes }: DownloadOptions,
+): Promise<void> {
   const opened = await source.open({ from: partial.bytes, validator: partial.validator, signal })
   if (opened.from !== partial.bytes || opened.from === 0) await partial.startOver(opened.validator)
-  if (opened.from !== partial.bytes) throw new PermanentFailure(`${source.name} sent another part of the file than was asked for`)
+  if (opened.from !== partial.bytes)
+    throw new PermanentFailure(`${source.name} sent another part of the file than was asked for`)
   const total = bytes ?? opened.totalBytes
   for await (const chunk of opened.chunks) {
     signal.throwIfAborted()
-    if (total !== undefined && partial.bytes + chunk.length > total) throw new PermanentFailure(`${source.name} has more than the expected ${total} bytes`)
+    if (total !== undefined && partial.bytes + chunk.length > total)
+      throw new PermanentFailure(`${source.name} has more than the expected ${total} bytes`)
     await partial.append(chunk)
     onBytes?.(partial.bytes, total)
   }
-  if (total !== undefined && partial.bytes < total) throw new Error(`${source.name} ended after ${partial.bytes} of ${total} bytes`)
+  if (total !== undefined && partial.bytes < total)
+    throw new Error(`${source.name} ended after ${partial.bytes} of ${total} bytes`)
 }

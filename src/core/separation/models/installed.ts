@@ -59,7 +59,8 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
     score,
     note: typeof facts.note === 'string' ? facts.note : undefined,
     addresses: files.flatMap(({ addresses }) => addresses),
-    installed: found !== undefined && (await Promise.all(found.map(({ file }) => isFile(join(folder, file))))).every(Boolean),
+    installed:
+      found !== undefined && (await Promise.all(found.map(({ file }) => isFile(join(folder, file))))).every(Boolean),
     folder,
   }
 }
@@ -101,7 +102,10 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
   const entry = await modelEntry(choice)
   const { facts, files } = entry
   if (isLocal(entry)) {
-    throw new StemworkError('INVALID_OPTIONS', `${facts.name} was not pulled: its files lie in ${entry.folder}. Only what is in the cache can be removed.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `${facts.name} was not pulled: its files lie in ${entry.folder}. Only what is in the cache can be removed.`,
+    )
   }
   const folder = modelFolder(entry, cacheFolder)
   return withPullLock(join(cacheFolder, '.locks', `${facts.name}.sqlite`), new AbortController().signal, async () => {
@@ -122,5 +126,8 @@ function total(sizes: readonly (number | undefined)[]): number | undefined {
 }
 
 async function isFile(path: string): Promise<boolean> {
-  return stat(path).then((found) => found.isFile(), () => false)
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  )
 }

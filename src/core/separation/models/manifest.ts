@@ -115,17 +115,23 @@ async function checkedPath(folder: string, expected: ModelFile): Promise<string>
 
 async function check(folder: string, path: string, foundBytes: number, expected: ModelFile): Promise<string> {
   const { file } = expected
-  if (foundBytes !== expected.bytes) throw invalid(folder, `${file} has ${foundBytes} bytes and should have ${expected.bytes}`)
+  if (foundBytes !== expected.bytes)
+    throw invalid(folder, `${file} has ${foundBytes} bytes and should have ${expected.bytes}`)
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   const found = hash.digest('hex')
-  if (found !== expected.sha256) throw invalid(folder, `${file} has the sha256 ${found} and should have ${expected.sha256}`)
+  if (found !== expected.sha256)
+    throw invalid(folder, `${file} has the sha256 ${found} and should have ${expected.sha256}`)
   return path
 }
 
 function invalid(folder: string, reason: string, cause?: unknown): StemworkError {
-  return new StemworkError('INVALID_OPTIONS', `The model cannot be used: ${reason}. Install it again or choose another model.`, {
-    details: { folder },
-    cause,
-  })
+  return new StemworkError(
+    'INVALID_OPTIONS',
+    `The model cannot be used: ${reason}. Install it again or choose another model.`,
+    {
+      details: { folder },
+      cause,
+    },
+  )
 }

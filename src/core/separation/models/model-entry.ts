@@ -68,19 +68,35 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   try {
     content = JSON.parse(await readFile(full, 'utf8'))
   } catch (error) {
-    throw new StemworkError('INVALID_OPTIONS', `The manifest ${path} is missing or is no JSON. Name a readable file.`, { cause: error })
+    throw new StemworkError('INVALID_OPTIONS', `The manifest ${path} is missing or is no JSON. Name a readable file.`, {
+      cause: error,
+    })
   }
   const parsed = ownManifestSchema.safeParse(content)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
-    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, "${issue.path.join('.')}" ${issue.message}. Correct it.`, { cause: parsed.error })
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `In the manifest ${path}, "${issue.path.join('.')}" ${issue.message}. Correct it.`,
+      { cause: parsed.error },
+    )
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
-  return { facts, files: [{ file, bytes, sha256, addresses }, ...moreFiles], folder: dirname(full), terms, speed, score }
+  return {
+    facts,
+    files: [{ file, bytes, sha256, addresses }, ...moreFiles],
+    folder: dirname(full),
+    terms,
+    speed,
+    score,
+  }
 }
 
 /** The manifest of an entry whose files have these sizes and hashes. */
-export function manifestOf({ facts }: ModelEntry, files: readonly Required<Pick<WeightFile, 'file' | 'bytes' | 'sha256'>>[]): Manifest {
+export function manifestOf(
+  { facts }: ModelEntry,
+  files: readonly Required<Pick<WeightFile, 'file' | 'bytes' | 'sha256'>>[],
+): Manifest {
   const [first, ...moreFiles] = files.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 }))
   return manifestSchema.parse({ ...facts, ...first, ...(moreFiles.length > 0 ? { moreFiles } : {}) })
 }

@@ -62,7 +62,7 @@ export class PartialFile {
 
   async append(chunk: Uint8Array): Promise<void> {
     this.#hash.update(chunk)
-    for (let done = 0; done < chunk.length; ) {
+    for (let done = 0; done < chunk.length;) {
       done += (await this.#file.write(chunk, done, chunk.length - done, this.#bytes + done)).bytesWritten
     }
     this.#bytes += chunk.length

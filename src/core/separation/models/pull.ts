@@ -69,11 +69,16 @@ async function readyModel(entry: ModelEntry, cacheFolder: string): Promise<Model
   if (!manifest) return undefined
   const folder = modelFolder(entry, cacheFolder)
   const files = [manifest, ...(manifest.moreFiles ?? [])]
-  const isComplete = isLocal(entry) || (await Promise.all(files.map(({ file }) => isThere(join(folder, file))))).every(Boolean)
+  const isComplete =
+    isLocal(entry) || (await Promise.all(files.map(({ file }) => isThere(join(folder, file))))).every(Boolean)
   return isComplete ? checkModel(folder, manifest) : undefined
 }
 
-async function pullInto(folder: string, entry: ModelEntry, options: PullOptions & { signal: AbortSignal }): Promise<Model> {
+async function pullInto(
+  folder: string,
+  entry: ModelEntry,
+  options: PullOptions & { signal: AbortSignal },
+): Promise<Model> {
   const archives = new Set<string>()
   const files: Weights[] = []
   for (const weight of entry.files) {

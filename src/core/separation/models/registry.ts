@@ -23,7 +23,12 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
   if (known) return known
   if (choice === embeddedModelName) return ownModel(join(embeddedModelFolder, 'model.json'))
   if (choice.endsWith('.json')) return ownModel(choice)
-  const isFolder = /[/\\]/.test(choice) || (await stat(choice).then((found) => found.isDirectory(), () => false))
+  const isFolder =
+    /[/\\]/.test(choice) ||
+    (await stat(choice).then(
+      (found) => found.isDirectory(),
+      () => false,
+    ))
   if (isFolder) return ownModel(join(choice, 'model.json'))
   throw new StemworkError(
     'INVALID_OPTIONS',
@@ -47,9 +52,13 @@ export async function resolveModel(choice: string, cacheFolder = modelCacheFolde
 }
 
 export function missingModel(choice: string): StemworkError {
-  return new StemworkError('MODEL_UNAVAILABLE', `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`, {
-    details: { model: choice },
-  })
+  return new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`,
+    {
+      details: { model: choice },
+    },
+  )
 }
 
 /** Folder of the model's files: its own, or its place in the cache. */
@@ -60,7 +69,10 @@ export function modelFolder(entry: ModelEntry, cacheFolder: string): string {
 /** The manifest with the sizes and hashes that the files must have; undefined for a model that was not pulled, or in another version. */
 export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Promise<Manifest | undefined> {
   if (isLocal(entry)) {
-    return manifestOf(entry, entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })))
+    return manifestOf(
+      entry,
+      entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })),
+    )
   }
   const recorded = manifestSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
   if (!recorded.success) return undefined

@@ -46,7 +46,9 @@ export async function openSession(path: string, options: SessionOptions = {}): P
     return create('cpu')
   })
   const lend = (tensors: Record<string, Tensor>) =>
-    Object.fromEntries(Object.entries(tensors).map(([name, { data, dims }]) => [name, new OrtTensor('float32', data, dims)]))
+    Object.fromEntries(
+      Object.entries(tensors).map(([name, { data, dims }]) => [name, new OrtTensor('float32', data, dims)]),
+    )
   let last: Promise<unknown> = Promise.resolve()
   let isOpen = true
 

@@ -20,7 +20,8 @@ export async function* tarMember(
   let longName: string | undefined
   for (;;) {
     const block = await reader.take(blockBytes)
-    if (block === undefined || block.every((byte) => byte === 0)) throw new RangeError('the archive does not have the file')
+    if (block === undefined || block.every((byte) => byte === 0))
+      throw new RangeError('the archive does not have the file')
     const header = headerOf(block)
     const padding = (blockBytes - (header.bytes % blockBytes)) % blockBytes
     if (header.type === 'x' || header.type === 'L') {
@@ -38,12 +39,17 @@ export async function* tarMember(
 
 function headerOf(block: Uint8Array): TarHeader {
   const text = Buffer.from(block.buffer, block.byteOffset, block.length).toString('latin1')
-  const field = (start: number, length: number) => Buffer.from(text.slice(start, start + length).replace(/\0.*$/s, ''), 'latin1').toString()
+  const field = (start: number, length: number) =>
+    Buffer.from(text.slice(start, start + length).replace(/\0.*$/s, ''), 'latin1').toString()
   const prefix = text.startsWith('ustar', 257) ? field(345, 155) : ''
   // The checksum counts its own eight bytes as spaces.
   const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0)
   if (sum !== parseInt(field(148, 8).trim(), 8)) throw new RangeError('the archive is damaged')
-  return { name: prefix ? `${prefix}/${field(0, 100)}` : field(0, 100), bytes: sizeOf(block, field(124, 12)), type: text[156] }
+  return {
+    name: prefix ? `${prefix}/${field(0, 100)}` : field(0, 100),
+    bytes: sizeOf(block, field(124, 12)),
+    type: text[156],
+  }
 }
 
 /** Octal digits, or from 8 GiB on GNU's binary number, marked by the first bit. */
@@ -89,7 +95,7 @@ class BlockReader {
   }
 
   async *pieces(bytes: number): AsyncGenerator<Uint8Array, void, void> {
-    for (let left = bytes; left > 0; ) {
+    for (let left = bytes; left > 0;) {
       const piece = await this.#next(left)
       if (piece === undefined) throw new RangeError('the archive ends too early')
       left -= piece.length
@@ -98,7 +104,7 @@ class BlockReader {
   }
 
   async skip(bytes: number): Promise<void> {
-    for (const pieces = this.pieces(bytes); !(await pieces.next()).done; );
+    for (const pieces = this.pieces(bytes); !(await pieces.next()).done;);
   }
 
   async #next(most: number): Promise<Uint8Array | undefined> {

@@ -11,7 +11,10 @@ import { tarMember } from './tar.js'
  * @throws RangeError when the archive is damaged or does not have the file; StemworkError `MISSING_DEPENDENCY` without the program `tar`,
  * which unpacks bzip2
  */
-export function unpack(path: string, { format, member }: NonNullable<LocatedFile['archive']>): AsyncIterable<Uint8Array> {
+export function unpack(
+  path: string,
+  { format, member }: NonNullable<LocatedFile['archive']>,
+): AsyncIterable<Uint8Array> {
   if (format === 'tar.bz2') return outputOfTar(path, member)
   // What npm packs lies in a folder whose name does not count.
   return tarMember(gunzipped(path), (found) => found === member || found.slice(found.indexOf('/') + 1) === member)
@@ -39,7 +42,11 @@ async function* outputOfTar(path: string, member: string): AsyncGenerator<Uint8A
   try {
     yield* tar.stdout
     const status = await ended.catch((error: unknown) => {
-      throw new StemworkError('MISSING_DEPENDENCY', 'This model comes as .tar.bz2, and the programs tar and bzip2 that unpack it are missing. Install them.', { cause: error })
+      throw new StemworkError(
+        'MISSING_DEPENDENCY',
+        'This model comes as .tar.bz2, and the programs tar and bzip2 that unpack it are missing. Install them.',
+        { cause: error },
+      )
     })
     if (status !== 0) throw new RangeError(`tar could not take ${member} out of the archive; is bzip2 installed?`)
   } finally {

@@ -34,9 +34,15 @@ interface Expected {
 }
 
 /** Brings one file into the folder, from the first of its addresses that has it. */
-export async function fetchWeights(weight: WeightFile, entry: ModelEntry, folder: string, options: FetchOptions): Promise<FetchedWeights> {
+export async function fetchWeights(
+  weight: WeightFile,
+  entry: ModelEntry,
+  folder: string,
+  options: FetchOptions,
+): Promise<FetchedWeights> {
   const { mirror = process.env.STEMWORK_MODEL_MIRROR || undefined, offline = isOffline(), signal } = options
-  const mirrored = (address: string) => (mirror !== undefined && needsNetwork(address) ? onMirror(mirror, address, weight.file) : address)
+  const mirrored = (address: string) =>
+    mirror !== undefined && needsNetwork(address) ? onMirror(mirror, address, weight.file) : address
   const addresses = [...new Set(weight.addresses.map(mirrored))]
   const allowed = offline ? addresses.filter((address) => !needsNetwork(address)) : addresses
   if (allowed.length === 0) {
@@ -46,7 +52,11 @@ export async function fetchWeights(weight: WeightFile, entry: ModelEntry, folder
   const failures: unknown[] = []
   for (const address of allowed) {
     try {
-      const located = await locate(address, { folder: entry.folder ?? process.cwd(), allowHttp: mirror !== undefined, signal })
+      const located = await locate(address, {
+        folder: entry.folder ?? process.cwd(),
+        allowHttp: mirror !== undefined,
+        signal,
+      })
       return await fetchLocated(located, weight, folder, options)
     } catch (error) {
       signal.throwIfAborted()
@@ -69,10 +79,18 @@ export async function hashedFile(path: string, weight: WeightFile): Promise<Weig
   const found = { file: weight.file, bytes, sha256: hash.digest('hex') }
   const problem = difference(found, weight)
   if (problem === undefined) return found
-  throw new StemworkError('MODEL_UNAVAILABLE', `${path} is in the way: ${problem}. Move it elsewhere, or use it by a manifest of its own.`)
+  throw new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `${path} is in the way: ${problem}. Move it elsewhere, or use it by a manifest of its own.`,
+  )
 }
 
-async function fetchLocated({ source, archive }: LocatedFile, weight: WeightFile, folder: string, options: FetchOptions): Promise<FetchedWeights> {
+async function fetchLocated(
+  { source, archive }: LocatedFile,
+  weight: WeightFile,
+  folder: string,
+  options: FetchOptions,
+): Promise<FetchedWeights> {
   const partPath = join(folder, unfinishedNames(weight)[0])
   const progress: DownloadOptions = {
     signal: options.signal,
@@ -90,7 +108,12 @@ async function fetchLocated({ source, archive }: LocatedFile, weight: WeightFile
   return { file: weight.file, ...found, partPath, archivePath }
 }
 
-async function downloadChecked(source: LocatedFile['source'], path: string, expected: Expected, options: DownloadOptions) {
+async function downloadChecked(
+  source: LocatedFile['source'],
+  path: string,
+  expected: Expected,
+  options: DownloadOptions,
+) {
   for (let isSecondTry = false; ; isSecondTry = true) {
     const { isResumed, ...found } = await download(source, path, { ...options, bytes: expected.bytes })
     const problem = difference(found, expected)
@@ -101,7 +124,13 @@ async function downloadChecked(source: LocatedFile['source'], path: string, expe
   }
 }
 
-async function unpackTo(partPath: string, archivePath: string, archive: NonNullable<LocatedFile['archive']>, expected: Expected, signal: AbortSignal) {
+async function unpackTo(
+  partPath: string,
+  archivePath: string,
+  archive: NonNullable<LocatedFile['archive']>,
+  expected: Expected,
+  signal: AbortSignal,
+) {
   await PartialFile.remove(partPath)
   const part = await PartialFile.open(partPath, archivePath)
   try {
@@ -123,7 +152,8 @@ class WrongFile extends Error {}
 
 function difference(found: Required<Expected>, { bytes, sha256 }: Expected): string | undefined {
   if (bytes !== undefined && found.bytes !== bytes) return `it has ${found.bytes} bytes and should have ${bytes}`
-  if (sha256 !== undefined && found.sha256 !== sha256) return `it has the sha256 ${found.sha256} and should have ${sha256}`
+  if (sha256 !== undefined && found.sha256 !== sha256)
+    return `it has the sha256 ${found.sha256} and should have ${sha256}`
   return undefined
 }
 
@@ -135,17 +165,23 @@ function unavailable({ file }: WeightFile, { facts }: ModelEntry, failures: read
   const advice = isWrong
     ? 'It was not taken over. Its server or the way to it has changed the file; try later or name a mirror.'
     : 'What has arrived is kept; run it again to go on.'
-  return new StemworkError('MODEL_UNAVAILABLE', `${file} of the model ${facts.name} could not be fetched: ${reasons}. ${advice}`, {
-    retryable: !isWrong,
-    details: { model: facts.name },
-    cause: failures.length === 1 ? failures[0] : new AggregateError(failures),
-  })
+  return new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `${file} of the model ${facts.name} could not be fetched: ${reasons}. ${advice}`,
+    {
+      retryable: !isWrong,
+      details: { model: facts.name },
+      cause: failures.length === 1 ? failures[0] : new AggregateError(failures),
+    },
+  )
 }
 
 /** What `fetch` reports as "fetch failed" is told by its cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error && error instanceof TypeError ? `${error.message}: ${error.cause.message}` : error.message
+  return error.cause instanceof Error && error instanceof TypeError
+    ? `${error.message}: ${error.cause.message}`
+    : error.message
 }
 
 function isOffline(): boolean {

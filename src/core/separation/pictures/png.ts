@@ -21,7 +21,8 @@ export function encodePng({ width, height, opacity, colour }: Stencil): Buffer {
   const opacities = Buffer.from(Array.from({ length: 256 }, (_, index) => index))
   // Each row begins with its filter type; 0 is none.
   const rows = Buffer.alloc(height * (width + 1))
-  for (let row = 0; row < height; row++) rows.set(opacity.subarray(row * width, (row + 1) * width), row * (width + 1) + 1)
+  for (let row = 0; row < height; row++)
+    rows.set(opacity.subarray(row * width, (row + 1) * width), row * (width + 1) + 1)
   return Buffer.concat([
     Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
     chunk('IHDR', header),

@@ -10,7 +10,10 @@ export function httpFile(url: string): ByteSource {
 
 async function openUrl(url: string, { from, validator, signal }: ReadRequest): Promise<OpenedBytes> {
   const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(new Error(`${hostOf(url)} sent nothing for ${silenceMs / 1000} seconds`)), silenceMs)
+  const timer = setTimeout(
+    () => silence.abort(new Error(`${hostOf(url)} sent nothing for ${silenceMs / 1000} seconds`)),
+    silenceMs,
+  )
   try {
     // A compressed answer would have neither the size nor the offsets of the file.
     const headers: Record<string, string> = { 'accept-encoding': 'identity' }

@@ -17,12 +17,16 @@ export interface LocateOptions {
  *
  * @throws PermanentFailure for an address of another kind
  */
-export async function locate(address: string, { folder, allowHttp = false, signal }: LocateOptions): Promise<LocatedFile> {
+export async function locate(
+  address: string,
+  { folder, allowHttp = false, signal }: LocateOptions,
+): Promise<LocatedFile> {
   if (address.startsWith('npm:')) return npmPackageFile(address, signal)
   const { source, format, member } = partsOf(address)
   const archive = format && member ? { format, member } : undefined
   if (!needsNetwork(source)) return { source: localFile(source, folder), archive }
-  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:'))) return { source: httpFile(source), archive }
+  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:')))
+    return { source: httpFile(source), archive }
   throw new PermanentFailure(`${address} is not an address of a known kind; expected https:, npm:, file: or a path`)
 }
 

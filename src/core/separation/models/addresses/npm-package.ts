@@ -24,7 +24,8 @@ export async function npmPackageFile(address: string, signal: AbortSignal): Prom
     throw response.status >= 500 ? new Error(message) : new PermanentFailure(message)
   }
   const { dist } = (await response.json()) as { dist?: { tarball?: unknown } }
-  if (typeof dist?.tarball !== 'string') throw new PermanentFailure(`The npm registry ${registry} names no tarball of ${name}@${version}`)
+  if (typeof dist?.tarball !== 'string')
+    throw new PermanentFailure(`The npm registry ${registry} names no tarball of ${name}@${version}`)
   return { source: httpFile(dist.tarball), archive: { format: 'tar.gz', member } }
 }
 
@@ -34,7 +35,10 @@ export async function npmRegistry(name: string, env: NodeJS.ProcessEnv = process
   const user = env.NPM_CONFIG_USERCONFIG ?? env.npm_config_userconfig ?? join(homedir(), '.npmrc')
   const files = await Promise.all([join(process.cwd(), '.npmrc'), user].map(settingsIn))
   const scoped = scope === undefined ? [] : files.map((settings) => settings.get(`${scope}:registry`))
-  const general = [env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY, ...files.map((settings) => settings.get('registry'))]
+  const general = [
+    env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY,
+    ...files.map((settings) => settings.get('registry')),
+  ]
   const found = [...scoped, ...general].find((url) => url !== undefined && URL.canParse(url)) ?? defaultRegistry
   return found.endsWith('/') ? found : `${found}/`
 }
