@@ -222,7 +222,7 @@ async function bareServer() {
 
 async function service(folder) {
   const { z } = await import('zod')
-  const { fsBlobs } = await import('../dist/adapters/fs/index.js')
+  const { fsBlobs } = await import('../dist/adapters/blobs/fs/index.js')
   const { createApplication, createHandler, issueKey } = await import('../dist/http/index.js')
   const { serve } = await import('../dist/http/mounts/node.js')
   const { createEngine, defineWorkflow, inlineRunner } = await import('../dist/index.js')

@@ -1,7 +1,7 @@
 // Prints docs/configuration.md from the option schemas: node scripts/configuration.mjs > docs/configuration.md
 import { z } from 'zod'
-import { engineOptionsSchema } from '../dist/core/options.js'
-import { stemsSettingsSchema } from '../dist/core/separation/stems-workflow.js'
+import { engineOptionsSchema } from '../dist/core/engine/options.js'
+import { stemsSettingsSchema } from '../dist/core/separation/workflow/stems-workflow.js'
 import { handlerOptionsSchema } from '../dist/http/options.js'
 
 const variables = {

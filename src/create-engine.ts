@@ -1,12 +1,12 @@
 import 'reflect-metadata'
 import { container, instanceCachingFactory, type InjectionToken } from 'tsyringe'
-import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory/index.js'
-import { localQueue } from './core/dispatch/local-queue.js'
-import { type EngineParts, JobEngine } from './core/engine.js'
-import type { EngineSettings } from './core/options.js'
-import { processRunner } from './core/runner/process-runner.js'
-import { stemsWorkflow } from './core/separation/stems-workflow.js'
-import { WorkflowRegistry } from './core/workflow/registry.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
+import { localQueue } from './adapters/queues/local/local-queue.js'
+import { type EngineParts, JobEngine } from './core/engine/engine.js'
+import type { EngineSettings } from './core/engine/options.js'
+import { processRunner } from './core/engine/runner/process-runner.js'
+import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
+import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 
 /** Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow. */
 export type CreateEngineOptions = EngineSettings & Partial<EngineParts>

@@ -2,11 +2,11 @@
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { childArguments } from '../../dist/core/runner/child-arguments.js'
-import { createKind } from '../../dist/core/separation/kinds/create-kind.js'
+import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
+import { createKind } from '../../dist/core/separation/architectures/create-architecture.js'
 import { resolveModel } from '../../dist/core/separation/models/registry.js'
-import { openSession } from '../../dist/core/separation/models/session.js'
-import { separate } from '../../dist/core/separation/separate.js'
+import { openSession } from '../../dist/core/separation/runtime/session.js'
+import { separate } from '../../dist/core/separation/workflow/separate.js'
 
 const sampleRate = 44_100
 

@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { EngineParts } from '../core/engine.js'
-import { StemworkError } from '../core/errors.js'
-import { localQueue } from '../core/dispatch/local-queue.js'
-import type { Logger } from '../core/ports/logger.js'
+import type { EngineParts } from '../core/engine/engine.js'
+import { StemworkError } from '../core/engine/errors.js'
+import { localQueue } from '../adapters/queues/local/local-queue.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 
 /** Where a command keeps things, as URLs. */
 export interface DeploymentUrls {
@@ -66,17 +66,17 @@ function refuseWrongPairs(store: string, queue: string, blobs: string): void {
 
 async function openStores(url: string): Promise<Stores> {
   if (isMemory(url)) {
-    const { memoryApplications, memoryJobs } = await import('../adapters/memory/index.js')
+    const { memoryApplications, memoryJobs } = await import('../adapters/memory.js')
     return { jobs: memoryJobs(), applications: memoryApplications(), close: async () => {} }
   }
   if (url.startsWith('sqlite:')) {
-    const { sqliteStores } = await import('../adapters/sqlite/index.js')
+    const { sqliteStores } = await import('../adapters/stores/sqlite/index.js')
     const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
     return { jobs, applications, close: async () => close() }
   }
   if (/^postgres(ql)?:/.test(url)) {
     const { default: pg } = await optional('pg', () => import('pg'))
-    const { postgresStores } = await import('../adapters/postgres/index.js')
+    const { postgresStores } = await import('../adapters/stores/postgres/index.js')
     const pool = new pg.Pool({ connectionString: url })
     const { jobs, applications, migrate } = postgresStores({ pool })
     await migrate()
@@ -85,7 +85,7 @@ async function openStores(url: string): Promise<Stores> {
   if (/^rediss?:/.test(url)) {
     const { Keyv } = await optional('keyv', () => import('keyv'))
     const { default: KeyvRedis } = await optional('@keyv/redis', () => import('@keyv/redis'))
-    const { keyvApplications, keyvJobs } = await import('../adapters/keyv/index.js')
+    const { keyvApplications, keyvJobs } = await import('../adapters/stores/keyv/index.js')
     const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
     return { jobs: keyvJobs({ keyv }), applications: keyvApplications({ keyv }), close: () => keyv.disconnect() }
   }
@@ -96,7 +96,7 @@ async function openQueue(url: string, logger: Logger): Promise<EngineParts['queu
   if (isMemory(url)) return localQueue()
   if (/^rediss?:/.test(url)) {
     await optional('bullmq', () => import('bullmq'))
-    const { bullmqQueue } = await import('../adapters/bullmq/index.js')
+    const { bullmqQueue } = await import('../adapters/queues/bullmq/index.js')
     return bullmqQueue({ connection: url, logger })
   }
   throw unknownUrl('--queue', url, 'memory:, redis://...')
@@ -104,16 +104,16 @@ async function openQueue(url: string, logger: Logger): Promise<EngineParts['queu
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {
   if (isMemory(url)) {
-    const { memoryBlobs } = await import('../adapters/memory/index.js')
+    const { memoryBlobs } = await import('../adapters/memory.js')
     return memoryBlobs()
   }
   if (url.startsWith('file:')) {
-    const { fsBlobs } = await import('../adapters/fs/index.js')
+    const { fsBlobs } = await import('../adapters/blobs/fs/index.js')
     return fsBlobs({ directory: folderOf(url) })
   }
   if (url.startsWith('s3:')) {
     const { S3Client } = await optional('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
-    const { s3Blobs } = await import('../adapters/s3/index.js')
+    const { s3Blobs } = await import('../adapters/blobs/s3/index.js')
     const { hostname, pathname, searchParams } = new URL(url)
     const endpoint = searchParams.get('endpoint') ?? undefined
     const client = new S3Client({

@@ -1,5 +1,5 @@
-import type { JobEngine } from '../core/engine.js'
-import type { Logger } from '../core/ports/logger.js'
+import type { JobEngine } from '../core/engine/engine.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 
 /** Logs what becomes of the jobs of this process. */
 export function logJobs(engine: JobEngine, logger: Logger): void {

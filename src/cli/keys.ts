@@ -1,5 +1,5 @@
-import type { ApiKey, ApplicationStore } from '../core/ports/application-store.js'
-import { createApplication, issueKey, revokeKey, rotateKey } from '../http/applications.js'
+import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { createApplication, issueKey, revokeKey, rotateKey } from '../http/auth/applications.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 
 /** The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a restart. */
 export async function linkSecret(path: string): Promise<string> {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 import { parseArguments } from './arguments.js'
 import { exitStatus, type Terminal, UsageError } from './command.js'
 import { commands } from './commands.js'

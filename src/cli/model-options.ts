@@ -1,7 +1,7 @@
-import { type ExecutionProvider, executionProviders } from '../core/separation/models/execution-provider.js'
+import { type ExecutionProvider, executionProviders } from '../core/separation/runtime/execution-provider.js'
 import { requireModel } from '../core/separation/models/index.js'
-import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/stems-workflow.js'
-import type { Workflow } from '../core/workflow/workflow.js'
+import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/workflow/stems-workflow.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
 
 const threads: CommandOption = {

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 import {
   listModels,
   modelInfo,

@@ -1,4 +1,4 @@
-import type { Logger } from '../core/ports/logger.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'

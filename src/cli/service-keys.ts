@@ -1,5 +1,5 @@
-import type { Application, ApplicationStore } from '../core/ports/application-store.js'
-import { createApplication, issueKey, revokeKey } from '../http/applications.js'
+import type { Application, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { createApplication, issueKey, revokeKey } from '../http/auth/applications.js'
 
 /** Name of the one application of a service that is started from the command line. */
 const applicationName = 'default'

@@ -1,4 +1,4 @@
-import type { Logger } from '../core/ports/logger.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 import type { Terminal } from './command.js'
 
 /** Log lines for people: time, level, message, then the fields as JSON. Debug lines only if asked for. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StemworkError } from '../core/errors.js'
-import type { Workflow } from '../core/workflow/workflow.js'
+import { StemworkError } from '../core/engine/errors.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
 
 /**
  * Workflows of the operator's own: each file is an ES module whose default export is a workflow or a list of them, as

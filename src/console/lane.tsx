@@ -1,8 +1,9 @@
-import type { LaneView } from './mixer.js'
 import { Spectrogram } from './spectrogram.js'
 import type { Stem } from './stems.js'
 import { Waveform } from './waveform.js'
 import { outputWords } from './words.js'
+
+export type LaneView = 'waveform' | 'spectrogram'
 
 export interface LaneSettings {
   isMuted: boolean

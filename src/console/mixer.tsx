@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
-import { Lane, type LaneSettings } from './lane.js'
+import { Lane, type LaneSettings, type LaneView } from './lane.js'
 import { Player } from './player.js'
 import { Problem } from './problem.js'
 import type { Stem } from './stems.js'
@@ -7,8 +7,6 @@ import { clock, explain, type Explanation } from './words.js'
 
 const stepSeconds = 5
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1 }
-
-export type LaneView = 'waveform' | 'spectrogram'
 
 /** Plays the stems together. Space plays, the arrow keys seek, digits mute (with Shift: solo). */
 export function Mixer({ stems }: { stems: readonly Stem[] }) {

@@ -1,4 +1,4 @@
-import type { JobEngine } from '../core/engine.js'
+import type { JobEngine } from '../core/engine/engine.js'
 
 /** What the HTTP side needs of an engine, and nothing more. */
 export type HttpEngine = Pick<

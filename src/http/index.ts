@@ -1,5 +1,5 @@
 export { createHandler } from './handler.js'
-export type { Handler, MountContext } from './mountable.js'
+export type { Handler, MountContext } from './mounts/mountable.js'
 export type { HttpEngine } from './http-engine.js'
 export type { Authenticate, Caller, HandlerSettings } from './options.js'
-export { createApplication, type IssuedKey, issueKey, revokeKey, rotateKey } from './applications.js'
+export { createApplication, type IssuedKey, issueKey, revokeKey, rotateKey } from './auth/applications.js'

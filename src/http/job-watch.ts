@@ -1,4 +1,4 @@
-import { isTerminal, type JobRecord } from '../core/job/job.js'
+import { isTerminal, type JobRecord } from '../core/engine/job/job.js'
 import type { HttpEngine } from './http-engine.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const

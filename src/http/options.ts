@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 
 /** Who a request comes from. */
 export interface Caller {

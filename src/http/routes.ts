@@ -1,8 +1,8 @@
-import { consoleRoutes } from './console.js'
-import type { Route } from './route.js'
-import { jobRoutes } from './routes/job-routes.js'
-import { docsRoutes, operatorRoutes, serviceRoutes } from './routes/service-routes.js'
-import { storageRoutes } from './routes/storage-routes.js'
+import { consoleRoutes } from './service/console.js'
+import type { Route } from './routing/route.js'
+import { jobRoutes } from './jobs/job-routes.js'
+import { docsRoutes, operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { storageRoutes } from './storage/storage-routes.js'
 
 /** Every route of the service. The console is a client of it and no part of the described interface. */
 export function allRoutes(options: { docs: boolean; console?: boolean }): readonly Route[] {

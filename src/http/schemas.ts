@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { jobErrorSchema, jobStatusSchema } from '../core/job/job.js'
+import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { keysUnder, sourceOf } from '../../src/adapters/contract/blob-samples.js'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
-import type { BlobStore } from '../../src/core/ports/blob-store.js'
+import { keysUnder, sourceOf } from '../../src/contract/blob-samples.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 
 const key = 'results/job/1/vocals.wav'
 let directory: string
@@ -122,7 +122,7 @@ describe('a blob folder', () => {
     () => {
       // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in either case.
       const script = `
-      import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/fs/index.js', import.meta.url).href)}
+      import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/blobs/fs/index.js', import.meta.url).href)}
       process.on('SIGXFSZ', () => {})
       const store = fsBlobs({ directory: ${JSON.stringify(directory)} })
       const source = (async function* () { for (let n = 0; n < 64; n++) yield Buffer.alloc(65536) })()

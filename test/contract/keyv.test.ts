@@ -1,9 +1,9 @@
 import { Keyv } from 'keyv'
 import { describe, test } from 'vitest'
-import { applicationStoreContract } from '../../src/adapters/contract/application-store.js'
-import { jobStoreContract } from '../../src/adapters/contract/job-store.js'
-import { randomSource } from '../../src/adapters/contract/random-source.js'
-import { keyvApplications, keyvJobs } from '../../src/adapters/keyv/index.js'
+import { applicationStoreContract } from '../../src/contract/application-store.js'
+import { jobStoreContract } from '../../src/contract/job-store.js'
+import { randomSource } from '../../src/contract/random-source.js'
+import { keyvApplications, keyvJobs } from '../../src/adapters/stores/keyv/index.js'
 import { DelayingMap } from './delaying-map.js'
 import { settableClock } from './settable-clock.js'
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 
 type Message = Record<string, unknown>
 

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
-import { applicationStoreContract, blobStoreContract, jobStoreContract } from '../../src/adapters/contract/index.js'
-import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
+import { applicationStoreContract, blobStoreContract, jobStoreContract } from '../../src/contract/index.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { settableClock } from './settable-clock.js'
 
 describe('memoryJobs', () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { s3Blobs } from '../../src/adapters/s3/index.js'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { type Service, startService } from '../http/harness.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { type S3Server, startS3Server } from '../servers/s3-server.js'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { blobStoreContract } from '../../src/adapters/contract/index.js'
-import { s3Blobs } from '../../src/adapters/s3/index.js'
+import { blobStoreContract } from '../../src/contract/index.js'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server, type S3Server } from '../servers/s3-server.js'
 

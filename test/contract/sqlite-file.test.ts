@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fullJob, sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
-import { migrations } from '../../src/adapters/sqlite/schema.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
-import type { JobQuery } from '../../src/core/ports/job-store.js'
-import { countSql, listSql } from '../../src/adapters/sqlite/job-query.js'
+import { fullJob, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
+import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
 
 let directory: string
 let path: string

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'vitest'
-import { applicationStoreContract, jobStoreContract } from '../../src/adapters/contract/index.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
+import { applicationStoreContract, jobStoreContract } from '../../src/contract/index.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { settableClock } from './settable-clock.js'
 
 async function open(idempotencyMs?: number) {

@@ -5,11 +5,11 @@ import {
   faultOnce,
   jobStoreContract,
   withFaults,
-} from '../../src/adapters/contract/index.js'
-import { sourceOf } from '../../src/adapters/contract/blob-samples.js'
-import { fail, sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import type { JobStore } from '../../src/core/ports/job-store.js'
+} from '../../src/contract/index.js'
+import { sourceOf } from '../../src/contract/blob-samples.js'
+import { fail, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { settableClock } from './settable-clock.js'
 
 describe('a contract suite', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { localQueue } from '../../src/core/dispatch/local-queue.js'
-import { badInput, StemworkError } from '../../src/core/errors.js'
-import type { JobQueue } from '../../src/core/ports/job-queue.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { badInput, StemworkError } from '../../src/core/engine/errors.js'
+import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import { bytes, gate, keys, steppingClock, testEngine, textOf, textWorkflow } from './harness.js'
 
 describe('a job', () => {

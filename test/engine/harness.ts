@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { localQueue } from '../../src/core/dispatch/local-queue.js'
-import { type EngineParts, JobEngine } from '../../src/core/engine.js'
-import type { EngineEventName } from '../../src/core/events.js'
-import type { JobRecord } from '../../src/core/job/job.js'
-import type { EngineSettings } from '../../src/core/options.js'
-import { inlineRunner } from '../../src/core/runner/inline-runner.js'
-import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/workflow/workflow.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
+import type { EngineEventName } from '../../src/core/engine/events.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { EngineSettings } from '../../src/core/engine/options.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 /** A clock that stands still until a test moves it. */
 export function steppingClock(start = 1_700_000_000_000) {

@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { memoryBlobs } from '../../src/adapters/memory/index.js'
-import { readUpload } from '../../src/core/dispatch/read-upload.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
+import { readUpload } from '../../src/core/engine/dispatch/read-upload.js'
 
 const key = 'uploads/app/ticket'
 let directory: string

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { attemptPrefix } from '../../src/core/job/blob-keys.js'
-import type { JobStore } from '../../src/core/ports/job-store.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { attemptPrefix } from '../../src/core/engine/job/blob-keys.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { bytes, gate, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const hour = 60 * 60 * 1000

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { withFaults } from '../../src/adapters/contract/faults.js'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import type { JobChange } from '../../src/core/job/transitions.js'
+import { withFaults } from '../../src/contract/faults.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import type { JobChange } from '../../src/core/engine/job/transitions.js'
 import { keys, testEngine, textOf, textWorkflow } from './harness.js'
 
 /** A store whose answer to the given change is lost, after it was made. */

@@ -1,6 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel'
 import { expect, test } from 'vitest'
-import { StemworkError } from '../../src/core/errors.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { testEngine, textWorkflow } from './harness.js'
 
 test('an attempt is traced with a span for each of its steps, and an error reaches the span in which it arose', async () => {

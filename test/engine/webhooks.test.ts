@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { memoryApplications, memoryJobs } from '../../src/adapters/memory/index.js'
-import { newWebhookSecret } from '../../src/core/webhooks/signature.js'
+import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
 
 interface Received {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { specialRange } from '../../src/core/fetch/address-ranges.js'
+import { specialRange } from '../../src/core/engine/fetch/address-ranges.js'
 
 describe('addresses that are not public', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { allowList } from '../../src/core/fetch/allow-list.js'
-import { targetOf, vetAddresses, type AddressPolicy } from '../../src/core/fetch/address-guard.js'
+import { allowList } from '../../src/core/engine/fetch/allow-list.js'
+import { targetOf, vetAddresses, type AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
 
 describe('an allow-list entry', () => {
   it.each([

@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
-import type { Dial } from '../../src/core/fetch/dial.js'
-import { dial as realDial } from '../../src/core/fetch/dial.js'
-import { guardedFetch } from '../../src/core/fetch/guarded-fetch.js'
+import type { Dial } from '../../src/core/engine/fetch/dial.js'
+import { dial as realDial } from '../../src/core/engine/fetch/dial.js'
+import { guardedFetch } from '../../src/core/engine/fetch/guarded-fetch.js'
 import { loopback, rejection } from './loopback-server.js'
 import { rebindingNameServer } from './rebinding-server.js'
 

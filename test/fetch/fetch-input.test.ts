@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { fetchInput } from '../../src/core/fetch/fetch-input.js'
+import { fetchInput } from '../../src/core/engine/fetch/fetch-input.js'
 import { loopback, rejection } from './loopback-server.js'
 
 let folder = ''

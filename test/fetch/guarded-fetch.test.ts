@@ -7,9 +7,13 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { AddressPolicy } from '../../src/core/fetch/address-guard.js'
-import type { Dial } from '../../src/core/fetch/dial.js'
-import { guardedFetch, type GuardedFetchOptions, type GuardedResponse } from '../../src/core/fetch/guarded-fetch.js'
+import type { AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
+import type { Dial } from '../../src/core/engine/fetch/dial.js'
+import {
+  guardedFetch,
+  type GuardedFetchOptions,
+  type GuardedResponse,
+} from '../../src/core/engine/fetch/guarded-fetch.js'
 import { loopback, rawLoopback, rejection } from './loopback-server.js'
 
 const get = (url: string, policy: AddressPolicy, options: Partial<GuardedFetchOptions> = {}) =>

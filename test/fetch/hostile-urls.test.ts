@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { StemworkError } from '../../src/core/errors.js'
-import { guardedFetch } from '../../src/core/fetch/guarded-fetch.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { guardedFetch } from '../../src/core/engine/fetch/guarded-fetch.js'
 import { noDial, rejection } from './loopback-server.js'
 
 const answers = (addresses: string[]): LookupAddress[] =>

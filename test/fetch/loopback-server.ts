@@ -4,8 +4,8 @@ import { createServer as createSecureServer } from 'node:https'
 import { readFileSync } from 'node:fs'
 import { createServer as createRawServer, type AddressInfo, type Server as RawServer, type Socket } from 'node:net'
 import { afterEach } from 'vitest'
-import type { AddressPolicy } from '../../src/core/fetch/address-guard.js'
-import type { Dial } from '../../src/core/fetch/dial.js'
+import type { AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
+import type { Dial } from '../../src/core/engine/fetch/dial.js'
 
 const closers: (() => void)[] = []
 afterEach(() => closers.splice(0).forEach((close) => close()))

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { guardedFetch } from '../../src/core/fetch/guarded-fetch.js'
+import { guardedFetch } from '../../src/core/engine/fetch/guarded-fetch.js'
 import { certificatePath, loopback, rejection, secureLoopback } from './loopback-server.js'
 
 const client = fileURLToPath(new URL('./fixtures/trusting-client.mjs', import.meta.url))

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
 /** The default is one second, which a busy machine may need. */

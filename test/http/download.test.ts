@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decideRange } from '../../src/http/range.js'
-import { UrlSigner } from '../../src/http/signed-url.js'
+import { decideRange } from '../../src/http/storage/range.js'
+import { UrlSigner } from '../../src/http/auth/signed-url.js'
 import { type JobJson, pollJob, type Service, startService } from './harness.js'
 
 const secret = 'a secret of at least thirty-two characters'

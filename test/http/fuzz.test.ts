@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { OpenApiDocument, Operation } from '../../src/http/openapi.js'
+import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
 import { type Service, startService } from './harness.js'
 
 type Schema = { [name: string]: unknown }

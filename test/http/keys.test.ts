@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { fingerprint, generateApiKey } from '../../src/http/api-key.js'
+import { fingerprint, generateApiKey } from '../../src/http/auth/api-key.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../../src/http/index.js'
 import { type Service, startService } from './harness.js'
 

@@ -1,7 +1,7 @@
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { badInput } from '../../src/core/errors.js'
-import { defineWorkflow, type Workflow } from '../../src/core/workflow/workflow.js'
+import { badInput } from '../../src/core/engine/errors.js'
+import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 const params = z.object({ inputUrl: z.url() })
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { OpenApiDocument, Operation } from '../../src/http/openapi.js'
-import { problemKinds } from '../../src/http/problem.js'
+import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
+import { problemKinds } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
 import { jobViewSchema } from '../../src/http/schemas.js'
 import { pollJob, type Service, startService } from './harness.js'

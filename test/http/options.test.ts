@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { memoryBlobs } from '../../src/adapters/memory/index.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createHandler } from '../../src/http/index.js'
-import { RateLimiter } from '../../src/http/rate-limit.js'
+import { RateLimiter } from '../../src/http/routing/rate-limit.js'
 import { startService } from './harness.js'
 
 const held = JSON.stringify({ workflow: 'service/held', params: {} })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RouteTable } from '../../src/http/route-table.js'
+import { RouteTable } from '../../src/http/routing/route-table.js'
 import { allRoutes } from '../../src/http/routes.js'
 
 const table = new RouteTable(allRoutes({ docs: true, console: true }))

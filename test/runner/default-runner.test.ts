@@ -2,8 +2,8 @@ import { getPriority } from 'node:os'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createEngine } from '../../src/create-engine.js'
-import { silentLogger } from '../../src/core/ports/logger.js'
-import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { stagesModule } from './run-order.js'
 
 const stages = defineWorkflow({

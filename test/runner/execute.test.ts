@@ -1,11 +1,16 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { StemworkError } from '../../src/core/errors.js'
-import { Interruption } from '../../src/core/interruption.js'
-import type { WorkProgress } from '../../src/core/ports/runner.js'
-import { execute } from '../../src/core/runner/execute.js'
-import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../src/core/workflow/workflow.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { Interruption } from '../../src/core/engine/interruption.js'
+import type { WorkProgress } from '../../src/core/engine/ports/runner.js'
+import { execute } from '../../src/core/engine/runner/execute.js'
+import {
+  defineWorkflow,
+  type OutputDeclaration,
+  type Stage,
+  type Workflow,
+} from '../../src/core/engine/workflow/workflow.js'
 import { orderTo, rejection } from './run-order.js'
 
 const report = { report: { fileName: 'report.txt', contentType: 'text/plain' } }

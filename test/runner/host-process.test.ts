@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import type { WorkOrder } from '../../src/core/ports/runner.js'
+import type { WorkOrder } from '../../src/core/engine/ports/runner.js'
 import { eventually, isAlive, orderTo } from './run-order.js'
 
 function startHost(order: WorkOrder): ChildProcess {

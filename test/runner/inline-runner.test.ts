@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { inlineRunner } from '../../src/core/runner/inline-runner.js'
-import { defineWorkflow, type Stage } from '../../src/core/workflow/workflow.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import { defineWorkflow, type Stage } from '../../src/core/engine/workflow/workflow.js'
 import { opened, orderTo, rejection, run } from './run-order.js'
 
 const workflowOf = (stage: Stage['run']) =>

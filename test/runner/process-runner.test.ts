@@ -4,11 +4,11 @@ import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { StemworkError } from '../../src/core/errors.js'
-import type { WorkOrder, WorkProgress } from '../../src/core/ports/runner.js'
-import { childArguments } from '../../src/core/runner/child-arguments.js'
-import { processRunner, type ProcessRunnerOptions } from '../../src/core/runner/process-runner.js'
-import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
+import { childArguments } from '../../src/core/engine/runner/child-arguments.js'
+import { processRunner, type ProcessRunnerOptions } from '../../src/core/engine/runner/process-runner.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { eventually, isAlive, opened, orderTo, rejection, run, runUntil } from './run-order.js'
 
 const start = (options: Partial<ProcessRunnerOptions> = {}) =>
@@ -183,7 +183,7 @@ describe('failures that the workflow reports', () => {
   it.each([
     ['cannot make it', { settings: { broken: true } }],
     ['is not there', { module: new URL('./fixtures/absent.mjs', import.meta.url).href }],
-    ['exports no function', { module: new URL('../../dist/core/errors.js', import.meta.url).href }],
+    ['exports no function', { module: new URL('../../dist/core/engine/errors.js', import.meta.url).href }],
   ])(
     'as a workflow whose module %s say so without paths, and the next order gets a fresh child',
     async (_, changes) => {

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/ports/runner.js'
+import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/engine/ports/runner.js'
 
 export const stagesModule = new URL('./fixtures/stages.mjs', import.meta.url).href
 

@@ -1,7 +1,7 @@
 // With the built package: decodes the file of the first argument at the rate of the second, and reports what that took.
-import { openAudio } from '../../dist/core/separation/audio/open-audio.js'
-import { resample } from '../../dist/core/separation/audio/resample.js'
-import { toStereo } from '../../dist/core/separation/audio/stereo.js'
+import { openAudio } from '../../dist/core/separation/decode/open-audio.js'
+import { resample } from '../../dist/core/separation/dsp/resample.js'
+import { toStereo } from '../../dist/core/separation/dsp/stereo.js'
 
 const stream = resample(toStereo(await openAudio(process.argv[2])), Number(process.argv[3]))
 let frames = 0

@@ -3,8 +3,8 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AudioFormat } from '../../src/core/separation/audio/audio-format.js'
-import { openEncoder } from '../../src/core/separation/audio/encoder.js'
+import type { AudioFormat } from '../../src/core/separation/encode/audio-format.js'
+import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { maxDifference, noise, readAudio } from './tracks.js'
 
 let folder: string

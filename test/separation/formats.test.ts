@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import { toStereo } from '../../src/core/separation/audio/stereo.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import { toStereo } from '../../src/core/separation/dsp/stereo.js'
 import { collect, readAudio } from './tracks.js'
 import { fixture, signalToNoise, testSignal } from './test-signal.js'
 

@@ -1,10 +1,11 @@
-import type { AudioStream } from '../../src/core/separation/audio/audio-stream.js'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
-import type { KindOptions, StemName } from '../../src/core/separation/kinds/kind.js'
+import type { AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
+import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import type { KindOptions } from '../../src/core/separation/architectures/architecture.js'
+import type { StemName } from '../../src/core/separation/stems.js'
 import { manifestSchema, type Manifest } from '../../src/core/separation/models/manifest.js'
-import type { Network, NetworkResult, Tensor } from '../../src/core/separation/models/network.js'
-import { runPipeline, targetStems, type PipelineMember } from '../../src/core/separation/pipeline.js'
-import { trackStatistics } from '../../src/core/separation/track-statistics.js'
+import type { Network, NetworkResult, Tensor } from '../../src/core/separation/runtime/network.js'
+import { runPipeline, targetStems, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
+import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
 /** A manifest with what a kind needs beside the common fields. */

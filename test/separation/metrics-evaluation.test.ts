@@ -6,7 +6,7 @@ import { compareGuesses } from '../../src/core/separation/evaluation/compare.js'
 import { mixSong } from '../../src/core/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/separation/evaluation/song-folders.js'
-import { FalseVocals } from '../../src/core/separation/metrics.js'
+import { FalseVocals } from '../../src/core/separation/evaluation/metrics.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
 
 const rate = 8000

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { median, StemComparison } from '../../src/core/separation/metrics.js'
-import { trackStatistics } from '../../src/core/separation/track-statistics.js'
+import { median, StemComparison } from '../../src/core/separation/evaluation/metrics.js'
+import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { noise, streamOf } from './tracks.js'
 
 const rate = 1000

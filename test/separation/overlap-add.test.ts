@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { OverlapAdd } from '../../src/core/separation/audio/overlap-add.js'
-import type { Estimate } from '../../src/core/separation/kinds/kind.js'
+import { OverlapAdd } from '../../src/core/separation/pipeline/overlap-add.js'
+import type { Estimate } from '../../src/core/separation/stems.js'
 import { joined, maxDifference, noise } from './tracks.js'
 
 const track = 1000

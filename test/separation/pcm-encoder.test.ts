@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { PcmEncoder, type PcmFormat } from '../../src/core/separation/audio/pcm-encoder.js'
+import { PcmEncoder, type PcmFormat } from '../../src/core/separation/encode/pcm-encoder.js'
 
 const full = 32_768
 /** Halves and their neighbours in single precision, the ends of the range and beyond, and what is no number. */

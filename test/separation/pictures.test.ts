@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inflateSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { processRunner } from '../../src/core/runner/process-runner.js'
+import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { collectLevels } from '../../src/core/separation/pictures/levels.js'
 import { peaksJson } from '../../src/core/separation/pictures/peaks-json.js'
 import { waveformPicture } from '../../src/core/separation/pictures/waveform-picture.js'
-import { stemsWorkflow } from '../../src/core/separation/stems-workflow.js'
+import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
 import { noise, sine, streamOf, writeWav } from './tracks.js'
 
 interface Peaks {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/separation/metrics.js'
+import { StemComparison } from '../../src/core/separation/evaluation/metrics.js'
 import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
-import { separate } from '../../src/core/separation/separate.js'
+import { separate } from '../../src/core/separation/workflow/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
 
 const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { AudioStream } from '../../src/core/separation/audio/audio-stream.js'
-import { resample } from '../../src/core/separation/audio/resample.js'
+import type { AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
+import { resample } from '../../src/core/separation/dsp/resample.js'
 import { blocksOf, collect, maxDifference, noise, sine, streamOf } from './tracks.js'
 
 async function resampled(plane: Float32Array, from: number, to: number): Promise<Float32Array> {

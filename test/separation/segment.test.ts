@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { segments, type Segment, type SegmentGeometry } from '../../src/core/separation/audio/segment.js'
-import { FloatPool } from '../../src/core/separation/float-pool.js'
+import { segments, type Segment, type SegmentGeometry } from '../../src/core/separation/dsp/segment.js'
+import { FloatPool } from '../../src/core/separation/dsp/float-pool.js'
 import { blocksOf } from './tracks.js'
 
 const geometry: SegmentGeometry = { step: 100, before: 30, length: 160 }

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { separate, type SeparationProgress } from '../../src/core/separation/separate.js'
+import { separate, type SeparationProgress } from '../../src/core/separation/workflow/separate.js'
 import { maxDifference, noise, readAudio, sine, writeWav } from './tracks.js'
 
 let folder: string

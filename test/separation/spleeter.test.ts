@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, masked, stft } from './double-reference.js'
 import { kinkAt, manifestOf, separateWith, stereoNoise, watched, worstDifference, type KindModel } from './kind-run.js'
 import { testNetworks } from './networks.js'

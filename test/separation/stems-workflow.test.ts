@@ -2,9 +2,9 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { WorkOrder, WorkProgress } from '../../src/core/ports/runner.js'
-import { processRunner } from '../../src/core/runner/process-runner.js'
-import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/stems-workflow.js'
+import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
+import { processRunner } from '../../src/core/engine/runner/process-runner.js'
+import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/workflow/stems-workflow.js'
 import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
 
 const usual = stemsWorkflow({ format: '32f', threads: 1 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { RealFft } from '../../src/core/separation/audio/fft.js'
-import { reflectedSlice } from '../../src/core/separation/audio/reflected-slice.js'
-import { periodicHann, Stft } from '../../src/core/separation/audio/stft.js'
+import { RealFft } from '../../src/core/separation/dsp/fft.js'
+import { reflectedSlice } from '../../src/core/separation/dsp/reflected-slice.js'
+import { periodicHann, Stft } from '../../src/core/separation/dsp/stft.js'
 import { maxDifference, noise } from './tracks.js'
 
 /** The definition, in double precision: `sum x[n] e^(-2 pi i k n / size)`. */

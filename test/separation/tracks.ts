@@ -1,7 +1,7 @@
-import type { AudioBlock, AudioStream } from '../../src/core/separation/audio/audio-stream.js'
-import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import type { PcmFormat } from '../../src/core/separation/audio/pcm-encoder.js'
-import { WavWriter } from '../../src/core/separation/audio/wav-writer.js'
+import type { AudioBlock, AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import type { PcmFormat } from '../../src/core/separation/encode/pcm-encoder.js'
+import { WavWriter } from '../../src/core/separation/encode/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(frames: number, seed = 1): Float32Array {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JobRecord } from '../../src/core/job/job.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { sine } from '../separation/tracks.js'
 import { wavFile } from '../separation/wav-file.js'
 import { startStemsService, type StemsService } from './stems-service.js'

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createEngine } from '../../src/create-engine.js'
-import type { JobEngine } from '../../src/core/engine.js'
-import type { EngineSettings } from '../../src/core/options.js'
+import type { JobEngine } from '../../src/core/engine/engine.js'
+import type { EngineSettings } from '../../src/core/engine/options.js'
 
 /** The engine as a host gets it, with the stems workflow in its real child process, and a file server on loopback. */
 export interface StemsService {

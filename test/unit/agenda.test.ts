@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Agenda, type AgendaEntry } from '../../src/adapters/agenda.js'
+import { Agenda, type AgendaEntry } from '../../src/adapters/stores/shared/due-queue.js'
 
 const item = fc.integer({ min: 0, max: 9 })
 const time = fc.integer({ min: 0, max: 5 })

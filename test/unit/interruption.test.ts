@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Interruption } from '../../src/core/interruption.js'
+import { Interruption } from '../../src/core/engine/interruption.js'
 
 const [first, second] = [new Error('first'), new Error('second')]
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { cancel, fail, heartbeat, requeue, succeed } from '../../src/adapters/contract/job-samples.js'
-import type { JobRecord } from '../../src/core/job/job.js'
-import type { ClaimRequest, JobChange } from '../../src/core/job/transitions.js'
+import { cancel, fail, heartbeat, requeue, succeed } from '../../src/contract/job-samples.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { ClaimRequest, JobChange } from '../../src/core/engine/job/transitions.js'
 
 /** What is tested: one place for jobs, with a clock that the model moves. */
 export interface Subject {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { SortedList } from '../../src/adapters/sorted-list.js'
+import { SortedList } from '../../src/adapters/stores/shared/sorted-list.js'
 
 const value = fc.integer({ min: 0, max: 40 })
 

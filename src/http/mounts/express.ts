@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /** What Express 4 and 5 add to a request; nothing of Express is imported. */

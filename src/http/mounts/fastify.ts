@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /** What is used of a Fastify instance; nothing of Fastify is imported. */

@@ -1,4 +1,4 @@
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 
 /** What is used of a Hono context; nothing of Hono is imported. */
 export interface HonoContext {

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { sendNodeResponse } from 'srvx/node'
-import { type ApiAnswer, toResponse } from '../answer.js'
-import { type Handler, plainAnswerOf } from '../mountable.js'
+import { type ApiAnswer, toResponse } from '../routing/answer.js'
+import { type Handler, plainAnswerOf } from './mountable.js'
 import { NodeRequestReader } from './node-request.js'
 
 /** Where a framework has put the mount. */

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
-import type { ApiRequest, RequestHeaders } from '../api-request.js'
-import { type RequestUrl, RequestUrlReader } from '../request-url.js'
+import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
+import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 
 /** Paths and queries that a URL leaves as they are. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/

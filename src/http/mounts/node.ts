@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /**

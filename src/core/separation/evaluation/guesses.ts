@@ -1,4 +1,4 @@
-import { type SpectrumLayout, Stft } from '../audio/stft.js'
+import { type SpectrumLayout, Stft } from '../dsp/stft.js'
 
 /** A stretch of the mixture, stereo, with `context` more samples on both sides: silence beyond the ends of the track. */
 export interface MixtureWindow {

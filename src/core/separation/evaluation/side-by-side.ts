@@ -1,5 +1,5 @@
-import { badInput } from '../../errors.js'
-import type { AudioBlock, AudioStream } from '../audio/audio-stream.js'
+import { badInput } from '../../engine/errors.js'
+import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
 export interface NamedStream {
   /** What messages call it. */

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, parse, relative, resolve } from 'node:path'
-import { badInput, StemworkError } from '../../errors.js'
+import { badInput, StemworkError } from '../../engine/errors.js'
 
 /** A song with its true stems; paths of audio files. */
 export interface SongFolder {

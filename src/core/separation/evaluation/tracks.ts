@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
-import { StemworkError } from '../../errors.js'
-import type { AudioStream } from '../audio/audio-stream.js'
-import { openAudio } from '../audio/open-audio.js'
-import { resample } from '../audio/resample.js'
-import { toStereo } from '../audio/stereo.js'
+import { StemworkError } from '../../engine/errors.js'
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { openAudio } from '../decode/open-audio.js'
+import { resample } from '../dsp/resample.js'
+import { toStereo } from '../dsp/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
 /** Stereo tracks beside one another, at this rate or, where all of them have the same, at their own. */

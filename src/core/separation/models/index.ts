@@ -1,5 +1,6 @@
 export { modelCacheFolder } from './cache.js'
 export { listModels, modelInfo, type ModelSummary, removeModel, requireModel, verifyModel } from './installed.js'
 export type { Manifest, Model } from './manifest.js'
-export { type PullOptions, type PullProgress, pullModel } from './pull.js'
+export { pullModel } from './pull.js'
+export type { PullOptions, PullProgress } from './pull-options.js'
 export { modelNames, resolveModel } from './registry.js'

@@ -1,6 +1,6 @@
 import { rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import { modelCacheFolder } from './cache.js'
 import { acceptanceFile, areTermsAccepted } from './licence.js'
 import { knownModels } from './known-models.js'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { z } from 'zod'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import { readJson, writeJson } from './cache.js'
 
 /** Beside the model's files in the cache. */

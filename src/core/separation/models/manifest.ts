@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { StemworkError } from '../../errors.js'
-import { stemNames } from '../kinds/kind.js'
+import { StemworkError } from '../../engine/errors.js'
+import { stemNames } from '../stems.js'
 
 const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file beside the manifest')
 const bytes = z.number().int().positive()

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { StemworkError } from '../../errors.js'
-import type { StemName } from '../kinds/kind.js'
+import { StemworkError } from '../../engine/errors.js'
+import type { StemName } from '../stems.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
 /** One ONNX file of a model and where it can be had. */

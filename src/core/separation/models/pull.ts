@@ -1,36 +1,15 @@
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import { modelCacheFolder, writeJson } from './cache.js'
 import { areTermsAccepted, notAccepted, rememberAcceptance } from './licence.js'
 import { checkModel, type Model } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
+import type { PullOptions } from './pull-options.js'
 import { manifestOnDisk, modelEntry, modelFolder } from './registry.js'
 import { fetchWeights, hashedFile, type Weights } from './weights.js'
-
-export interface PullProgress {
-  file: string
-  /** Bytes of the download so far, over all tries, and in all, if known. */
-  bytesDone: number
-  bytesTotal?: number
-}
-
-export interface PullOptions {
-  /** Accepts the terms of a model that has any; remembered beside its files. Default: false. */
-  acceptLicence?: boolean
-  /** Forbids the network. Default: whether `STEMWORK_OFFLINE` is set to anything but `0`. */
-  offline?: boolean
-  /** Folder or base URL that has all files by their names, asked instead of their addresses. Default: `STEMWORK_MODEL_MIRROR`. */
-  mirror?: string
-  /** Default: `modelCacheFolder()`. */
-  cacheFolder?: string
-  signal?: AbortSignal
-  onProgress?(progress: PullProgress): void
-  /** Milliseconds before a broken download is taken up again; doubled each time that brings nothing. Default: 500. */
-  retryDelayMs?: number
-}
 
 /**
  * Brings a model's files into the cache, unless they are there: downloads are resumed, checked by their hashes and published

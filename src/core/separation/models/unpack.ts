@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
 import { tarMember } from './tar.js'
 

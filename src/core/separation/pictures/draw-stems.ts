@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
-import type { StageContext } from '../../workflow/workflow.js'
-import { openAudio } from '../audio/open-audio.js'
+import type { StageContext } from '../../engine/workflow/workflow.js'
+import { openAudio } from '../decode/open-audio.js'
 import { collectLevels } from './levels.js'
 import { peaksJson } from './peaks-json.js'
 import { peaksOf, waveformOf } from './picture-outputs.js'

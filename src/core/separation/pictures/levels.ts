@@ -1,4 +1,4 @@
-import type { AudioBlock, AudioStream } from '../audio/audio-stream.js'
+import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
 /** How loud a track is over time: one entry for every `framesPerBin` frames, over all channels; the last one may cover fewer. */
 export interface Levels {

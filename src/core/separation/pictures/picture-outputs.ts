@@ -1,4 +1,4 @@
-import type { OutputDeclaration } from '../../workflow/workflow.js'
+import type { OutputDeclaration } from '../../engine/workflow/workflow.js'
 
 /** The outputs that picture a stem: `<stem>Peaks` and `<stem>Waveform`. */
 export function pictureOutputs(stems: readonly string[]): Record<string, OutputDeclaration> {

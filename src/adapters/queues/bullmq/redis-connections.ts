@@ -1,0 +1,60 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import { StemworkError } from '../../../core/engine/errors.js'
+
+export type RedisAddress = Redis | RedisOptions | string
+
+/** How soon a lost connection is dialled again: for ever, for a queue that gave up would leave its workers deaf. */
+const retryStrategy = (times: number) => Math.min(times * 100, 2000)
+
+/**
+ * Makes the connections of one queue like the host's, which is only looked at: publishing and working need opposite settings, and
+ * neither may end the host's commands.
+ */
+export class RedisConnections {
+  readonly #address: RedisAddress
+  readonly #onError: (error: unknown) => void
+
+  constructor(address: RedisAddress, onError: (error: unknown) => void) {
+    if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        'BullMQ works on no connection with a `keyPrefix`. Leave it out and use the option `prefix` of the queue.',
+      )
+    }
+    this.#address = address
+    this.#onError = onError
+  }
+
+  /** Fails at once while Redis is away: nothing is kept for later, for the sweep rings again. */
+  publishing(answerTimeoutMs: number): Redis {
+    return this.#connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      socketTimeout: answerTimeoutMs,
+    })
+  }
+
+  /** Waits for Redis as long as it takes. */
+  working(): Redis {
+    return this.#connect({ enableOfflineQueue: true, maxRetriesPerRequest: null })
+  }
+
+  #connect(settings: RedisOptions): Redis {
+    const options: RedisOptions = { ...settings, lazyConnect: true, retryStrategy }
+    const address = this.#address
+    const connection =
+      typeof address === 'string'
+        ? new Redis(address, options)
+        : isConnection(address)
+          ? address.duplicate(options)
+          : new Redis({ ...address, ...options })
+    connection.on('error', this.#onError)
+    return connection
+  }
+}
+
+/** By its shape, for the host may have another copy of ioredis. */
+function isConnection(address: Redis | RedisOptions): address is Redis {
+  return typeof (address as { duplicate?: unknown }).duplicate === 'function'
+}

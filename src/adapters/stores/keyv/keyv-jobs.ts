@@ -1,0 +1,267 @@
+import type { Keyv } from 'keyv'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
+import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { matchesFilters } from '../shared/job-index.js'
+import { Backend } from './backend.js'
+import { Deadline } from './deadline.js'
+import { JobRecords } from './job-records.js'
+import { KnownJobs } from './known-jobs.js'
+
+/** Old tombstones that one purge removes. */
+const clearedAtOnce = 100
+
+export interface KeyvJobsOptions {
+  /** The host's instance, over any backend. It is told to throw on errors; closing it stays with the host. */
+  keyv: Keyv
+  /** Epoch milliseconds. Default: `Date.now`. */
+  clock?: () => number
+  /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
+  idempotencyMs?: number
+  /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
+  timeoutMs?: number
+}
+
+/**
+ * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is right only while one process
+ * writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index of all jobs in
+ * memory, read from the backend at the first use. The backend must not drop entries by itself (no eviction, no `maxmemory`
+ * policy but `noeviction`).
+ *
+ * @example
+ * const engine = createEngine({ jobs: keyvJobs({ keyv: new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' }) }) })
+ */
+export function keyvJobs({
+  keyv,
+  clock = Date.now,
+  idempotencyMs = 24 * 60 * 60 * 1000,
+  timeoutMs = 10_000,
+}: KeyvJobsOptions): JobStore {
+  const backend = Backend.of(keyv)
+  const records = new JobRecords(backend)
+  /** Jobs that an unnamed claim is just trying to get. */
+  const claiming = new Map<string, Promise<unknown>>()
+  let loading: Promise<KnownJobs> | undefined
+
+  return {
+    traits: { scope: 'process' },
+
+    async create(job, options) {
+      if (options?.tx !== undefined) {
+        throw new StemworkError(
+          'INVALID_OPTIONS',
+          'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
+        )
+      }
+      const given = copyOf(job)
+      return operate(async (known, deadline) => {
+        if (!given.idempotency) return createNew(known, deadline, given)
+        const { app, idempotency } = given
+        return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
+          deadline.check()
+          const first = known.index.withIdempotencyKey(app, idempotency.key)
+          const found = first && first.createdAt + idempotencyMs > clock() ? await read(known, first.id) : undefined
+          return found ? { job: found, created: false } : createNew(known, deadline, given)
+        })
+      })
+    },
+
+    get: (id) => operate((known) => read(known, id)),
+
+    list: ({ limit, offset = 0, after, ...query }) =>
+      operate(async (known) => {
+        const found: JobRecord[] = []
+        let skip = offset
+        let cursor = after
+        while (found.length < limit) {
+          const wanted = limit - found.length
+          const batch: { id: string; createdAt: number }[] = []
+          for (const job of known.index.select(query, cursor)) {
+            if (skip-- > 0) continue
+            batch.push(job)
+            if (batch.length === wanted) break
+          }
+          // A job may have changed since it was selected; then the page is filled from further down.
+          for (const job of await readLive(known, batch)) if (matchesFilters(job, query)) found.push(job)
+          if (batch.length < wanted) break
+          skip = 0
+          cursor = batch[batch.length - 1]
+        }
+        return found
+      }),
+
+    count: (query) => operate(async (known) => known.index.count(query)),
+
+    claim: ({ id, ...request }) =>
+      operate((known, deadline) =>
+        id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request),
+      ),
+
+    async apply(id, change) {
+      const given = copyOf(change)
+      return operate((known, deadline) => update(known, deadline, id, (job) => transition(job, given, clock())))
+    },
+
+    due: (kind, limit) =>
+      operate(async (known) => {
+        const now = clock()
+        const jobs = await readStored(known, known.index.due(kind, now, limit))
+        return jobs.filter((job) => isDue(kind, job, now))
+      }),
+
+    purge: (target) =>
+      operate(async (known, deadline) => {
+        const ids =
+          'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
+        const purged = await Promise.all(
+          ids.map((id) =>
+            exclusively(known, deadline, id, async () => {
+              const job = known.index.get(id)
+              // An ended job stays ended; it can only have been deleted meanwhile.
+              if (!job || job.deleted !== 'id' in target) return []
+              await known.bury(job)
+              return [id]
+            }),
+          ),
+        )
+        await known.clear(clearedAtOnce)
+        return purged.flat()
+      }),
+  }
+
+  async function operate<Result>(work: (known: KnownJobs, deadline: Deadline) => Promise<Result>): Promise<Result> {
+    return Deadline.run(timeoutMs, async (deadline) => {
+      loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
+        loading = undefined
+        throw error
+      })
+      const known = await loading
+      await known.settle()
+      deadline.check()
+      return work(known, deadline)
+    })
+  }
+
+  async function createNew(
+    known: KnownJobs,
+    deadline: Deadline,
+    job: JobRecord,
+  ): Promise<{ job: JobRecord; created: boolean }> {
+    return exclusively(known, deadline, job.id, async () => {
+      if (known.index.get(job.id))
+        throw new StemworkError(
+          'ALREADY_EXISTS',
+          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+        )
+      await known.pages.add(job.id)
+      deadline.check()
+      return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
+    })
+  }
+
+  async function claimOne(
+    known: KnownJobs,
+    deadline: Deadline,
+    id: string,
+    request: ClaimRequest,
+  ): Promise<JobRecord | undefined> {
+    return update(known, deadline, id, (job) => claim(job, request, clock()))
+  }
+
+  /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
+  async function claimAny(known: KnownJobs, deadline: Deadline, request: ClaimRequest): Promise<JobRecord | undefined> {
+    const tried = new Set<string>()
+    for (;;) {
+      const candidates = known.index
+        .due('claimable', clock(), claiming.size + tried.size + 1)
+        .filter(({ id }) => !tried.has(id))
+      if (candidates.length === 0) return undefined
+      const next = candidates.find(({ id }) => !claiming.has(id))
+      if (!next) {
+        await Promise.race(candidates.map(({ id }) => claiming.get(id)))
+        deadline.check()
+        continue
+      }
+      tried.add(next.id)
+      const attempt = claimOne(known, deadline, next.id, request).finally(() => claiming.delete(next.id))
+      claiming.set(
+        next.id,
+        attempt.catch(() => {}),
+      )
+      const granted = await attempt
+      if (granted) return granted
+    }
+  }
+
+  async function update(
+    known: KnownJobs,
+    deadline: Deadline,
+    id: string,
+    change: (job: JobRecord) => JobRecord | undefined,
+  ): Promise<JobRecord | undefined> {
+    return exclusively(known, deadline, id, async () => {
+      const current = known.index.get(id) && (await known.current(id))
+      const next = current && change(current.job)
+      deadline.check()
+      return next && known.write(next, current.version + 1)
+    })
+  }
+
+  async function read(known: KnownJobs, id: string): Promise<JobRecord | undefined> {
+    const job = known.index.get(id)
+    return job && (await readLive(known, [job]))[0]
+  }
+
+  /** Those of the jobs that are there and not deleted. */
+  async function readLive(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const stored = await readStored(known, jobs)
+    return stored.filter((job) => !job.deleted && known.index.get(job.id)?.deleted === false)
+  }
+
+  async function readStored(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const entries = await records.readMany(jobs.map(({ id }) => id))
+    const found: JobRecord[] = []
+    for (const [index, entry] of entries.entries()) {
+      if (entry && 'job' in entry) found.push(entry.job)
+      // The backend lost the record: a listing without it, and a sweep that does not stumble over it for ever.
+      else await known.locks.hold(jobs[index].id, () => known.current(jobs[index].id))
+    }
+    return found
+  }
+}
+
+/** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
+function exclusively<Result>(
+  known: KnownJobs,
+  deadline: Deadline,
+  id: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  return known.locks.hold(id, () => {
+    deadline.check()
+    return work()
+  })
+}
+
+function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
+  const reached = (time: number | null) => time !== null && time <= now
+  switch (kind) {
+    case 'claimable':
+      return reached(claimableAt(job))
+    case 'expired':
+      return reached(removableAt(job))
+    case 'deliverable':
+      return reached(deliverableAt(job))
+    case 'deleted':
+      return job.deleted
+    default:
+      return kind satisfies never
+  }
+}
+
+/** As it is stored; the caller's own value may change while the write waits for its turn. */
+function copyOf<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value
+}

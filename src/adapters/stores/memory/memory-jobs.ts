@@ -1,0 +1,105 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { claim, transition } from '../../../core/engine/job/transitions.js'
+import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { JobIndex } from '../shared/job-index.js'
+import { copyPlain, copyRecord } from '../shared/record-copy.js'
+
+export interface MemoryJobsOptions {
+  /** Epoch milliseconds. Default: `Date.now`. */
+  clock?: () => number
+  /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
+  idempotencyMs?: number
+}
+
+/**
+ * Jobs in this process's memory: gone with it. The reference implementation of the port.
+ *
+ * @example
+ * const engine = createEngine({ jobs: memoryJobs() })
+ */
+export function memoryJobs({
+  clock = Date.now,
+  idempotencyMs = 24 * 60 * 60 * 1000,
+}: MemoryJobsOptions = {}): JobStore {
+  const index = new JobIndex<JobRecord>()
+
+  return {
+    traits: { scope: 'process' },
+
+    async create(job, options) {
+      if (options?.tx !== undefined) {
+        throw new StemworkError(
+          'INVALID_OPTIONS',
+          'The memory store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
+        )
+      }
+      const now = clock()
+      const first = job.idempotency && index.withIdempotencyKey(job.app, job.idempotency.key)
+      if (first && first.createdAt + idempotencyMs > now) return { job: copyRecord(first), created: false }
+      if (index.get(job.id))
+        throw new StemworkError(
+          'ALREADY_EXISTS',
+          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+        )
+      const created = copyRecord(job)
+      created.createdAt = now
+      index.set(created)
+      return { job: copyRecord(created), created: true }
+    },
+
+    async get(id) {
+      const job = index.get(id)
+      return job && !job.deleted ? copyRecord(job) : undefined
+    },
+
+    async list({ limit, offset = 0, after, ...query }) {
+      const found: JobRecord[] = []
+      if (limit <= 0) return found
+      let skip = offset
+      for (const job of index.select(query, after)) {
+        if (skip-- > 0) continue
+        found.push(copyRecord(job))
+        if (found.length >= limit) break
+      }
+      return found
+    },
+
+    async count(query) {
+      return index.count(query)
+    },
+
+    async claim({ id, ...request }) {
+      const now = clock()
+      const job = id === undefined ? index.firstClaimable(now) : index.get(id)
+      return keep(job && claim(job, request, now))
+    },
+
+    async apply(id, change) {
+      const job = index.get(id)
+      return keep(job && transition(job, copyPlain(change), clock()))
+    },
+
+    async due(kind, limit) {
+      return index.due(kind, clock(), limit).map(copyRecord)
+    },
+
+    async purge(target) {
+      const targets =
+        'id' in target
+          ? [index.get(target.id)].filter((job) => job?.deleted)
+          : index.endedBefore(target.endedBefore, target.limit)
+      return targets.flatMap((job) => {
+        if (!job) return []
+        index.remove(job.id)
+        return [job.id]
+      })
+    },
+  }
+
+  function keep(next: JobRecord | undefined): JobRecord | undefined {
+    if (!next) return undefined
+    index.set(next)
+    return copyRecord(next)
+  }
+}

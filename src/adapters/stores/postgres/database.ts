@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto'
+import { StemworkError } from '../../../core/engine/errors.js'
+
+export interface PostgresQuery {
+  /** Of a prepared statement. */
+  name?: string
+  text: string
+  values?: unknown[]
+  rowMode?: 'array'
+  types?: { getTypeParser(): (value: string) => unknown }
+  query_timeout?: number
+}
+
+/** What the stores use of a `pg` client. A client inside the host's transaction is given as `tx`. */
+export interface PostgresClient {
+  query(query: PostgresQuery): Promise<{ rows: unknown[] }>
+}
+
+/** What the stores use of a `pg` Pool. */
+export interface PostgresPool extends PostgresClient {
+  connect(): Promise<PostgresClient & { release(error?: boolean): void }>
+  on?(event: 'error', listener: (error: Error) => void): unknown
+  listenerCount?(event: 'error'): number
+}
+
+/** Columns as the server's text, so that type parsers which the host set for its own queries change nothing here. */
+export type Row = (string | null)[]
+
+const asText = { getTypeParser: () => (value: string) => value }
+
+/** An unreachable server is an error after this time, not a call that never ends. */
+const queryTimeoutMs = 20_000
+const tries = 4
+
+interface QueryOptions {
+  timeoutMs?: number
+  name?: string
+}
+
+/** @throws StemworkError `STORE_UNAVAILABLE`, or `TOO_LARGE` for a value that no index can hold. */
+export async function query(
+  client: PostgresClient,
+  text: string,
+  values: unknown[] = [],
+  { timeoutMs = queryTimeoutMs, name }: QueryOptions = {},
+): Promise<Row[]> {
+  try {
+    const { rows } = await client.query({
+      name,
+      text,
+      values,
+      rowMode: 'array',
+      types: asText,
+      query_timeout: timeoutMs,
+    })
+    return rows as Row[]
+  } catch (error) {
+    throw failure(error)
+  }
+}
+
+/** One statement on its own, tried again when the server chose it as a deadlock's victim. */
+export async function statement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await query(pool, text, values)
+    } catch (error) {
+      if (tried === tries || !isLostRace(error)) throw error
+    }
+  }
+}
+
+const names = new Map<string, string>()
+
+/** Pools whose server does not know the names of statements. */
+const nameless = new WeakSet<PostgresPool>()
+
+/**
+ * Like `statement`, planned once a connection: for those few whose planning takes as long as their work. Behind a pooler that gives
+ * each transaction another connection (PgBouncer), names may mean nothing or something that is there already; both are noticed
+ * before anything is done, and from then on the pool's statements have none.
+ */
+export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
+  if (nameless.has(pool)) return await statement(pool, text, values)
+  let name = names.get(text)
+  if (name === undefined)
+    names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  try {
+    return await query(pool, text, values, { name })
+  } catch (error) {
+    if (isLostRace(error)) return await statement(pool, text, values)
+    if (!isUnknownName(error)) throw error
+    nameless.add(pool)
+    return await statement(pool, text, values)
+  }
+}
+
+/** Runs `work` in a transaction of its own on one connection of the pool. */
+export async function transaction<Result>(
+  pool: PostgresPool,
+  work: (client: PostgresClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect().catch((error: unknown) => {
+    throw failure(error)
+  })
+  let done = false
+  try {
+    await query(client, 'BEGIN')
+    const result = await work(client)
+    await query(client, 'COMMIT')
+    done = true
+    return result
+  } finally {
+    // A connection whose transaction did not end must not serve anyone else.
+    client.release(!done)
+  }
+}
+
+/** An array parameter in the server's own notation; many times faster than pg's, which looks at each value's type anew. */
+export function arrayOf(values: readonly (string | number | boolean | null)[]): string {
+  return `{${values.map((value) => (typeof value === 'string' ? `"${/["\\]/.test(value) ? value.replace(/["\\]/g, '\\$&') : value}"` : String(value))).join(',')}}`
+}
+
+function isLostRace(error: unknown): boolean {
+  return ['40P01', '40001'].includes(causeOf(error))
+}
+
+/** "Prepared statement ... does not exist", or "already exists". */
+function isUnknownName(error: unknown): boolean {
+  return ['26000', '42P05'].includes(causeOf(error))
+}
+
+function causeOf(error: unknown): string {
+  return StemworkError.is(error) ? codeOf(error.cause) : ''
+}
+
+function failure(error: unknown): StemworkError {
+  if (StemworkError.is(error)) return error
+  const code = codeOf(error)
+  switch (code) {
+    case '42P01':
+    case '3F000':
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'The tables of the job store are missing in Postgres. Call `migrate()` of `postgresStores` once before use.',
+        { cause: error },
+      )
+    case '54000':
+      return new StemworkError(
+        'TOO_LARGE',
+        'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.',
+        { cause: error },
+      )
+    default: {
+      // Class 22: a value that the server cannot take, class 42: a statement that it does not understand.
+      const retryable = !/^(22|42)/.test(code)
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'Postgres did not answer as expected. Try again; if it goes on, look at the cause and at the server.',
+        { retryable, cause: error },
+      )
+    }
+  }
+}
+
+function codeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
+  return typeof code === 'string' ? code : ''
+}

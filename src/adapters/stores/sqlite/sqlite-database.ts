@@ -1,0 +1,171 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'libsql'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { migrations } from './schema.js'
+
+/** A value that SQLite keeps. */
+export type Value = string | number | null
+
+/**
+ * Whether a commit waits for the disk. `durable`: it survives a power cut. `quick`: it survives the death of the process,
+ * kill -9 included, and a power cut may forget it, with everything after it; it never damages the file.
+ */
+export type Commit = 'durable' | 'quick'
+
+/**
+ * One file, held exclusively. The driver is synchronous: every call runs in the caller's event loop and lasts tens of
+ * microseconds, or one sync of the disk for a durable commit. A function that is passed to `transaction` runs without a break, so
+ * reading and writing in it need no other lock.
+ */
+export class SqliteDatabase {
+  readonly #database: Database.Database
+  readonly #statements = new Map<string, Database.Statement>()
+  #commit: Commit = 'durable'
+  #closed = false
+
+  constructor(path: string, openTimeoutMs: number) {
+    try {
+      mkdirSync(dirname(path), { recursive: true })
+      this.#database = new Database(path, { timeout: openTimeoutMs })
+    } catch (error) {
+      throw storageError(error)
+    }
+    try {
+      // In this order: exclusive before WAL keeps SQLite from making a file for memory that nobody shares.
+      this.#database.exec('PRAGMA locking_mode = EXCLUSIVE')
+      this.#database.exec('PRAGMA journal_mode = WAL')
+      this.#database.exec('PRAGMA foreign_keys = ON')
+      this.#database.exec('PRAGMA synchronous = FULL')
+      // Takes the lock: the system's own lock on the file, which ends with the process, however that ends.
+      this.#database.exec('BEGIN IMMEDIATE; COMMIT')
+      this.#migrate()
+    } catch (error) {
+      this.#database.close()
+      throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error)
+    }
+  }
+
+  /** The first row. */
+  get<Row>(sql: string, ...values: Value[]): Row | undefined {
+    return this.#run(() => this.#prepare(sql).get(values) as Row | undefined)
+  }
+
+  all<Row>(sql: string, ...values: Value[]): Row[] {
+    return this.#run(() => this.#prepare(sql).all(values) as Row[])
+  }
+
+  /** Writes in a transaction of its own, or in the one that is open. */
+  write(commit: Commit, sql: string, ...values: Value[]): void {
+    this.#run(() => {
+      this.#setCommit(commit)
+      this.#prepare(sql).run(values)
+    })
+  }
+
+  /** All writes of `body`, or none. */
+  transaction<Result>(commit: Commit, body: () => Result): Result {
+    return this.#run(() => {
+      this.#setCommit(commit)
+      this.#database.exec('BEGIN IMMEDIATE')
+      try {
+        const result = body()
+        this.#database.exec('COMMIT')
+        return result
+      } catch (error) {
+        if (this.#database.inTransaction) this.#database.exec('ROLLBACK')
+        throw error
+      }
+    })
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#statements.clear()
+    try {
+      // The driver closes the file only when every statement has been collected as garbage: let go of the lock before that.
+      this.#database.exec(
+        'PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT 1 FROM sqlite_schema LIMIT 1',
+      )
+    } catch (error) {
+      throw storageError(error)
+    } finally {
+      this.#database.close()
+    }
+  }
+
+  #run<Result>(body: () => Result): Result {
+    if (this.#closed)
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'The SQLite store is closed. Use it before close(), or open it again.',
+      )
+    try {
+      return body()
+    } catch (error) {
+      throw StemworkError.is(error) ? error : storageError(error)
+    }
+  }
+
+  #prepare(sql: string): Database.Statement {
+    let statement = this.#statements.get(sql)
+    if (!statement) this.#statements.set(sql, (statement = this.#database.prepare(sql)))
+    return statement
+  }
+
+  /** Has no effect inside a transaction, where SQLite ignores it: the transaction's own kind counts. */
+  #setCommit(commit: Commit): void {
+    if (commit === this.#commit || this.#database.inTransaction) return
+    this.#database.exec(`PRAGMA synchronous = ${commit === 'durable' ? 'FULL' : 'NORMAL'}`)
+    this.#commit = commit
+  }
+
+  #migrate(): void {
+    const row = this.#database.prepare('PRAGMA user_version').get() as { user_version: number }
+    const taken = row.user_version
+    if (taken > migrations.length) {
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The database was written by a newer version of this library (schema ${taken}; this one knows ${migrations.length}). Update the library.`,
+      )
+    }
+    for (let step = taken; step < migrations.length; step++) {
+      this.#database.exec(`BEGIN IMMEDIATE; ${migrations[step]}; PRAGMA user_version = ${step + 1}; COMMIT`)
+    }
+  }
+}
+
+function heldByAnother(path: string, cause: unknown): StemworkError {
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One process works on a SQLite store at a time; end the other, use another file, or use a store that processes share, such as Postgres.`,
+    {
+      retryable: true,
+      cause,
+    },
+  )
+}
+
+function storageError(cause: unknown): StemworkError {
+  if (StemworkError.is(cause)) return cause
+  const code = codeOf(cause)
+  return new StemworkError('STORE_UNAVAILABLE', explanations[code] ?? `The SQLite store failed with ${code}.`, {
+    retryable: code !== 'SQLITE_CORRUPT' && code !== 'SQLITE_NOTADB',
+    cause,
+    details: { code },
+  })
+}
+
+const explanations: Record<string, string> = {
+  SQLITE_FULL: 'The disk of the job database is full. Free some space, then try again.',
+  SQLITE_CORRUPT: 'The job database is damaged. Restore it from a backup, or move it away to begin a new one.',
+  SQLITE_NOTADB: 'The file given for the job database is not a SQLite database. Name another file.',
+  SQLITE_CANTOPEN:
+    'The job database cannot be opened. Check that its folder exists and that the process may write there.',
+  SQLITE_READONLY: 'The job database cannot be written. Check the permissions of its file and folder.',
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'an unknown error'
+}

@@ -1,0 +1,184 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
+import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { countSql, listSql } from './job-query.js'
+import { parseRecord } from './record.js'
+import type { Commit, SqliteDatabase, Value } from './sqlite-database.js'
+
+interface Row {
+  record: string
+}
+
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, claimable_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
+  claimable_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
+/** The commonest write, a heartbeat, touches one index instead of all. */
+const renew = 'UPDATE jobs SET claimable_at = ?, record = ? WHERE id = ?'
+
+/** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
+const commits: Record<JobChange['kind'], Commit> = {
+  heartbeat: 'quick',
+  succeed: 'durable',
+  fail: 'durable',
+  requeue: 'quick',
+  cancel: 'durable',
+  delete: 'durable',
+  expire: 'quick',
+  try: 'quick',
+  deliver: 'quick',
+}
+
+const dueSql: Record<DueKind, string> = {
+  claimable: 'SELECT record FROM jobs WHERE claimable_at <= ? ORDER BY claimable_at, created_at, id LIMIT ?',
+  expired: 'SELECT record FROM jobs WHERE removable_at <= ? ORDER BY removable_at LIMIT ?',
+  deliverable: 'SELECT record FROM jobs WHERE deliverable_at <= ? ORDER BY deliverable_at LIMIT ?',
+  deleted: 'SELECT record FROM jobs WHERE deleted = 1 LIMIT ?',
+}
+
+/** Records are read, changed and written without a break in between, in a process that has the file to itself. */
+export function sqliteJobs(
+  database: SqliteDatabase,
+  { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
+): JobStore {
+  return {
+    traits: { scope: 'process' },
+
+    async create(job, options) {
+      if (options?.tx !== undefined) {
+        throw new StemworkError(
+          'INVALID_OPTIONS',
+          'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as Postgres.',
+        )
+      }
+      return database.transaction('durable', () => {
+        const created: JobRecord = { ...job, createdAt: clock() }
+        const first = firstWithKey(created)
+        if (first) return { job: first, created: false }
+        if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
+          throw new StemworkError(
+            'ALREADY_EXISTS',
+            `A job with the id ${job.id} exists already. Give each job an id of its own.`,
+          )
+        }
+        const record = JSON.stringify(created)
+        database.write(
+          'durable',
+          insert,
+          ...columns(created),
+          record,
+          job.id,
+          job.app,
+          created.createdAt,
+          job.workflow,
+          job.batchName,
+        )
+        for (const key of new Set(Object.values(job.uploads)))
+          database.write('durable', 'INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
+        return { job: parse(record), created: true }
+      })
+    },
+
+    async get(id) {
+      const row = database.get<Row>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
+      return row && parse(row.record)
+    },
+
+    async list(page) {
+      const { text, values } = listSql(page)
+      return database.all<Row>(text, ...values).map((row) => parse(row.record))
+    },
+
+    async count(query) {
+      const { text, values } = countSql(query)
+      return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    },
+
+    async claim({ id, ...request }) {
+      const now = clock()
+      const job = id === undefined ? due('claimable', now, 1)[0] : read(id)
+      const next = job && claim(job, request, now)
+      return next && write(next, update, 'quick')
+    },
+
+    async apply(id, change) {
+      const job = read(id)
+      const next = job && transition(job, change, clock())
+      return next && write(next, change.kind === 'heartbeat' ? renew : update, commits[change.kind])
+    },
+
+    async due(kind, limit) {
+      return due(kind, clock(), limit)
+    },
+
+    async purge(target) {
+      if ('id' in target)
+        return ids(database.all('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id))
+      return database.transaction('quick', () => {
+        const ended = ids(
+          database.all(
+            'SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?',
+            target.endedBefore,
+            Math.max(target.limit, 0),
+          ),
+        )
+        for (const id of ended) database.write('quick', 'DELETE FROM jobs WHERE id = ?', id)
+        return ended
+      })
+    },
+  }
+
+  function read(id: string): JobRecord | undefined {
+    const row = database.get<Row>('SELECT record FROM jobs WHERE id = ?', id)
+    return row && parse(row.record)
+  }
+
+  function due(kind: DueKind, now: number, limit: number): JobRecord[] {
+    const values = kind === 'deleted' ? [Math.max(limit, 0)] : [now, Math.max(limit, 0)]
+    return database.all<Row>(dueSql[kind], ...values).map((row) => parse(row.record))
+  }
+
+  function write(job: JobRecord, sql: typeof update | typeof renew, commit: Commit): JobRecord {
+    const record = JSON.stringify(job)
+    if (sql === renew) database.write(commit, renew, claimableAt(job), record, job.id)
+    else database.write(commit, update, ...columns(job), record, job.id)
+    return parse(record)
+  }
+
+  /** The job that the key points at. A key whose time has passed is taken from its job, so that the next one can have it. */
+  function firstWithKey({ app, idempotency, createdAt }: JobRecord): JobRecord | undefined {
+    if (!idempotency) return undefined
+    const row = database.get<Row & { id: string; created_at: number }>(
+      'SELECT id, created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
+      app,
+      idempotency.key,
+    )
+    if (!row) return undefined
+    if (row.created_at + idempotencyMs > createdAt) return parse(row.record)
+    database.write('durable', 'UPDATE jobs SET idempotency_key = NULL WHERE id = ?', row.id)
+    return undefined
+  }
+}
+
+/** The columns that a change can change, in the order of `insert` and `update`. */
+function columns(job: JobRecord): Value[] {
+  return [
+    job.status,
+    job.deleted ? 1 : 0,
+    job.idempotency?.key ?? null,
+    claimableAt(job),
+    removableAt(job),
+    deliverableAt(job),
+    job.completedAt,
+  ]
+}
+
+function ids(rows: unknown[]): string[] {
+  return (rows as { id: string }[]).map((row) => row.id)
+}
+
+function parse(record: string): JobRecord {
+  return parseRecord(jobRecordSchema, record)
+}

@@ -1,0 +1,14 @@
+import type { JobStore } from '../core/engine/ports/job-store.js'
+
+/** What a case of the job store contract works with. */
+export interface JobStoreContext {
+  store: JobStore
+  advance(milliseconds: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** Window in which the suite's stores remember an idempotency key. */
+export const idempotencyMs = 5_000
+
+/** Length of the suite's leases: long against the operations of a slow store, short enough to wait for in real time. */
+export const leaseMs = 1_000

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import type { Cases } from './suite.js'
+
+export const sweepCases = {
+  async 'claimable are the queued that are due and the started whose lease ran out, longest waiting first'({
+    store,
+    advance,
+  }) {
+    const [lapsed, held, later, queued, ended, deleted] = await createInTurn(store, advance, 6)
+    await store.claim({ id: lapsed, owner: 'w', leaseMs })
+    await store.claim({ id: held, owner: 'w', leaseMs: leaseMs * 100 })
+    await store.claim({ id: later, owner: 'w', leaseMs })
+    await store.apply(later, requeue(1, { delayMs: leaseMs * 100 }))
+    await store.apply(ended, cancel())
+    await store.apply(deleted, { kind: 'delete' })
+    assert.deepEqual(await dueIds(store, 'claimable'), [queued])
+    await advance(leaseMs + 100)
+    assert.deepEqual(await dueIds(store, 'claimable'), [queued, lapsed])
+    const [job] = await store.due('claimable', 1)
+    assert.deepEqual(job, await store.get(queued))
+  },
+
+  async 'no kind of due returns more than its limit, and the first are returned first'({ store, advance }) {
+    const ids = await createInTurn(store, advance, 12)
+    assert.deepEqual(await dueIds(store, 'claimable', 5), ids.slice(0, 5))
+    assert.deepEqual(await dueIds(store, 'claimable', 5), ids.slice(0, 5), 'asking changes nothing')
+    assert.deepEqual(await dueIds(store, 'claimable', 0), [])
+    for (const id of ids) await store.apply(id, { kind: 'delete' })
+    assert.equal((await store.due('deleted', 5)).length, 5)
+  },
+
+  async 'a deleted job is due until it is purged'({ store }) {
+    const { job } = await store.create(sampleJob())
+    assert.deepEqual(await dueIds(store, 'deleted'), [])
+    await store.apply(job.id, { kind: 'delete' })
+    assert.deepEqual(await dueIds(store, 'deleted'), [job.id])
+    assert.deepEqual(await store.purge({ id: job.id }), [job.id])
+    assert.deepEqual(await dueIds(store, 'deleted'), [])
+    assert.deepEqual(await store.purge({ id: job.id }), [])
+    assert.equal(await store.apply(job.id, { kind: 'delete' }), undefined)
+    assert.equal((await store.create(sampleJob({ id: job.id }))).created, true, 'a purged id is unknown')
+  },
+
+  async 'results are due for removal from their time on until it is noted'({ store, advance }) {
+    const [done, failed, kept, deleted] = await createInTurn(store, advance, 4)
+    await store.apply(done, succeed(await claim(store, done), { retentionMs: leaseMs }))
+    await store.apply(failed, fail((await claim(store, failed)).token, { retentionMs: leaseMs }))
+    await store.apply(kept, succeed(await claim(store, kept), { retentionMs: leaseMs * 100 }))
+    await store.apply(deleted, succeed(await claim(store, deleted), { retentionMs: leaseMs }))
+    await store.apply(deleted, { kind: 'delete' })
+    assert.deepEqual(await dueIds(store, 'expired'), [])
+    await advance(leaseMs + 100)
+    assert.deepEqual(await dueIds(store, 'expired'), [done])
+    await store.apply(done, { kind: 'expire' })
+    assert.deepEqual(await dueIds(store, 'expired'), [])
+    assert.equal((await store.get(done))?.status, 'SUCCEEDED')
+  },
+
+  async 'a webhook message is due from its time on until it is tried or done'({ store, advance }) {
+    const [id, silent, deleted] = await createInTurn(store, advance, 3)
+    const announce = ['m1', 'm2'].map((message) => ({ id: message, url: 'https://example.com', event: 'job.failed' }))
+    await store.apply(id, cancel({ announce }))
+    await store.apply(silent, cancel())
+    await store.apply(deleted, cancel({ announce }))
+    await store.apply(deleted, { kind: 'delete' })
+    assert.deepEqual(await dueIds(store, 'deliverable'), [id])
+    await store.apply(id, { kind: 'try', deliveryId: 'm1', tries: 0, retryInMs: leaseMs })
+    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the second message is still due')
+    await store.apply(id, { kind: 'try', deliveryId: 'm2', tries: 0, retryInMs: null })
+    assert.deepEqual(await dueIds(store, 'deliverable'), [])
+    await advance(leaseMs + 100)
+    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the first is due again')
+    await store.apply(id, { kind: 'deliver', deliveryId: 'm1', outcome: 'delivered', status: 200 })
+    assert.deepEqual(await dueIds(store, 'deliverable'), [])
+  },
+
+  async 'a running job is due for nothing'({ store }) {
+    const { job } = await store.create(sampleJob())
+    await claim(store, job.id)
+    await store.apply(job.id, heartbeat(1, { leaseMs }))
+    for (const kind of ['claimable', 'deleted', 'expired', 'deliverable'] as const)
+      assert.deepEqual(await store.due(kind, 10), [])
+  },
+
+  async 'purge by id forgets only a job that is marked deleted'({ store }) {
+    const { job: queued } = await store.create(sampleJob())
+    const { job: ended } = await store.create(sampleJob())
+    await store.apply(ended.id, cancel())
+    assert.deepEqual(await store.purge({ id: queued.id }), [])
+    assert.deepEqual(await store.purge({ id: ended.id }), [])
+    assert.equal(await store.count({}), 2)
+  },
+
+  async 'purge by age forgets jobs that ended before, the earliest first, and no others'({ store, advance }) {
+    const ids = await createInTurn(store, advance, 6)
+    const [first, second, third, running, queued, deleted] = ids
+    const ends: number[] = []
+    for (const id of [first, second, third]) {
+      ends.push((await store.apply(id, cancel()))?.completedAt ?? Number.NaN)
+      await advance(20)
+    }
+    await claim(store, running)
+    await store.apply(deleted, cancel())
+    await store.apply(deleted, { kind: 'delete' })
+    await advance(20)
+    assert.deepEqual(await store.purge({ endedBefore: ends[0], limit: 10 }), [], 'endedBefore is exclusive')
+    assert.deepEqual(await store.purge({ endedBefore: ends[2], limit: 1 }), [first])
+    assert.deepEqual(await store.purge({ endedBefore: ends[2], limit: 10 }), [second])
+    assert.deepEqual(await store.purge({ endedBefore: ends[2] + 1_000_000, limit: 10 }), [third])
+    assert.deepEqual((await store.list({ limit: 10 })).map((job) => job.id).sort(), [running, queued].sort())
+    assert.deepEqual(await dueIds(store, 'deleted'), [deleted], 'a deleted job waits until its files are removed')
+    assert.equal(await store.get(first), undefined)
+    assert.equal(await store.apply(first, { kind: 'expire' }), undefined)
+  },
+} satisfies Cases<JobStoreContext>
+
+/** Ids of new jobs, each created some milliseconds after the one before. */
+async function createInTurn(
+  store: JobStore,
+  advance: (milliseconds: number) => Promise<void>,
+  count: number,
+): Promise<string[]> {
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) {
+    ids.push((await store.create(sampleJob())).job.id)
+    await advance(5)
+  }
+  return ids
+}
+
+async function claim(store: JobStore, id: string): Promise<JobRecord> {
+  const job = await store.claim({ id, owner: 'w', leaseMs })
+  assert.ok(job)
+  return job
+}
+
+async function dueIds(store: JobStore, kind: Parameters<JobStore['due']>[0], limit = 10): Promise<string[]> {
+  return (await store.due(kind, limit)).map((job) => job.id)
+}

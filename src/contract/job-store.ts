@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
+import { changeCases } from './job-store-changes.js'
+import { claimCases } from './job-store-claims.js'
+import { interleavingCases } from './job-store-interleavings.js'
+import { listCases } from './job-store-lists.js'
+import { recordCases } from './job-store-records.js'
+import { sweepCases } from './job-store-sweep.js'
+import { type ContractApi, registerSuite, type Skips } from './suite.js'
+
+/** A fresh store, open. */
+export interface OpenJobStore {
+  store: JobStore
+  /** Moves the store's clock on. Without it the suite waits in real time. */
+  advance?(milliseconds: number): void | Promise<void>
+  /** Closes the store and removes what it left. */
+  close(): Promise<void>
+}
+
+const groups = {
+  'creating and reading': recordCases,
+  changing: changeCases,
+  claiming: claimCases,
+  'listing and counting': listCases,
+  'what the sweep asks for': sweepCases,
+  'everything at once': interleavingCases,
+}
+
+type Names<Groups> =
+  Groups extends Record<string, infer Group> ? (Group extends unknown ? keyof Group & string : never) : never
+export type JobStoreCase = Names<typeof groups>
+
+export interface JobStoreHarness {
+  /** An empty store, with the given idempotency window. Called once a case. */
+  open(options: { idempotencyMs: number }): Promise<OpenJobStore>
+  skips?: Skips<JobStoreCase>
+}
+
+/**
+ * Proves that a store keeps the `JobStore` port.
+ *
+ * @example
+ * import { describe, test } from 'vitest'
+ * jobStoreContract({ describe, test }, {
+ *   async open({ idempotencyMs }) {
+ *     return { store: myJobs({ idempotencyMs }), async close() {} }
+ *   },
+ * })
+ */
+export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): void {
+  registerSuite<JobStoreContext>(api, {
+    title: 'the job store contract',
+    groups,
+    skips: harness.skips ?? {},
+    async open() {
+      const opened = await harness.open({ idempotencyMs })
+      return {
+        store: opened.store,
+        advance: async (milliseconds) => void (await (opened.advance ?? sleep)(milliseconds)),
+        close: () => opened.close(),
+      }
+    },
+  })
+}

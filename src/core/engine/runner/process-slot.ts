@@ -1,0 +1,219 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { StemworkError } from '../errors.js'
+import type { Logger } from '../ports/logger.js'
+import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import { childArguments } from './child-arguments.js'
+import { childEnvironment } from './child-environment.js'
+import { internalError } from './execute.js'
+import { setSessionPriority } from './process-priority.js'
+import { childMessageSchema, errorOf, type HostMessage } from './protocol.js'
+
+const entry = fileURLToPath(new URL('./main.js', import.meta.url))
+
+const maxStderrLength = 8_000
+/** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
+const maxExitWaitMs = 2_000
+/** How long the last words of a dead child are waited for; a program that it started may hold its stderr open for ever. */
+const maxLastWordsMs = 100
+
+export interface SlotRunOptions {
+  signal: AbortSignal
+  onProgress(progress: WorkProgress): void
+}
+
+export interface ChildSettings {
+  niceness: number
+  startTimeoutMs: number
+  idleMs: number
+  environment: Record<string, string>
+  nodeArguments: readonly string[]
+  logger: Logger
+}
+
+/** One place for a child process: forked when first needed, kept warm between orders, replaced after it died or was killed. */
+export class ProcessSlot {
+  readonly #settings: ChildSettings
+  #child: ChildProcess | undefined
+  #ready = false
+  #stderr = ''
+  #idleTimer: NodeJS.Timeout | undefined
+  #runs = 0
+  #losses = 0
+
+  constructor(settings: ChildSettings) {
+    this.#settings = settings
+  }
+
+  /** Children that died or were killed, so that a run after them had to start another one. */
+  get losses(): number {
+    return this.#losses
+  }
+
+  /** One order at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
+  async run(order: WorkOrder, options: SlotRunOptions): Promise<WorkResult> {
+    options.signal.throwIfAborted()
+    clearTimeout(this.#idleTimer)
+    const child = this.#child?.connected ? this.#child : this.#start()
+    this.#stderr = ''
+    hold(child, true)
+    try {
+      return await this.#converse(child, order, options)
+    } finally {
+      if (this.#child === child) {
+        hold(child, false)
+        this.#idleTimer = setTimeout(() => void this.close(), this.#settings.idleMs).unref()
+      }
+    }
+  }
+
+  /** Kills the child if there is one; the next order starts a new one. */
+  async close(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    const child = this.#child
+    this.#child = undefined
+    if (child) await kill(child)
+  }
+
+  #converse(child: ChildProcess, order: WorkOrder, { signal, onProgress }: SlotRunOptions): Promise<WorkResult> {
+    const run = ++this.#runs
+    const { logger, startTimeoutMs } = this.#settings
+    const detach = new AbortController()
+
+    return new Promise<WorkResult>((resolve, reject) => {
+      const killThenReject = (reason: unknown) => {
+        this.#lose(child)
+        detach.abort()
+        void kill(child).then(() => reject(reason))
+      }
+      const onMessage = (value: unknown) => {
+        // Anything else on the channel is a workflow's own business.
+        const message = childMessageSchema.safeParse(value).data
+        if (message?.type === 'ready') clearTimeout(startTimer)
+        if (!message || message.type === 'ready' || message.run !== run) return
+        if (message.type === 'done') resolve(message.result)
+        else if (message.type === 'failed') {
+          const error = errorOf(message.failure)
+          if (message.fatal) killThenReject(error)
+          else reject(error)
+        } else {
+          try {
+            onProgress(message.progress)
+          } catch (error) {
+            logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
+          }
+        }
+      }
+      const onLost = async (cause?: unknown) => {
+        this.#lose(child)
+        // The exit may be heard before the last message, which knows better how the run ended.
+        await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
+        if (detach.signal.aborted) return
+        const error = workerLost(child, this.#stderr, cause)
+        logger.warn({ jobId: order.jobId, pid: child.pid, error: error.cause }, 'a runner process ended during a run')
+        reject(error)
+      }
+      const onSpawnError = (error: unknown) => {
+        if (child.pid === undefined) void onLost(error)
+      }
+      const onExit = () => void onLost()
+      const onAbort = () => killThenReject(signal.reason)
+      const startTimer = this.#ready
+        ? undefined
+        : setTimeout(() => killThenReject(startedTooSlowly(startTimeoutMs, this.#stderr)), startTimeoutMs)
+
+      child.on('message', onMessage).on('exit', onExit).on('error', onSpawnError)
+      signal.addEventListener('abort', onAbort)
+      detach.signal.addEventListener('abort', () => {
+        clearTimeout(startTimer)
+        child.off('message', onMessage).off('exit', onExit).off('error', onSpawnError)
+        signal.removeEventListener('abort', onAbort)
+      })
+
+      const message: HostMessage = { type: 'run', run, order }
+      // A channel that is already closed is followed by the exit, which tells more.
+      child.send(message, () => {})
+    }).finally(() => detach.abort())
+  }
+
+  #start(): ChildProcess {
+    const { environment, nodeArguments, niceness, logger } = this.#settings
+    const child = fork(entry, [], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      serialization: 'json',
+      execArgv: [...childArguments, ...nodeArguments],
+      env: childEnvironment(process.env, environment),
+      // A process group of its own: it can be killed with the programs it started, and Ctrl-C stays with the host.
+      detached: process.platform !== 'win32',
+    })
+    this.#child = child
+    this.#ready = false
+    child.on('exit', () => this.#lose(child))
+    child.on('error', () => {})
+    child.on('message', (value) => {
+      if (this.#child === child && childMessageSchema.safeParse(value).data?.type === 'ready') this.#ready = true
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      if (this.#child === child || this.#child === undefined)
+        this.#stderr = (this.#stderr + text).slice(-maxStderrLength)
+    })
+    if (child.pid !== undefined) {
+      setSessionPriority(child.pid, niceness).catch((error: unknown) => {
+        logger.debug({ pid: child.pid, niceness, error }, 'the priority of a runner process could not be set')
+      })
+    }
+    logger.debug({ pid: child.pid }, 'runner process started')
+    return child
+  }
+
+  #lose(child: ChildProcess): void {
+    if (this.#child !== child) return
+    this.#child = undefined
+    this.#losses++
+  }
+}
+
+/** While held, the child keeps the host's process alive. */
+function hold(child: ChildProcess, held: boolean): void {
+  const action = held ? 'ref' : 'unref'
+  child[action]()
+  child.channel?.[action]()
+  ;(child.stderr as Socket | null)?.[action]()
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  hold(child, true)
+  const gone = once(child, 'exit', { signal: AbortSignal.timeout(maxExitWaitMs) })
+  try {
+    if (process.platform === 'win32') child.kill('SIGKILL')
+    else process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    child.kill('SIGKILL')
+  }
+  await gone.catch(() => {})
+}
+
+function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
+  const ending = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the operator the job id.',
+    {
+      reason: 'worker_lost',
+      retryable: true,
+      details: { exitCode: child.exitCode, signal: child.signalCode },
+      cause: cause ?? new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
+    },
+  )
+}
+
+function startedTooSlowly(startTimeoutMs: number, stderr: string): StemworkError {
+  return internalError(new Error(`the runner process was not ready after ${startTimeoutMs} ms; ${endOf(stderr)}`))
+}
+
+function endOf(stderr: string): string {
+  return `the end of its stderr: ${stderr || '(nothing)'}`
+}

@@ -1,0 +1,170 @@
+import { reflectedSlice } from '../dsp/reflected-slice.js'
+import type { Segment, SegmentGeometry } from '../dsp/segment.js'
+import { Stft, type SpectrumLayout, type StftOptions } from '../dsp/stft.js'
+import type { Estimate, Stems } from '../stems.js'
+import { Joints } from './joints.js'
+
+export interface TrackFramesOptions extends StftOptions {
+  /** Frames of a segment: what the network takes. */
+  frames: number
+  /** Share of a segment that the next one covers as well. */
+  overlap: number
+  /** Longest cross-fade, in samples. Default: as long as neighbours overlap. */
+  fade?: number
+  /**
+   * How the track is continued beyond its ends. `reflect`: the frames are those of the centred STFT, frame `t` around sample
+   * `t * hop`. `zeros`: frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
+   */
+  padding: 'reflect' | 'zeros'
+}
+
+/**
+ * Cuts the STFT of the whole track into segments of a fixed number of frames, and joins the separated frames to audio again.
+ *
+ * Frames beyond the track are silent, those inside it have their real neighbours, and what frames of other segments reach
+ * into is dropped: so a mask over frequencies gives exactly what it would give on the STFT of the whole track, whatever the
+ * segments.
+ */
+export class TrackFrames {
+  readonly bins: number
+  readonly frames: number
+  readonly geometry: SegmentGeometry
+  readonly #stft: Stft
+  readonly #joints: Joints
+  readonly #padding: TrackFramesOptions['padding']
+  /** Samples from the start of frame 0 to the start of the track. */
+  readonly #lead: number
+  /** Number of the first frame of segment 0: 0 or less. */
+  readonly #firstFrame: number
+  readonly #stepFrames: number
+  readonly #padded: Float32Array
+  readonly #outputs: Float32Array[] = []
+
+  private constructor(stft: Stft, { frames, overlap, fade, padding }: TrackFramesOptions) {
+    const { size, hop } = stft
+    this.bins = stft.bins
+    this.frames = frames
+    this.#stft = stft
+    this.#padding = padding
+    this.#lead = padding === 'reflect' ? size / 2 : size - hop
+    // Half a frame at both ends of a segment is unreliable: there the frames of its neighbours are missing.
+    const span = (frames - 1) * hop - size
+    if (span < hop)
+      throw new RangeError(
+        `Segments of ${frames} frames of ${size} samples are too short: nothing of them is reliable.`,
+      )
+    this.#firstFrame = Math.floor((this.#lead - size) / hop)
+    this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
+    const step = this.#stepFrames * hop
+    this.#joints = new Joints({ first: this.#firstFrame * hop - this.#lead + size, span, step, fade })
+    this.geometry = {
+      step,
+      before: this.#lead - this.#firstFrame * hop,
+      length: stft.samplesOf(frames),
+      given: this.#joints.given,
+    }
+    this.#padded = new Float32Array(stft.samplesOf(frames))
+  }
+
+  /** @throws RangeError when the FFT does not support the size, or so few frames are no segment. */
+  static async create(options: TrackFramesOptions): Promise<TrackFrames> {
+    const stft = await Stft.create(options)
+    try {
+      return new TrackFrames(stft, options)
+    } catch (error) {
+      stft.close()
+      throw error
+    }
+  }
+
+  /** Writes the `frames` frames of a segment's channel. */
+  analyse(segment: Segment, channel: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const [first, last] = this.#insideTrack(segment)
+    const segmentFirst = this.#firstOf(segment)
+    const skipped = (first - segmentFirst) * layout.frameStride
+    this.#stft.forward(
+      this.#slice(segment, channel, first, last),
+      last - first,
+      re.subarray(skipped),
+      im.subarray(skipped),
+      layout,
+    )
+    this.#silence(re, im, 0, first - segmentFirst, layout)
+    this.#silence(re, im, last - segmentFirst, this.frames, layout)
+  }
+
+  /**
+   * The samples of a plane that the segment contributes, from its `frames` frames. Valid until the next call with that
+   * output.
+   */
+  synthesise(
+    segment: Segment,
+    output: number,
+    re: Float32Array,
+    im: Float32Array,
+    layout: SpectrumLayout,
+  ): Float32Array {
+    const [first, last] = this.#insideTrack(segment)
+    const skipped = (first - this.#firstOf(segment)) * layout.frameStride
+    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frames)))
+    this.#stft.inverse(re.subarray(skipped), im.subarray(skipped), last - first, layout, samples)
+    const { start, end } = this.#joints.range(segment)
+    const offset = start - this.#sampleOf(first)
+    return samples.subarray(offset, offset + end - start)
+  }
+
+  estimate(segment: Segment, stems: Stems): Estimate {
+    return this.#joints.estimate(segment, stems)
+  }
+
+  /** Frames of the segment that lie in the track, counted from the segment's first one: from, to. */
+  used(segment: Segment): [number, number] {
+    const [first, last] = this.#insideTrack(segment)
+    return [first - this.#firstOf(segment), last - this.#firstOf(segment)]
+  }
+
+  close(): void {
+    this.#stft.close()
+  }
+
+  #firstOf({ index }: Segment): number {
+    return this.#firstFrame + index * this.#stepFrames
+  }
+
+  #insideTrack(segment: Segment): [number, number] {
+    const first = this.#firstOf(segment)
+    return [Math.max(0, first), Math.min(first + this.frames, this.#framesOfTrack(segment.trackFrames))]
+  }
+
+  #framesOfTrack(samples: number | undefined): number {
+    if (samples === undefined) return Infinity
+    const { hop } = this.#stft
+    return this.#padding === 'reflect' ? 1 + Math.floor(samples / hop) : Math.ceil((samples + this.#lead) / hop)
+  }
+
+  #sampleOf(frame: number): number {
+    return frame * this.#stft.hop - this.#lead
+  }
+
+  #slice({ planes, start, trackFrames }: Segment, channel: number, first: number, last: number): Float32Array {
+    const from = this.#sampleOf(first)
+    const to = this.#sampleOf(last - 1) + this.#stft.size
+    const samples = planes[channel]
+    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackFrames, this.#padded)
+    const slice = this.#padded.subarray(0, to - from).fill(0)
+    slice.set(samples.subarray(Math.max(0, from) - start, to - start), Math.max(0, from) - from)
+    return slice
+  }
+
+  #silence(
+    re: Float32Array,
+    im: Float32Array,
+    from: number,
+    to: number,
+    { frameStride, binStride }: SpectrumLayout,
+  ): void {
+    for (let frame = from; frame < to; frame++) {
+      for (let bin = 0, at = frame * frameStride; bin < this.bins; bin++, at += binStride) re[at] = im[at] = 0
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import type { SpectrumLayout } from '../dsp/stft.js'
+import { FloatPool } from '../dsp/float-pool.js'
+import { kindParameters, type Manifest } from '../models/manifest.js'
+import type { Tensor } from '../runtime/network.js'
+import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
+import { TrackFrames } from './track-frames.js'
+import { type StereoSpectrum, VocalsRefinement } from '../dsp/wiener.js'
+
+const parametersSchema = z.object({
+  stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
+  /** Frames of a segment, for a network that leaves their number open. */
+  frames: z.number().int().positive().default(512),
+  /** Steps of the expectation-maximisation that refines the vocals with both channels. */
+  wienerSteps: z.union([z.literal(0), z.literal(1)]).default(1),
+})
+
+/** Frames over which that step estimates how a source lies between the channels, as in the reference implementation. */
+const wienerFrames = 300
+
+/**
+ * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get the
+ * mixture's phase. The rest of the magnitudes is the other source, and one step of expectation-maximisation makes both fit
+ * the two channels.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
+ */
+export async function umxKind(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: KindOptions,
+): Promise<Kind> {
+  const parameters = kindParameters(manifest, parametersSchema)
+  const { input, output, bins, frames = parameters.frames } = magnitudes(networks)
+  const track = await TrackFrames.create({
+    size: 2 * (bins - 1),
+    hop: parameters.stft.hop,
+    frames,
+    overlap: options.overlap ?? 0.25,
+    padding: 'reflect',
+  })
+  const pool = new FloatPool()
+  // Segments between `prepare` and `collect`: the network gets no phases.
+  const waiting = new Map<number, { mixture: StereoSpectrum; peaks: Float32Array }>()
+  const refinement = new VocalsRefinement({ bins, frames, windowFrames: wienerFrames })
+  const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
+  const planeLength = bins * frames
+  const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
+  const plane = (data: Float32Array, channel: number) =>
+    data.subarray(channel * planeLength, (channel + 1) * planeLength)
+
+  return {
+    sampleRate: manifest.audio.sampleRate,
+    geometry: track.geometry,
+    stems: ['vocals'],
+    needsTrackStatistics: false,
+    batchAxis: freeAxis(input, 0),
+
+    prepare(segment): NetworkRun[] {
+      const mixture = { re: pool.take(2 * planeLength), im: pool.take(2 * planeLength) }
+      for (const channel of [0, 1])
+        track.analyse(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout)
+      const magnitude = tensor()
+      waiting.set(segment.index, { mixture, peaks: refinement.magnitudes(mixture, magnitude.data) })
+      return [{ network: 0, feeds: { [input.name]: magnitude }, fetches: { [output.name]: tensor() } }]
+    },
+
+    collect(segment, [{ feeds, fetches }]) {
+      const prepared = waiting.get(segment.index)
+      if (!prepared) throw new RangeError(`Segment ${segment.index} was not prepared.`)
+      waiting.delete(segment.index)
+      const { mixture, peaks } = prepared
+      const vocals = fetches[output.name].data
+      if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frames)
+      else refinement.refine(mixture, vocals, peaks, track.used(segment))
+      const planes = [0, 1].map((channel) =>
+        track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
+      )
+      for (const each of [feeds[input.name].data, vocals, mixture.re, mixture.im]) pool.give(each)
+      return track.estimate(segment, { vocals: planes })
+    },
+
+    close: () => track.close(),
+  }
+}
+
+/** Turns the mixture into the vocals: their magnitudes, `[2, bins, frames]`, with its phases. */
+function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: number, frames: number): void {
+  for (let row = 0, at = 0; row < 2 * frames; row++) {
+    const start = Math.floor(row / frames) * bins * frames + (row % frames)
+    for (let bin = 0; bin < bins; bin++, at++) {
+      const magnitude = Math.sqrt(re[at] ** 2 + im[at] ** 2)
+      const gain = magnitude > 0 ? vocals[start + bin * frames] / magnitude : 0
+      re[at] *= gain
+      im[at] *= gain
+    }
+  }
+}
+
+function magnitudes(networks: readonly NetworkShape[]) {
+  const [{ inputs, outputs }] = networks
+  const [input, output] = [inputs[0], outputs[0]]
+  const [, , bins, frames] = axisSizes(input)
+  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
+  if (!isOne || !bins || !fits(input, [undefined, 2, bins, frames]) || !fits(output, [undefined, 2, bins, frames])) {
+    throw misfit(networks, 'one input and one output [batch, 2, bins, frames] with a fixed number of bins')
+  }
+  return { input, output, bins, frames }
+}

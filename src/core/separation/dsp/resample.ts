@@ -1,0 +1,157 @@
+import type { AudioBlock, AudioStream } from './audio-stream.js'
+import { createDotProduct, type DotProduct } from './kernels/dot-product.js'
+import { designLowPass } from './low-pass.js'
+
+/** Up to here every position between two samples that occurs has its own filter; beyond, neighbouring ones are interpolated. */
+const mostExactPhases = 1024
+/** Linear interpolation between this many positions errs by less than -135 dB. */
+const interpolatedPhases = 4096
+/** Input frames that are worked on at a time. */
+const windowFrames = 8192
+
+/**
+ * Changes the sample rate with a 120 dB polyphase filter; the same rate passes unchanged. Of n frames come exactly
+ * ceil(n * targetRate / sampleRate), and frame 0 stays at time 0. Block sizes make no difference to the result.
+ */
+export function resample(stream: AudioStream, targetRate: number): AudioStream {
+  if (stream.sampleRate === targetRate) return stream
+  const ratio = reduce(targetRate, stream.sampleRate)
+  return {
+    ...stream,
+    sampleRate: targetRate,
+    frames: stream.frames === undefined ? undefined : outputFrames(stream.frames, ratio),
+    blocks: resampleBlocks(stream, targetRate, ratio),
+  }
+}
+
+/** Output frame n lies at input position n * down / up. */
+interface Ratio {
+  up: number
+  down: number
+}
+
+async function* resampleBlocks(stream: AudioStream, targetRate: number, ratio: Ratio): AsyncGenerator<AudioBlock> {
+  const resampler = new Resampler(stream.sampleRate, targetRate, stream.channelCount, ratio)
+  for await (const { channels } of stream.blocks) {
+    for (let from = 0; from < channels[0].length;) {
+      const taken = Math.min(channels[0].length - from, resampler.room)
+      resampler.append(channels.map((plane) => plane.subarray(from, from + taken)))
+      from += taken
+      const block = resampler.drain()
+      if (block) yield block
+    }
+  }
+  const rest = resampler.end()
+  if (rest) yield rest
+}
+
+class Resampler {
+  readonly #ratio: Ratio
+  readonly #phases: number
+  readonly #taps: number
+  readonly #dot: DotProduct
+  /** Where each channel's window begins in the kernel's memory. */
+  readonly #windows: number[]
+  readonly #capacity: number
+  /** Input position of the window's first frame; the filter reaches back before the start of the audio, where silence is. */
+  #windowStart: number
+  #filled: number
+  #framesIn = 0
+  #framesOut = 0
+
+  constructor(inputRate: number, outputRate: number, channelCount: number, ratio: Ratio) {
+    const isExact = ratio.up <= mostExactPhases
+    this.#ratio = ratio
+    this.#phases = isExact ? ratio.up : interpolatedPhases
+    const { taps, rows } = designLowPass(inputRate, outputRate, this.#phases, isExact ? this.#phases : this.#phases + 1)
+    this.#taps = taps
+    this.#capacity = taps + windowFrames
+    this.#windows = Array.from({ length: channelCount }, (_, channel) => rows.length + channel * this.#capacity)
+    this.#dot = createDotProduct(rows.length + channelCount * this.#capacity)
+    this.#dot.memory.set(rows)
+    this.#filled = taps / 2 - 1
+    this.#windowStart = -this.#filled
+  }
+
+  get room(): number {
+    return this.#capacity - this.#filled
+  }
+
+  /** Adds at most `room` frames. */
+  append(planes: readonly Float32Array[]): void {
+    planes.forEach((plane, channel) => this.#dot.memory.set(plane, this.#windows[channel] + this.#filled))
+    this.#filled += planes[0].length
+    this.#framesIn += planes[0].length
+  }
+
+  /** All output that the input so far determines, and room for more input. */
+  drain(limit = Infinity): AudioBlock | undefined {
+    const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
+    const total = Math.min(limit, outputFrames(lastPosition + 1, this.#ratio))
+    const count = total - this.#framesOut
+    if (count <= 0) return undefined
+    const channels = this.#windows.map((window) => this.#convolve(window, count))
+    this.#framesOut = total
+    this.#forget()
+    return { channels }
+  }
+
+  /** The output that reaches into the silence after the end. */
+  end(): AudioBlock | undefined {
+    for (const window of this.#windows)
+      this.#dot.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
+    this.#filled += this.#taps / 2
+    return this.drain(outputFrames(this.#framesIn, this.#ratio))
+  }
+
+  #convolve(window: number, count: number): Float32Array {
+    const { up, down } = this.#ratio
+    const output = new Float32Array(count)
+    const taps = this.#taps
+    const dot = this.#dot
+    const phaseScale = this.#phases / up
+    const isExact = this.#phases === up
+    let position = Math.floor((this.#framesOut * down) / up)
+    let remainder = this.#framesOut * down - position * up
+    const step = Math.floor(down / up)
+    const stepRemainder = down - step * up
+    const origin = window - this.#windowStart - taps / 2 + 1
+    for (let frame = 0; frame < count; frame++) {
+      if (isExact) {
+        output[frame] = dot(origin + position, remainder * taps, taps)
+      } else {
+        const phase = Math.floor(remainder * phaseScale)
+        const below = dot(origin + position, phase * taps, taps)
+        const above = dot(origin + position, (phase + 1) * taps, taps)
+        output[frame] = below + (above - below) * (remainder * phaseScale - phase)
+      }
+      position += step
+      remainder += stepRemainder
+      if (remainder >= up) {
+        remainder -= up
+        position++
+      }
+    }
+    return output
+  }
+
+  #forget(): void {
+    const { up, down } = this.#ratio
+    const firstNeeded = Math.floor((this.#framesOut * down) / up) - this.#taps / 2 + 1
+    const dropped = Math.min(this.#filled, firstNeeded - this.#windowStart)
+    if (dropped <= 0) return
+    for (const window of this.#windows) this.#dot.memory.copyWithin(window, window + dropped, window + this.#filled)
+    this.#windowStart += dropped
+    this.#filled -= dropped
+  }
+}
+
+function outputFrames(inputFrames: number, { up, down }: Ratio): number {
+  return Math.ceil((inputFrames * up) / down)
+}
+
+function reduce(up: number, down: number): Ratio {
+  let [larger, divisor] = [up, down]
+  while (divisor > 0) [larger, divisor] = [divisor, larger % divisor]
+  return { up: up / larger, down: down / larger }
+}

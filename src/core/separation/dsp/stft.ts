@@ -1,0 +1,266 @@
+import { RealFft } from './fft.js'
+import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
+import { gatherRows, type RowPlaces, spreadRows } from './strided-rows.js'
+
+export interface StftOptions {
+  /** Points of a frame (n_fft): a size that `RealFft` supports. */
+  size: number
+  /** Samples from one frame to the next. */
+  hop: number
+  /** Analysis and synthesis window of `size` samples. Default: `periodicHann(size)`. */
+  window?: Float32Array
+  /** Bins kept, from 0 up. Default: all, `size / 2 + 1`. Missing ones are zero in the inverse. */
+  bins?: number
+}
+
+/** Where bin `b` of frame `t` lies in the arrays of a spectrum: at `t * frameStride + b * binStride`. */
+export interface SpectrumLayout {
+  frameStride: number
+  binStride: number
+}
+
+/**
+ * Short-time Fourier transform of stretches of a signal, unnormalised, and its inverse. It does not pad: a caller that wants
+ * centred frames hands in a signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
+ *
+ * Frames go through in batches without an allocation, by copies of whole rows between the caller's arrays, the memory of the
+ * kernels and that of the FFT, which cost next to nothing beside the loops that they keep out of JavaScript.
+ */
+export class Stft {
+  readonly size: number
+  readonly hop: number
+  readonly bins: number
+  readonly #fft: RealFft
+  readonly #kernels: FrameKernels
+  readonly #places: Places
+  readonly #squaredWindow: Float32Array
+  /** 1 / overlap-added squared window, for the number of frames that was asked for last. */
+  #envelope = { frames: 0, inverse: new Float32Array(0) }
+
+  private constructor({ size, hop, bins = size / 2 + 1, window = periodicHann(size) }: StftOptions, fft: RealFft) {
+    this.size = size
+    this.hop = hop
+    this.bins = bins
+    this.#fft = fft
+    this.#places = places(size, hop)
+    this.#kernels = createFrameKernels(this.#places.end)
+    this.#kernels.memory.set(window, this.#places.window)
+    this.#kernels.memory.set(
+      window.map((value) => value / size),
+      this.#places.synthesis,
+    )
+    this.#squaredWindow = window.map((value) => value * value)
+  }
+
+  static async create(options: StftOptions): Promise<Stft> {
+    return new Stft(options, await RealFft.create(options.size, batchFrames))
+  }
+
+  /** Frames that fit into so many samples without padding. */
+  framesIn(samples: number): number {
+    return samples < this.size ? 0 : 1 + Math.floor((samples - this.size) / this.hop)
+  }
+
+  /** Samples that so many frames cover. */
+  samplesOf(frames: number): number {
+    return frames === 0 ? 0 : (frames - 1) * this.hop + this.size
+  }
+
+  /** Frame `t` is the transform of `window * signal[t * hop .. t * hop + size)`, written to `re` and `im`. */
+  forward(signal: Float32Array, frames: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { size, hop } = this
+    const { memory, multiply, split } = this.#kernels
+    const at = this.#places
+    for (let first = 0; first < frames; first += batchFrames) {
+      const count = Math.min(batchFrames, frames - first)
+      memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
+      for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.signal + row * hop, at.window, size)
+      this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
+      this.#fft.forward(count)
+      memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
+      for (let row = 0; row < count; row++)
+        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+      this.#store(first, count, re, im, layout)
+    }
+  }
+
+  /**
+   * The signal whose frames are the given ones: inverse transforms, times the window, overlap-added, divided by the
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frames)` samples into `out`; the `size - hop` at both
+   * ends lack the frames beyond and are exact only where the given frames alone define them.
+   *
+   * @param silentFrames silent frames before the first and after the last one, which count in the divisor only
+   */
+  inverse(
+    re: Float32Array,
+    im: Float32Array,
+    frames: number,
+    layout: SpectrumLayout,
+    out: Float32Array,
+    silentFrames = 0,
+  ): void {
+    const { size, hop } = this
+    const { memory, multiply, multiplyAdd, merge } = this.#kernels
+    const at = this.#places
+    const envelope = this.#inverseEnvelope(frames + 2 * silentFrames).subarray(silentFrames * hop)
+    const overlap = Math.max(0, size - hop)
+    memory.fill(0, at.signal, at.envelope)
+    for (let first = 0; first < frames; first += batchFrames) {
+      const count = Math.min(batchFrames, frames - first)
+      this.#load(first, count, re, im, layout)
+      for (let row = 0; row < count; row++)
+        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+      this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
+      this.#fft.inverse(count)
+      memory.set(this.#fft.time().subarray(0, count * size), at.rows)
+      for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
+
+      // What later batches cannot change any more; after the last one, everything.
+      const finished = first + count < frames ? count * hop : this.samplesOf(count)
+      memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
+      multiply(at.rows, at.signal, at.envelope, roundUp(finished))
+      out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
+      memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
+      memory.fill(0, at.signal + overlap, at.envelope)
+    }
+  }
+
+  close(): void {
+    this.#fft.close()
+  }
+
+  /**
+   * From the kernels' planes to the caller's layout. The FFT packs the last bin into the place of the first one's imaginary
+   * part.
+   */
+  #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { memory } = this.#kernels
+    const at = this.#places
+    const { frameStride, binStride } = layout
+    const half = this.size / 2
+    const inner = Math.min(this.bins, half)
+    if (binStride === 1) {
+      for (let row = 0; row < count; row++) {
+        const target = (first + row) * frameStride
+        re.set(memory.subarray(at.re + row * at.pitch, at.re + row * at.pitch + inner), target)
+        im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
+      }
+    } else {
+      spreadRows(memory, re, this.#rowPlaces(at.re, first, count, layout))
+      spreadRows(memory, im, this.#rowPlaces(at.im, first, count, layout))
+    }
+    for (let row = 0; row < count; row++) {
+      const target = (first + row) * frameStride
+      im[target] = 0
+      if (this.bins <= half) continue
+      re[target + half * binStride] = memory[at.im + row * at.pitch]
+      im[target + half * binStride] = 0
+    }
+  }
+
+  #load(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { memory } = this.#kernels
+    const at = this.#places
+    const { frameStride, binStride } = layout
+    const half = this.size / 2
+    const inner = Math.min(this.bins, half)
+    if (inner < half) memory.fill(0, at.re, at.signal)
+    if (binStride === 1) {
+      for (let row = 0; row < count; row++) {
+        const source = (first + row) * frameStride
+        memory.set(re.subarray(source, source + inner), at.re + row * at.pitch)
+        memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
+      }
+    } else {
+      gatherRows(re, memory, this.#rowPlaces(at.re, first, count, layout))
+      gatherRows(im, memory, this.#rowPlaces(at.im, first, count, layout))
+    }
+    for (let row = 0; row < count; row++) {
+      memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride] : 0
+    }
+  }
+
+  #rowPlaces(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowPlaces {
+    const length = Math.min(this.bins, this.size / 2)
+    return {
+      rows,
+      length,
+      start,
+      pitch: this.#places.pitch,
+      stridedStart: first * frameStride,
+      rowStride: frameStride,
+      stride: binStride,
+    }
+  }
+
+  #inverseEnvelope(frames: number): Float32Array {
+    if (this.#envelope.frames !== frames) {
+      this.#envelope = { frames, inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frames)) }
+    }
+    return this.#envelope.inverse
+  }
+}
+
+/** Samples further than a window from both ends repeat with the hop, so only the ends and one hop are summed. */
+function inverseEnvelope(squaredWindow: Float32Array, hop: number, samples: number): Float32Array<ArrayBuffer> {
+  const size = squaredWindow.length
+  const lastFrame = samples - size
+  const envelope = new Float32Array(samples)
+  for (let i = 0; i < samples; i++) {
+    if (i >= size + hop && i < lastFrame) {
+      envelope[i] = envelope[i - hop]
+      continue
+    }
+    let sum = 0
+    for (let at = Math.min(lastFrame, i - (i % hop)); at >= 0 && at > i - size; at -= hop) sum += squaredWindow[i - at]
+    envelope[i] = 1 / Math.max(sum, 1e-8)
+  }
+  return envelope
+}
+
+/** Where the kernels find their data in their memory, in floats. */
+interface Places {
+  window: number
+  synthesis: number
+  /** Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch. */
+  rows: number
+  re: number
+  im: number
+  /** From one frame's real or imaginary parts to the next one's. */
+  pitch: number
+  /** The samples that a batch covers. */
+  signal: number
+  envelope: number
+  end: number
+}
+
+function places(size: number, hop: number): Places {
+  const rowFloats = batchFrames * size
+  const signalFloats = roundUp((batchFrames - 1) * hop + size)
+  const pitch = size / 2 + 16
+  let end = 0
+  const next = (floats: number) => (end += floats) - floats
+  return {
+    window: next(size),
+    synthesis: next(size),
+    rows: next(Math.max(rowFloats, signalFloats)),
+    re: next(batchFrames * pitch),
+    im: next(batchFrames * pitch),
+    pitch,
+    signal: next(signalFloats),
+    envelope: next(signalFloats),
+    end,
+  }
+}
+
+function roundUp(floats: number): number {
+  return Math.ceil(floats / 8) * 8
+}
+
+/** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */
+export function periodicHann(size: number): Float32Array {
+  return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
+}
+
+/** Frames per batch: what a batch touches stays in the second-level cache. */
+const batchFrames = 16

@@ -1,0 +1,36 @@
+import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioFormat } from './audio-format.js'
+import { FlacWriter } from './flac-writer.js'
+import { Mp3Writer } from './mp3-writer.js'
+import { WavWriter } from './wav-writer.js'
+
+export interface EncoderOptions {
+  sampleRate: number
+  channels: number
+  format: AudioFormat
+}
+
+/**
+ * Creates or replaces the file.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` for FLAC and MP3 without the package that encodes them
+ */
+export async function openEncoder(
+  path: string,
+  { sampleRate, channels, format }: EncoderOptions,
+): Promise<AudioEncoder> {
+  switch (format) {
+    case '16':
+    case '24':
+    case '32f':
+      return WavWriter.open(path, { sampleRate, channels, format })
+    case 'flac':
+      return FlacWriter.open(path, { sampleRate, channels, bits: 16 })
+    case 'flac24':
+      return FlacWriter.open(path, { sampleRate, channels, bits: 24 })
+    case 'mp3':
+      return Mp3Writer.open(path, { sampleRate, channels })
+    default:
+      return format satisfies never
+  }
+}

@@ -1,0 +1,84 @@
+import type { WasmMediaEncoder } from 'wasm-media-encoders'
+import type { AudioEncoder } from './audio-encoder.js'
+import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
+import { encoderPackage, OutputFile } from './output-file.js'
+
+export interface Mp3Options {
+  sampleRate: number
+  channels: number
+}
+
+const bitrate = 320
+
+/**
+ * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame says how many samples the encoder put before and behind the
+ * audio, so that players which heed that give it back with its own start and length.
+ */
+export class Mp3Writer implements AudioEncoder {
+  readonly #file: OutputFile
+  readonly #encoder: WasmMediaEncoder<'audio/mpeg'>
+  #frames = 0
+  #header: Uint8Array | undefined
+  /** Bytes until the next header, and how many headers there were. */
+  #toHeader = 0
+  #mp3Frames = 0
+  /** The start of a header that ended with its piece. */
+  #rest = new Uint8Array(0)
+
+  private constructor(file: OutputFile, encoder: WasmMediaEncoder<'audio/mpeg'>) {
+    this.#file = file
+    this.#encoder = encoder
+  }
+
+  static async open(path: string, { sampleRate, channels }: Mp3Options): Promise<Mp3Writer> {
+    const { createMp3Encoder } = await encoderPackage('wasm-media-encoders', 'MP3', () => import('wasm-media-encoders'))
+    const encoder = await createMp3Encoder()
+    encoder.configure({ sampleRate, channels: channels === 1 ? 1 : 2, bitrate })
+    return new Mp3Writer(await OutputFile.open(path), encoder)
+  }
+
+  async write(planes: readonly Float32Array[]): Promise<void> {
+    this.#frames += planes[0].length
+    await this.#append(this.#encoder.encode(planes))
+  }
+
+  async close(): Promise<{ frames: number; clippedSamples: number; bytes: number }> {
+    try {
+      await this.#append(this.#encoder.finalize())
+      if (this.#header) {
+        const facts = { frames: this.#mp3Frames, bytes: this.#file.bytes, samples: this.#frames }
+        await this.#file.correct(mp3InfoFrame(this.#header, facts), 0)
+      }
+      // The codec has no integers that could clip; its decoder decides.
+      return { frames: this.#frames, clippedSamples: 0, bytes: this.#file.bytes }
+    } finally {
+      await this.#file.close()
+    }
+  }
+
+  async abandon(): Promise<void> {
+    await this.#file.close()
+  }
+
+  async #append(encoded: Uint8Array): Promise<void> {
+    // The encoder's memory, which the next call overwrites.
+    const bytes = encoded.slice()
+    if (bytes.length === 0) return
+    this.#countFrames(bytes)
+    if (this.#file.bytes === 0 && this.#header)
+      await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
+    await this.#file.append(bytes)
+  }
+
+  #countFrames(bytes: Uint8Array): void {
+    const content = Buffer.concat([this.#rest, bytes])
+    let position = this.#toHeader
+    for (; position + 4 <= content.length; this.#mp3Frames++) {
+      const header = content.subarray(position, position + 4)
+      this.#header ??= Uint8Array.from(header)
+      position += mp3FrameBytes(header)
+    }
+    this.#rest = new Uint8Array(content.subarray(Math.min(position, content.length)))
+    this.#toHeader = Math.max(0, position - content.length)
+  }
+}

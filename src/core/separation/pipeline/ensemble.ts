@@ -1,0 +1,88 @@
+import type { StemBlock } from './estimation.js'
+import { FloatPlanes } from '../dsp/float-planes.js'
+import type { StemName, Stems } from '../stems.js'
+
+/** Estimates of one track by one model. */
+export interface EnsembleMember {
+  blocks: AsyncGenerator<StemBlock, void, void>
+  /** Share in the mean, relative to the other members'. */
+  weight: number
+  /** Silent frames before the track in this member's blocks, which are dropped. */
+  delayFrames: number
+}
+
+/**
+ * The weighted mean of what several members estimate, whatever the sizes of their blocks. All of them go through the track
+ * side by side, so that memory does not grow with its length. The mixture is that of the first member.
+ */
+export async function* weightedMean(
+  members: readonly EnsembleMember[],
+  stems: readonly StemName[],
+): AsyncGenerator<StemBlock, void, void> {
+  const cursors = members.map((member) => new Cursor(member))
+  const sums = new Map(stems.map((stem) => [stem, new FloatPlanes()]))
+  const total = members.reduce((sum, { weight }) => sum + weight, 0)
+  try {
+    for (;;) {
+      let frames = Infinity
+      for (const cursor of cursors) frames = Math.min(frames, await cursor.available())
+      if (frames === 0) return
+      const blocks = cursors.map((cursor) => cursor.take(frames))
+      const mean: Stems = {}
+      for (const [stem, planes] of sums) {
+        mean[stem] = planes.take(blocks[0].mixture.length, frames)
+        mean[stem].forEach((plane, channel) => {
+          plane.fill(0)
+          blocks.forEach((block, index) =>
+            addScaled(plane, block.stems[stem]?.[channel], members[index].weight / total),
+          )
+        })
+      }
+      yield { frames, stems: mean, mixture: blocks[0].mixture }
+    }
+  } finally {
+    await Promise.all(members.map(({ blocks }) => blocks.return()))
+  }
+}
+
+function addScaled(sum: Float32Array, values: Float32Array | undefined, weight: number): void {
+  if (values === undefined) return
+  for (let i = 0; i < sum.length; i++) sum[i] += weight * values[i]
+}
+
+/** Reads a member's blocks in pieces of any size. */
+class Cursor {
+  readonly #blocks: EnsembleMember['blocks']
+  #toDrop: number
+  #block: StemBlock | undefined
+  #offset = 0
+
+  constructor({ blocks, delayFrames }: EnsembleMember) {
+    this.#blocks = blocks
+    this.#toDrop = delayFrames
+  }
+
+  /** Frames left in the current block; 0 at the end of the track. */
+  async available(): Promise<number> {
+    while (this.#block === undefined || this.#offset === this.#block.frames) {
+      const next = await this.#blocks.next()
+      if (next.done) return 0
+      this.#block = next.value
+      this.#offset = Math.min(this.#toDrop, next.value.frames)
+      this.#toDrop -= this.#offset
+    }
+    return this.#block.frames - this.#offset
+  }
+
+  take(frames: number): StemBlock {
+    const { stems, mixture } = this.#block as StemBlock
+    const cut = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(this.#offset, this.#offset + frames))
+    const taken = {
+      frames,
+      stems: Object.fromEntries(Object.entries(stems).map(([stem, planes]) => [stem, cut(planes)])),
+      mixture: cut(mixture),
+    }
+    this.#offset += frames
+    return taken
+  }
+}

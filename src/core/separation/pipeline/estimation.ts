@@ -1,0 +1,153 @@
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { OverlapAdd } from './overlap-add.js'
+import { segments, type Segment } from '../dsp/segment.js'
+import { FloatPlanes } from '../dsp/float-planes.js'
+import { FloatPool } from '../dsp/float-pool.js'
+import type { Kind, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
+import type { StemName, Stems } from '../stems.js'
+import type { Network } from '../runtime/network.js'
+import { RunBatch } from './run-batch.js'
+
+/** What turns one stream into stems. */
+export interface Estimator {
+  kind: Kind
+  /** The networks that the kind was made for. */
+  networks: readonly Network[]
+  statistics?: TrackStatistics
+  /** Segments that go through the networks in one run, where these allow it. Default: 1. */
+  batch?: number
+}
+
+/** Where the time went, in milliseconds. The networks run beside the rest, so the parts add up to more than the whole. */
+export interface PipelineTimings {
+  decode: number
+  dsp: number
+  network: number
+  write: number
+}
+
+export interface EstimationContext {
+  /** Stems to give; each is one of the kind's or the complement of its `accompaniments`. */
+  targets: readonly StemName[]
+  timings: PipelineTimings
+  signal?: AbortSignal
+}
+
+/** A stretch of estimated stems beside the mixture. Valid until the next one is asked for. */
+export interface StemBlock {
+  frames: number
+  stems: Stems
+  mixture: Float32Array[]
+}
+
+interface Work {
+  segments: Segment[]
+  batch: RunBatch
+  runs: Promise<NetworkRun>[]
+}
+
+/** Runs in the hands of the networks: one that works and one that waits, so that a network never waits for this thread. */
+const maxInFlight = 2
+
+/**
+ * Separates a stereo stream at the kind's sample rate, segment by segment, in bounded memory: while the networks work on one
+ * segment, this thread finishes the one before it and prepares the one after it. Nothing is running any more when it ends.
+ *
+ * @throws the signal's reason, seen between two segments
+ */
+export async function* estimateStems(
+  stream: AudioStream,
+  estimator: Estimator,
+  { targets, timings, signal }: EstimationContext,
+): AsyncGenerator<StemBlock, void, void> {
+  const { kind, networks, statistics, batch = 1 } = estimator
+  const groupSize = kind.batchAxis === undefined ? 1 : batch
+  const pool = new FloatPool()
+  const overlapAdd = new OverlapAdd()
+  const complement = new VocalsComplement(kind, targets)
+  const inFlight: Work[] = []
+
+  const start = (group: Segment[]): Work => {
+    const prepared = timed(timings, 'dsp', () =>
+      RunBatch.of(
+        group.map((segment) => kind.prepare(segment, statistics)),
+        kind.batchAxis,
+        pool,
+      ),
+    )
+    const runs = prepared.runs.map(async ({ network, feeds, fetches }) => {
+      const result = await networks[network].run(feeds, fetches)
+      timings.network += result.runMs
+      return { network, feeds: result.feeds, fetches: result.fetches }
+    })
+    // Awaited in its turn; until then a failure must not count as unhandled.
+    for (const run of runs) run.catch(() => undefined)
+    return { segments: group, batch: prepared, runs }
+  }
+
+  async function* finishOldest(): AsyncGenerator<StemBlock> {
+    const { segments: group, batch: prepared, runs } = inFlight[0]
+    const done = await Promise.all(runs)
+    inFlight.shift()
+    signal?.throwIfAborted()
+    const separated = timed(timings, 'dsp', () => prepared.split(done))
+    for (const [index, segment] of group.entries()) {
+      const block = timed(timings, 'dsp', () => {
+        const { start: from, frames, stems } = overlapAdd.add(kind.collect(segment, separated[index], statistics))
+        const offset = from - segment.start
+        return complement.completed({
+          frames,
+          stems,
+          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + frames)),
+        })
+      })
+      if (block.frames > 0) yield block
+      for (const plane of segment.planes) pool.give(plane)
+    }
+  }
+
+  const source = segments(stream.blocks, kind.geometry, stream.channelCount, pool)
+  let group: Segment[] = []
+  try {
+    for (;;) {
+      const startedAt = performance.now()
+      const next = await source.next()
+      timings.decode += performance.now() - startedAt
+      signal?.throwIfAborted()
+      if (next.done) break
+      group.push(next.value)
+      if (group.length < groupSize) continue
+      inFlight.push(start(group))
+      group = []
+      if (inFlight.length === maxInFlight) yield* finishOldest()
+    }
+    if (group.length > 0) inFlight.push(start(group))
+    while (inFlight.length > 0) yield* finishOldest()
+  } finally {
+    await source.return()
+    await Promise.allSettled(inFlight.flatMap(({ runs }) => runs))
+  }
+}
+
+function timed<T>(timings: PipelineTimings, part: keyof PipelineTimings, work: () => T): T {
+  const startedAt = performance.now()
+  const result = work()
+  timings[part] += performance.now() - startedAt
+  return result
+}
+
+/** Gives the vocals of a model that estimates the rest: the mixture without it. */
+class VocalsComplement {
+  readonly #isNeeded: boolean
+  readonly #scratch = new FloatPlanes()
+
+  constructor({ stems }: Kind, targets: readonly StemName[]) {
+    this.#isNeeded = targets.includes('vocals') && !stems.includes('vocals')
+  }
+
+  completed(block: StemBlock): StemBlock {
+    const rest = block.stems.accompaniments
+    if (!this.#isNeeded || rest === undefined) return block
+    return { ...block, stems: { ...block.stems, vocals: this.#scratch.difference(block.mixture, rest) } }
+  }
+}

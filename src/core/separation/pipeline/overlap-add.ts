@@ -1,0 +1,101 @@
+import type { Estimate, StemName } from '../stems.js'
+
+/** Finished samples of the stems, from track sample `start` on. Valid until the next call. */
+export interface FinishedAudio {
+  start: number
+  frames: number
+  stems: Partial<Record<StemName, Float32Array[]>>
+}
+
+/**
+ * Weighted overlap-add of estimates that come in the order of the track: `sum(weight * estimate) / sum(weight)`, the divisor
+ * guarded by 1e-8. Holds only the samples that later estimates may still change.
+ */
+export class OverlapAdd {
+  #start = 0
+  /** Samples from `#start` that have got a contribution; beyond it the sums are zero. */
+  #used = 0
+  #weights = new Float32Array(0)
+  /** What is weighted for the sum of the weights themselves. */
+  #ones = new Float32Array(0)
+  readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
+  #finished: FinishedAudio | undefined
+
+  /** Adds one estimate and returns what it finished. */
+  add(estimate: Estimate): FinishedAudio {
+    this.#dropFinished()
+    const offset = estimate.start - this.#start
+    const end = offset + estimate.frames
+    this.#reserve(end, estimate)
+    if (this.#ones.length < estimate.frames) this.#ones = new Float32Array(estimate.frames).fill(1)
+    accumulate(this.#weights, offset, this.#used, estimate, this.#ones)
+    for (const [stem, planes] of entries(estimate.stems)) {
+      this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]))
+    }
+    this.#used = Math.max(this.#used, end)
+    return this.#finish(Math.min(Math.max(0, estimate.finishedBefore - this.#start), this.#used))
+  }
+
+  #finish(frames: number): FinishedAudio {
+    const weights = this.#weights
+    const stems: Partial<Record<StemName, Float32Array[]>> = {}
+    for (const [stem, sums] of entries(this.#sums)) {
+      stems[stem] = sums.map((sum) => {
+        // Most samples come from one estimate with the weight 1.
+        for (let i = 0; i < frames; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
+        return sum.subarray(0, frames)
+      })
+    }
+    this.#finished = { start: this.#start, frames, stems }
+    return this.#finished
+  }
+
+  /** Moves what is not finished to the front. Done late, so that finished samples can be handed out without a copy. */
+  #dropFinished(): void {
+    const dropped = this.#finished?.frames ?? 0
+    if (dropped === 0) return
+    for (const plane of [this.#weights, ...Object.values(this.#sums).flat()]) {
+      plane.copyWithin(0, dropped, this.#used)
+      plane.fill(0, this.#used - dropped, this.#used)
+    }
+    this.#start += dropped
+    this.#used -= dropped
+    this.#finished = undefined
+  }
+
+  #reserve(length: number, { stems }: Estimate): void {
+    if (length > this.#weights.length) {
+      this.#weights = grown(this.#weights, length)
+      for (const [stem, planes] of entries(this.#sums)) this.#sums[stem] = planes.map((plane) => grown(plane, length))
+    }
+    for (const [stem, planes] of entries(stems)) {
+      this.#sums[stem] ??= planes.map(() => new Float32Array(this.#weights.length))
+    }
+  }
+}
+
+/** `sum[offset + i] += weight[i] * values[i]`. Sums from `used` on are zero. */
+function accumulate(
+  sum: Float32Array,
+  offset: number,
+  used: number,
+  { frames, fadeIn, fadeOut }: Estimate,
+  values: Float32Array,
+): void {
+  const flatEnd = frames - fadeOut.length
+  const copiedFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
+  for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * values[i]
+  for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += values[i]
+  sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
+  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
+}
+
+function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {
+  const larger = new Float32Array(length)
+  larger.set(array)
+  return larger
+}
+
+function entries(stems: Partial<Record<StemName, Float32Array[]>>): [StemName, Float32Array[]][] {
+  return Object.entries(stems) as [StemName, Float32Array[]][]
+}

@@ -1,0 +1,82 @@
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { delayed } from './delayed.js'
+import { weightedMean } from './ensemble.js'
+import { estimateStems, type Estimator, type PipelineTimings, type StemBlock } from './estimation.js'
+import { FloatPlanes } from '../dsp/float-planes.js'
+import type { StemName, Stems } from '../stems.js'
+
+/** One estimator and the track to give it: a stream of its own, as streams are read once. */
+export interface PipelineMember extends Estimator {
+  stream: AudioStream
+  /** Share in the mean over the members, relative to the others'. Default: 1. */
+  weight?: number
+  /** Frames of silence to put before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
+  delayFrames?: number
+}
+
+export interface PipelineOptions {
+  /** Stems to give. Default: vocals and accompaniments. */
+  outputs?: readonly StemName[]
+  /** Takes the accompaniments from the models instead of the mixture without the vocals. */
+  ownAccompaniments?: boolean
+  signal?: AbortSignal
+  /** Receives the stems in the order of the track. They are valid until its promise resolves. */
+  sink(audio: Stems): Promise<void>
+  onFrames?(framesDone: number): void
+}
+
+export interface PipelineResult {
+  frames: number
+  timings: PipelineTimings
+}
+
+const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
+
+/**
+ * Separates a track with one model, or with several whose estimates are averaged, in bounded memory. The accompaniments are
+ * the mixture without the vocals, sample for sample, taken once at the end.
+ *
+ * @throws the signal's reason, seen between two segments
+ */
+export async function runPipeline(
+  members: readonly PipelineMember[],
+  options: PipelineOptions,
+): Promise<PipelineResult> {
+  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onFrames } = options
+  const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
+  const targets = targetStems(outputs, ownAccompaniments)
+  const rest = new FloatPlanes()
+  let frames = 0
+  for await (const { stems, mixture, frames: blockFrames } of blocksOf(members, { targets, timings, signal })) {
+    const startedAt = performance.now()
+    const { vocals } = stems
+    const isRest = outputs.includes('accompaniments') && !targets.includes('accompaniments') && vocals !== undefined
+    const accompaniments = isRest ? rest.difference(mixture, vocals) : stems.accompaniments
+    const finishedAt = performance.now()
+    await sink({ ...stems, accompaniments })
+    timings.dsp += finishedAt - startedAt
+    timings.write += performance.now() - finishedAt
+    frames += blockFrames
+    onFrames?.(frames)
+  }
+  return { frames, timings }
+}
+
+/** The stems that models have to give for these outputs. */
+export function targetStems(outputs: readonly StemName[], ownAccompaniments = false): StemName[] {
+  const targets = outputs.map((stem) => (stem === 'accompaniments' && !ownAccompaniments ? 'vocals' : stem))
+  return [...new Set(targets)]
+}
+
+function blocksOf(
+  members: readonly PipelineMember[],
+  context: Parameters<typeof estimateStems>[2],
+): AsyncGenerator<StemBlock, void, void> {
+  const running = members.map(({ stream, weight = 1, delayFrames = 0, ...estimator }) => ({
+    blocks: estimateStems(delayed(stream, delayFrames), estimator, context),
+    weight,
+    delayFrames,
+  }))
+  const isAlone = running.length === 1 && running[0].delayFrames === 0
+  return isAlone ? running[0].blocks : weightedMean(running, context.targets)
+}

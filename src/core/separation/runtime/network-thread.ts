@@ -1,0 +1,35 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { StemworkError } from '../../engine/errors.js'
+import type { Tensor } from './network.js'
+import { openSession } from './session.js'
+import type { ThreadMessage, ThreadRequest, ThreadSettings } from './threaded-network.js'
+
+// The thread's entry: a session of its own, fed by messages. Tensors arrive and leave by transfer, without a copy.
+
+const { path, ...options } = workerData as ThreadSettings
+
+function post(message: ThreadMessage, transfer: ArrayBuffer[] = []): void {
+  parentPort?.postMessage(message, transfer)
+}
+
+function buffers(tensors: Record<string, Tensor>): ArrayBuffer[] {
+  return Object.values(tensors).map(({ data }) => data.buffer)
+}
+
+try {
+  const session = await openSession(path, options)
+  post({ kind: 'ready', inputs: session.inputs, outputs: session.outputs, fallback: session.fallback })
+  parentPort?.on('message', ({ id, feeds, fetches }: ThreadRequest) => {
+    session.run(feeds, fetches).then(
+      (result) => post({ kind: 'ran', id, result }, [...buffers(result.feeds), ...buffers(result.fetches)]),
+      (error: unknown) => post({ kind: 'failed', id, message: String(error), missingDependency: false }),
+    )
+  })
+} catch (error) {
+  post({
+    kind: 'failed',
+    id: undefined,
+    message: error instanceof Error ? error.message : String(error),
+    missingDependency: StemworkError.is(error) && error.code === 'MISSING_DEPENDENCY',
+  })
+}

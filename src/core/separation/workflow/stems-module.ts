@@ -1,0 +1,45 @@
+import type { Workflow } from '../../engine/workflow/workflow.js'
+import { drawStems } from '../pictures/draw-stems.js'
+import { separate } from './separate.js'
+import { defineStems } from './stems-workflow.js'
+
+/** The child's side of the stems workflows: the one that can separate. */
+export default function stemsModule(definition: unknown): Workflow {
+  return defineStems(
+    definition,
+    ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise }) => ({
+      async separate(context) {
+        const { inputs, limits, params, signal } = context
+        const { seconds, sampleRate, clippedSamples, timings, models, warnings } = await separate(
+          inputs.inputUrl.path,
+          {
+            outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
+            model: params.model ?? model,
+            format: params.format ?? format,
+            threads,
+            provider,
+            maxWarmBytes,
+            overlap,
+            shifts,
+            batch,
+            denoise,
+            maxSeconds: limits.maxAudioSeconds,
+            signal,
+            onProgress: ({ progress }) => context.progress(progress),
+          },
+        )
+        const timingsMs = Object.fromEntries(Object.entries(timings).map(([part, ms]) => [part, Math.round(ms)]))
+        const details = {
+          seconds,
+          sampleRate,
+          clippedSamples,
+          timingsMs,
+          model: models.length === 1 ? models[0] : models,
+        }
+        for (const [name, value] of Object.entries(details)) context.detail(name, value)
+        if (warnings.length > 0) context.detail('warnings', warnings)
+      },
+      draw: (context) => drawStems(stems, context),
+    }),
+  )
+}

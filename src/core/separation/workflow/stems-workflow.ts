@@ -1,0 +1,202 @@
+import { z } from 'zod'
+import { StemworkError } from '../../engine/errors.js'
+import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { type AudioFormat, audioFormats, fileType } from '../encode/audio-format.js'
+import { type StemName, stemNames } from '../stems.js'
+import { executionProviders } from '../runtime/execution-provider.js'
+import { pictureOutputs } from '../pictures/picture-outputs.js'
+
+const modelName = z.string().min(1)
+
+const settingsShape = {
+  model: z
+    .union([modelName, z.array(z.object({ model: modelName, weight: z.number().positive().optional() })).min(1)])
+    .optional()
+    .describe(
+      'Name of a model, or the path of its manifest or folder; or several with weights, for the weighted mean of their estimates. Models ' +
+        'other than the default must have been pulled. Default: `embedded`, the one that comes with the package.',
+    ),
+  allowedModels: z
+    .array(modelName)
+    .min(1)
+    .optional()
+    .describe('Models of which a job may choose one by `params.model`. Default: none, and such a job is refused.'),
+  threads: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe('Threads of the network. Default: one less than there are processors.'),
+  format: z
+    .enum(audioFormats)
+    .optional()
+    .describe('Format of the files unless a job asks for another. Default: `"16"`, WAV with integers of 16 bits.'),
+  provider: z
+    .enum(executionProviders)
+    .optional()
+    .describe(
+      'What should run the network; where that cannot be had, the processor does and the details of the job say so. Default: `cpu`.',
+    ),
+  maxWarmBytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe('While the child takes more memory than that, networks of earlier jobs are closed. Default: 2 GiB.'),
+  overlap: z
+    .number()
+    .min(0)
+    .max(0.9)
+    .optional()
+    .describe('Share of a segment that the next one covers, too. Default: that of the kind of model.'),
+  shifts: z
+    .number()
+    .int()
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Passes with shifted segments to average over. Default: 1.'),
+  batch: z
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Segments in one run of the network, for GPUs. Default: 1.'),
+  denoise: z.boolean().optional().describe('Kind `mdx`: averages over the mixture and its negative. Default: false.'),
+}
+
+export const stemsSettingsSchema = z.strictObject(settingsShape)
+
+export type StemsSettings = z.infer<typeof stemsSettingsSchema>
+
+const definitionSchema = z.strictObject({
+  ...settingsShape,
+  id: z.string().min(1),
+  name: z.string().min(1),
+  description: z.string().min(1),
+  stems: z.array(z.enum(stemNames)).min(1),
+})
+
+/** Settings, and what the workflow is called and gives. */
+export type StemsDefinition = z.infer<typeof definitionSchema>
+
+/** What a job may ask for. */
+export interface StemsParams {
+  inputUrl: string
+  /** Adds peaks for players and an overview picture of each stem to the outputs. */
+  pictures: boolean
+  format?: AudioFormat
+  model?: string
+}
+
+/**
+ * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`, stereo at
+ * 44.1 kHz, of the same length as the input. It runs in a child process; this side loads neither decoders nor networks.
+ *
+ * @example
+ * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stemsWorkflow(settings: StemsSettings = {}): Workflow {
+  return stemsWorkflowOf({
+    id: 'service/stems-vocals-accompaniment',
+    name: 'Stems: vocals and accompaniment',
+    description: 'Separates a mixed audio track into vocals and accompaniments.',
+    stems: ['vocals', 'accompaniments'],
+    ...settings,
+  })
+}
+
+/**
+ * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that know these. The default one has to be
+ * pulled and its terms accepted: `stemwork models pull htdemucs`.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stems4Workflow(settings: StemsSettings = {}): Workflow {
+  return stemsWorkflowOf({
+    id: 'service/stems-4',
+    name: 'Stems: vocals, drums, bass and other',
+    description: 'Separates a mixed audio track into vocals, drums, bass and everything else.',
+    stems: ['vocals', 'drums', 'bass', 'other'],
+    model: 'htdemucs',
+    ...settings,
+  })
+}
+
+/**
+ * A workflow that gives any stems of a model, each as a file of its name.
+ *
+ * @example
+ * stemsWorkflowOf({ id: 'service/drums', name: 'Drums', description: 'The drums of a track.', stems: ['drums'], model: 'scnet' })
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stemsWorkflowOf(definition: StemsDefinition): Workflow {
+  const refuse = () => {
+    throw new StemworkError(
+      'INTERNAL_ERROR',
+      'The stems workflow runs in a child process only: inference would block this one. Use the process runner.',
+    )
+  }
+  return defineStems(definition, () => ({ separate: refuse, draw: refuse }))
+}
+
+/** What the stages do. */
+export interface StemsWork {
+  separate: Stage<StemsParams>['run']
+  /** Pictures of the finished stems. */
+  draw: Stage<StemsParams>['run']
+}
+
+/** Reading the files once more is quick beside the separation. */
+const drawWeight = 0.02
+
+/** The workflow with the work that its stages do. */
+export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
+  const checked = definitionSchema.safeParse(definition)
+  if (!checked.success) {
+    const [issue] = checked.error.issues
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Stems workflow: ${issue.path.join('.') || 'settings'}: ${issue.message}.`,
+    )
+  }
+  const { id, name, description, stems, format: usualFormat = '16', allowedModels } = checked.data
+  const { separate, draw } = work(checked.data)
+  return defineWorkflow({
+    id,
+    name,
+    description,
+    params: paramsSchema(allowedModels),
+    outputs: ({ pictures, format = usualFormat }) => ({
+      ...stemOutputs(stems, format),
+      ...(pictures ? pictureOutputs(stems) : {}),
+    }),
+    stages: [
+      { name: 'separate', run: separate },
+      {
+        name: 'draw',
+        weight: drawWeight,
+        run: async (context) => (context.params.pictures ? draw(context) : undefined),
+      },
+    ],
+    module: { url: moduleUrl, settings: checked.data },
+  })
+}
+
+function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<StemsParams> {
+  const shape = {
+    inputUrl: z.url({ protocol: /^https?$/ }),
+    pictures: z.boolean().default(false),
+    format: z.enum(audioFormats).optional(),
+  }
+  return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
+}
+
+function stemOutputs(stems: readonly StemName[], format: AudioFormat): Record<string, OutputDeclaration> {
+  const { extension, contentType } = fileType(format)
+  return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
+}
+
+const moduleUrl = new URL('./stems-module.js', import.meta.url)

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { jobStatusSchema } from '../../core/engine/job/job.js'
+import type { JobPage, JobQuery } from '../../core/engine/ports/job-store.js'
+import type { KeyedCall } from '../routing/call.js'
+import { Problem } from '../routing/problem.js'
+import { timestampSchema } from '../schemas.js'
+
+const repeatable = <Item extends z.ZodType>(item: Item) =>
+  z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(100).optional())
+const whole = (schema: z.ZodNumber) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
+    schema.optional(),
+  )
+
+export const pageQuerySchema = z.object({
+  page: whole(z.int().min(0).max(999_999_999)).describe('Page, from 0.').meta({ default: 0 }),
+  size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
+})
+
+const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
+
+export const jobListQuerySchema = pageQuerySchema.extend({
+  status: repeatable(jobStatusSchema).describe('Only these statuses; may be repeated.'),
+  workflow: repeatable(z.string().min(1).max(200)).describe('Only these workflows; may be repeated.'),
+  batchName: z.string().min(1).max(255).optional().describe('Only jobs of this batch.'),
+  createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
+  createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
+  after: z
+    .string()
+    .regex(cursorForm, 'must be a job id')
+    .optional()
+    .describe(
+      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header gives the next.',
+    ),
+})
+
+export interface JobListing {
+  jobs: JobRecord[]
+  /** Jobs that pass the filters, on all pages. */
+  total: number
+  /** Query of the next page; `undefined` on the last one. */
+  next: URLSearchParams | undefined
+}
+
+/** One page of the caller's jobs, newest first. */
+export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
+  const { engine } = call.service
+  const { page = 0, size = 100 } = query
+  const filters: JobQuery = {
+    app: call.caller.id,
+    statuses: query.status,
+    workflows: query.workflow,
+    batchName: query.batchName,
+    createdAfter: query.createdAfter === undefined ? undefined : Date.parse(query.createdAfter),
+    createdBefore: query.createdBefore === undefined ? undefined : Date.parse(query.createdBefore),
+  }
+  const after = query.after === undefined ? undefined : await cursor(call, query.after)
+  // One row more than asked tells whether there is a next page.
+  const rows: JobPage = { ...filters, limit: size + 1, offset: page * size, after }
+  const [found, total] = await Promise.all([engine.list(rows), engine.count(filters)])
+  const jobs = found.slice(0, size)
+  return { jobs, total, next: found.length > size ? nextQuery(call.search, jobs[jobs.length - 1]) : undefined }
+}
+
+function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
+  const next = new URLSearchParams(search)
+  next.delete('page')
+  // With its time, the cursor outlives the job: clients may delete the jobs of a page before they ask for the next.
+  next.set('after', `${last.id}@${last.createdAt}`)
+  return next
+}
+
+async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> {
+  const [, id, createdAt] = cursorForm.exec(text) ?? []
+  if (createdAt !== undefined) return { id, createdAt: Number(createdAt) }
+  const job = await call.service.engine.get(id, { app: call.caller.id })
+  if (job) return { id, createdAt: job.createdAt }
+  const message = 'names a job that does not exist (any more); follow the Link header instead, which does not need it'
+  throw new Problem('BAD_INPUT', `The request is not valid. after: ${message}.`, {
+    issues: [{ path: 'after', message }],
+  })
+}

@@ -1,0 +1,177 @@
+import { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { type ApiAnswer, json } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { createJob } from './create-job.js'
+import { jobEvents } from './job-events.js'
+import { jobListQuerySchema, listJobs } from './job-list.js'
+import { jobView } from './job-view.js'
+import { preferredWait, waitForEnd } from './prefer-wait.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema } from '../schemas.js'
+
+/** A job's id is a UUID: nothing of another length is worth a look-up, and no store ever sees a text of the client's size. */
+const mayBeId = (id: string) => id.length === 36
+
+export const jobRoutes = [
+  defineRoute({
+    method: 'POST',
+    path: '/job',
+    operation: 'createJob',
+    summary: 'Create a job',
+    access: 'key',
+    bucket: 'create',
+    body: newJobSchema,
+    answer: { description: 'The id of the new job.', schema: jobIdSchema },
+    problems: [
+      'UNSUPPORTED_MEDIA_TYPE',
+      'TOO_LARGE',
+      'UNKNOWN_WORKFLOW',
+      'UPLOAD_REFUSED',
+      'IDEMPOTENCY_CONFLICT',
+      'QUEUE_FULL',
+      'SHUTTING_DOWN',
+    ],
+    requestHeaders: {
+      'Idempotency-Key': 'A repeated request with the same key and body makes no second job.',
+      Prefer: '`wait=n` answers with the whole job when it has ended or n seconds (at most 60) are over.',
+    },
+    async handle(call, { body }) {
+      const job = await createJob(call, body)
+      const seconds = preferredWait(call.request.headers)
+      if (seconds === undefined) return json({ id: job.id })
+      const waited = await waitForEnd(call, job, seconds)
+      if (!waited) throw noSuchJob()
+      return json(await jobView(waited, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id',
+    operation: 'getJob',
+    summary: 'Get a job',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The job.', schema: jobViewSchema },
+    problems: ['NOT_FOUND'],
+    requestHeaders: { Prefer: '`wait=n` answers when the job has ended or n seconds (at most 60) are over.' },
+    async handle(call, { params }) {
+      const job = await requireJob(call, params.id)
+      const seconds = preferredWait(call.request.headers)
+      const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
+      if (!waited) throw noSuchJob()
+      return json(await jobView(waited, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/status',
+    operation: 'getJobStatus',
+    summary: 'Get the status of a job',
+    description: 'Cheap to poll, and in a rate limit of its own.',
+    access: 'key',
+    bucket: 'status',
+    answer: { description: 'The status of the job.', schema: jobStatusViewSchema },
+    problems: ['NOT_FOUND'],
+    handle: (call, { params }) => findJob(call, params.id).then(statusAnswer),
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/job/:id',
+    operation: 'deleteJob',
+    summary: 'Delete a job',
+    description: 'In any state: a running job is aborted, its files and its uploaded input are removed.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The id of the deleted job.', schema: jobIdSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const job = mayBeId(params.id) ? await call.service.engine.delete(params.id, { app: call.caller.id }) : undefined
+      if (!job) throw noSuchJob()
+      return json({ id: job.id })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/cancel',
+    operation: 'cancelJob',
+    summary: 'Cancel a job',
+    description:
+      'A waiting job ends FAILED with CANCELED, a running one as soon as it is stopped; an ended one stays as it is.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const job = mayBeId(params.id) ? await call.service.engine.cancel(params.id, { app: call.caller.id }) : undefined
+      if (!job) throw noSuchJob()
+      return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/events',
+    operation: 'followJob',
+    summary: 'Follow a job by server-sent events',
+    description:
+      'Sends an event `job` with the whole job at once and at each change, `deleted` if it goes away, and closes when the job has ended.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
+    otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
+    requestHeaders: { 'Last-Event-ID': 'Id of the last event that was seen.' },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      return jobEvents(call, await requireJob(call, params.id))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job',
+    operation: 'listJobs',
+    summary: 'List jobs',
+    description: 'Newest first.',
+    access: 'key',
+    bucket: 'other',
+    query: jobListQuerySchema,
+    answer: {
+      description: 'The jobs.',
+      schema: z.array(jobViewSchema),
+      headers: {
+        Link: 'The next page, with `rel="next"`; absent on the last one.',
+        'X-Total-Count': 'Jobs that pass the filters, on all pages.',
+      },
+    },
+    async handle(call, { query }) {
+      const { jobs, total, next } = await listJobs(call, query)
+      const headers: Record<string, string> = { 'x-total-count': String(total) }
+      if (next) headers.link = `<${call.baseUrl}/job?${next}>; rel="next"`
+      return json(await Promise.all(jobs.map((job) => jobView(job, call))), { headers })
+    },
+  }),
+]
+
+async function requireJob(call: KeyedCall, id: string): Promise<JobRecord> {
+  const job = await findJob(call, id)
+  if (!job) throw noSuchJob()
+  return job
+}
+
+function statusAnswer(job: JobRecord | undefined): ApiAnswer {
+  if (!job) throw noSuchJob()
+  const { id, status, progress, stage } = job
+  return json({ id, status, progress, stage })
+}
+
+function findJob(call: KeyedCall, id: string): Promise<JobRecord | undefined> {
+  return mayBeId(id) ? call.service.engine.get(id, { app: call.caller.id }) : Promise.resolve(undefined)
+}
+
+/** The same for an unknown id, a malformed one and another application's job. */
+function noSuchJob(): Problem {
+  return new Problem(
+    'NOT_FOUND',
+    'There is no job with this id. It may have been deleted, or it belongs to another application.',
+  )
+}

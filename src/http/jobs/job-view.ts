@@ -1,0 +1,57 @@
+import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
+import type { Call } from '../routing/call.js'
+import type { JobView } from '../schemas.js'
+import { storageLink } from '../storage/storage-link.js'
+
+/** What is shown for an output that was sent to the client's own storage. */
+export const customStorage = '[custom storage]'
+
+/** A job as clients see it. Every field is always there; result links are fresh each time. */
+export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
+  return {
+    id: job.id,
+    name: job.name,
+    status: job.status,
+    workflow: workflowSummary(job.workflow, call),
+    workflowParams: job.params,
+    result: job.status === 'SUCCEEDED' ? await resultLinks(job, call) : null,
+    details: job.status === 'SUCCEEDED' ? job.details : null,
+    error: job.error,
+    createdAt: timestamp(job.createdAt),
+    startedAt: job.startedAt === null ? null : timestamp(job.startedAt),
+    completedAt: job.completedAt === null ? null : timestamp(job.completedAt),
+    app: job.app,
+    batchName: job.batchName,
+    metadata: job.metadata,
+    progress: job.progress,
+    stage: job.stage,
+    expiresAt: job.expiresAt === null ? null : timestamp(job.expiresAt),
+  }
+}
+
+async function resultLinks(job: JobRecord, call: Call): Promise<Record<string, string>> {
+  const links: Record<string, string> = {}
+  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job.app, call)
+  return links
+}
+
+async function resultLink(output: JobOutput, app: string, call: Call): Promise<string> {
+  const { key, fileName, contentType, copied } = output
+  if (copied) return customStorage
+  const { engine, options } = call.service
+  const seconds = options.links.resultSeconds
+  const direct = options.directStorage
+    ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
+    : undefined
+  return direct ?? storageLink(call, { method: 'GET', key, app, seconds })
+}
+
+/** A workflow that the host no longer offers keeps its id as its name. */
+function workflowSummary(id: string, call: Call): JobView['workflow'] {
+  const workflow = call.service.engine.workflows.get(id)
+  return { id, name: workflow?.name ?? id, description: workflow?.description ?? '' }
+}
+
+function timestamp(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}

@@ -1,0 +1,30 @@
+import { type ApiAnswer, toResponse } from '../routing/answer.js'
+import { type ApiRequest, WebRequestReader } from '../routing/api-request.js'
+
+/** What a mount knows and a `Request` does not say. */
+export interface MountContext {
+  /** Front of the URL's path that belongs to the host, for example `/media` for a mount that is put there. */
+  mountPath?: string
+  /** True if something before us has read the body. */
+  bodyRead?: boolean
+}
+
+/** Answers a request. Never rejects: every failure is an answer. */
+export type Handler = (request: Request, context?: MountContext) => Promise<Response>
+
+/** The same before it is put into web terms. */
+export type Answer = (request: ApiRequest, context: MountContext) => Promise<ApiAnswer>
+
+const plainAnswer = Symbol.for('stemwork.plain-answer')
+
+/** A handler that mounts of servers which have no web requests can ask without the cost of making some. */
+export function mountable(answer: Answer): Handler {
+  const requests = new WebRequestReader()
+  const handler: Handler = async (request, context = {}) => toResponse(await answer(requests.read(request), context))
+  return Object.assign(handler, { [plainAnswer]: answer })
+}
+
+/** `undefined` for a handler of the host's own, for example one that is put around ours: it works by web requests alone. */
+export function plainAnswerOf(handler: Handler & { [plainAnswer]?: Answer }): Answer | undefined {
+  return handler[plainAnswer]
+}

@@ -1,0 +1,75 @@
+import type { ApiRequest } from './api-request.js'
+import type { HttpEngine } from '../http-engine.js'
+import type { JobWatch } from '../job-watch.js'
+import type { KnownKeys } from '../auth/known-keys.js'
+import type { Metrics } from '../metrics.js'
+import type { Caller, HandlerOptions } from '../options.js'
+import { publicOrigin } from './public-origin.js'
+import type { RequestUrl } from './request-url.js'
+import type { UrlSigner } from '../auth/signed-url.js'
+
+/** What all requests share. */
+export interface Service {
+  readonly engine: HttpEngine
+  readonly options: HandlerOptions
+  readonly signer: UrlSigner
+  readonly watch: JobWatch
+  readonly keys: KnownKeys
+  /** Absent if they are turned off. */
+  readonly metrics: Metrics | undefined
+}
+
+interface CallFacts {
+  service: Service
+  request: ApiRequest
+  requestId: string
+  bodyRead: boolean
+  headers: Record<string, string>
+  /** Where the request came in. */
+  url: RequestUrl
+  /** Path in front of the routes, mount path included. */
+  basePath: string
+}
+
+/** One request on its way through the service. */
+export class Call {
+  readonly service: Service
+  readonly request: ApiRequest
+  readonly requestId: string
+  /** True if the host's framework has read the body before us. */
+  readonly bodyRead: boolean
+  /** Headers that the answer gets, whatever it is. */
+  readonly headers: Record<string, string>
+  /** Who sent the request; `undefined` on routes that need no key. */
+  readonly caller: Caller | undefined
+  readonly #url: RequestUrl
+  readonly #basePath: string
+
+  constructor(facts: CallFacts, caller: Caller | undefined) {
+    this.service = facts.service
+    this.request = facts.request
+    this.requestId = facts.requestId
+    this.bodyRead = facts.bodyRead
+    this.headers = facts.headers
+    this.caller = caller
+    this.#url = facts.url
+    this.#basePath = facts.basePath
+  }
+
+  // These two are made when they are asked for: most requests need neither.
+
+  get search(): URLSearchParams {
+    return new URLSearchParams(this.#url.search)
+  }
+
+  /** Absolute address of the service as this client sees it, without a slash at the end. */
+  get baseUrl(): string {
+    const { publicUrl, trustProxy } = this.service.options
+    return publicUrl ?? publicOrigin(this.request, this.#url.origin, trustProxy) + this.#basePath
+  }
+}
+
+/** A request whose sender is known. */
+export interface KeyedCall extends Call {
+  readonly caller: Caller
+}

@@ -1,0 +1,131 @@
+import { StemworkError } from '../../core/engine/errors.js'
+import type { ApiAnswer } from './answer.js'
+import { json } from './answer.js'
+
+export interface FieldIssue {
+  path: string
+  message: string
+}
+
+interface ProblemKind {
+  status: number
+  title: string
+}
+
+/** Every code that an HTTP error can carry, with its status and title. */
+export const problemKinds = {
+  BAD_INPUT: { status: 400, title: 'The request is not valid' },
+  UNAUTHORIZED: { status: 401, title: 'The API key is not valid' },
+  FORBIDDEN: { status: 403, title: 'The link is not valid' },
+  NOT_FOUND: { status: 404, title: 'There is no such thing' },
+  METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed here' },
+  TIMEOUT: { status: 408, title: 'The request took too long' },
+  CONFLICT: { status: 409, title: 'The request collides with an earlier one' },
+  GONE: { status: 410, title: 'The file was removed' },
+  TOO_LARGE: { status: 413, title: 'The request is too large' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },
+  UNKNOWN_WORKFLOW: { status: 422, title: 'There is no such workflow' },
+  UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
+  IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
+  RATE_LIMITED: { status: 429, title: 'Too many requests' },
+  QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
+  INTERNAL_ERROR: { status: 500, title: 'The service failed' },
+  SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
+} satisfies Record<string, ProblemKind>
+
+export type ProblemCode = keyof typeof problemKinds
+
+interface ProblemOptions {
+  issues?: FieldIssue[]
+  reason?: string
+  headers?: Record<string, string>
+  cause?: unknown
+}
+
+/** An HTTP error on its way out. Never leaves the handler: hosts see answers, not these. */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly issues: FieldIssue[] | undefined
+  readonly reason: string | undefined
+  readonly headers: Record<string, string>
+
+  /** @param message says what happened, what was expected and what to do; shown to the client. */
+  constructor(code: ProblemCode, message: string, options: ProblemOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.issues = options.issues
+    this.reason = options.reason
+    this.headers = options.headers ?? {}
+  }
+
+  get status(): number {
+    return problemKinds[this.code].status
+  }
+}
+
+/** The error that a client sees for whatever a handler threw. What is not ours says nothing of its text. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (!StemworkError.is(error)) return internal(error)
+  switch (error.code) {
+    case 'INVALID_PARAMS':
+      return new Problem('BAD_INPUT', error.message, { issues: fieldIssues(error.details.issues), cause: error })
+    case 'UNKNOWN_WORKFLOW':
+    case 'IDEMPOTENCY_CONFLICT':
+      return new Problem(error.code, error.message, { cause: error })
+    case 'UPLOAD_REFUSED':
+      return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
+    case 'QUEUE_FULL':
+      return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'SHUTTING_DOWN':
+      return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'BAD_INPUT':
+      return new Problem('BAD_INPUT', error.message, { reason: error.reason, cause: error })
+    case 'NOT_FOUND':
+      return new Problem('NOT_FOUND', error.message, { cause: error })
+    case 'TOO_LARGE':
+      return new Problem('TOO_LARGE', error.message, { reason: 'too_large', cause: error })
+    default:
+      return internal(error)
+  }
+}
+
+/**
+ * The error as an answer: JSON with a non-empty `message`, which is all that existing clients read; with the members and the
+ * media type of RFC 9457 where the client asks for them.
+ */
+export function problemAnswer(problem: Problem, request: { accept: string | null; requestId: string }): ApiAnswer {
+  const { title, status } = problemKinds[problem.code]
+  const body = {
+    code: problem.code,
+    title,
+    message: problem.message,
+    status,
+    ...(problem.reason === undefined ? {} : { reason: problem.reason }),
+    ...(problem.issues === undefined ? {} : { errors: problem.issues }),
+    requestId: request.requestId,
+  }
+  const headers = { ...problem.headers, 'cache-control': 'no-store' }
+  if (!request.accept?.includes('application/problem+json')) return json(body, { status, headers })
+  const type = `urn:stemwork:problem:${problem.code.toLowerCase().replaceAll('_', '-')}`
+  return json(
+    { type, ...body, detail: problem.message, instance: `urn:request:${request.requestId}` },
+    { status, headers: { ...headers, 'content-type': 'application/problem+json' } },
+  )
+}
+
+function internal(cause: unknown): Problem {
+  return new Problem(
+    'INTERNAL_ERROR',
+    'The request failed because of an error inside the service. Try again; if it fails again, tell the operator the request id.',
+    { cause },
+  )
+}
+
+function fieldIssues(value: unknown): FieldIssue[] {
+  if (!Array.isArray(value)) return []
+  return value.map((issue: unknown) => {
+    const { path, message } = (issue ?? {}) as Partial<Record<keyof FieldIssue, unknown>>
+    return { path: String(path ?? ''), message: String(message ?? '') }
+  })
+}

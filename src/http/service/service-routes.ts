@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { json, text } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { docsPage } from './docs-page.js'
+import { pageQuerySchema } from '../jobs/job-list.js'
+import { type OpenApiDocument, openApiDocument } from './openapi.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute, type Route } from '../routing/route.js'
+import { applicationViewSchema, workflowListSchema, workflowViewSchema } from '../schemas.js'
+import { workflowView } from './workflow-view.js'
+
+export const serviceRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/application',
+    operation: 'getApplication',
+    summary: 'Get the application of the API key',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The application.', schema: applicationViewSchema },
+    async handle(call) {
+      const { id, name } = call.caller
+      const { engine, options } = call.service
+      // A caller with a known key has the name that the application had when the key was first seen.
+      const stored = options.authenticate ? undefined : await engine.applications.getApplication(id)
+      return json({ id, name: stored?.name ?? name })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/workflow',
+    operation: 'listWorkflows',
+    summary: 'List the workflows that jobs can run',
+    access: 'key',
+    bucket: 'other',
+    query: pageQuerySchema,
+    answer: {
+      description: 'The workflows.',
+      schema: workflowListSchema,
+      headers: { 'X-Total-Count': 'Workflows on all pages.' },
+    },
+    async handle(call, { query: { page = 0, size = 100 } }) {
+      const all = call.service.engine.workflows.list()
+      const workflows = all
+        .slice(page * size, (page + 1) * size)
+        .map(({ id, name, description }) => ({ id, name, description }))
+      return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/workflow/*id',
+    operation: 'getWorkflow',
+    summary: 'Get a workflow, with what its params must look like',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The workflow.', schema: workflowViewSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
+      if (!workflow)
+        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists those that there are.')
+      return json(workflowView(workflow))
+    },
+  }),
+]
+
+const healthSchema = z.object({ ok: z.boolean(), problems: z.array(z.string()) }).meta({ id: 'Health' })
+
+export const operatorRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/healthz',
+    operation: 'isAlive',
+    summary: 'Whether the process answers',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'It does.', schema: z.object({ ok: z.boolean() }) },
+    handle: async () => json({ ok: true }, { headers: { 'cache-control': 'no-store' } }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/readyz',
+    operation: 'isReady',
+    summary: 'Whether the service can do its work',
+    description: 'Answers 503 with the problems if it cannot.',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'It can.', schema: healthSchema },
+    async handle({ service }) {
+      const { ok, problems } = await service.engine.health()
+      return json({ ok, problems }, { status: ok ? 200 : 503, headers: { 'cache-control': 'no-store' } })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/metrics',
+    operation: 'getMetrics',
+    summary: 'Metrics in the text format of Prometheus',
+    description: 'Off unless the operator turns it on.',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'The metrics.', contentType: 'text/plain' },
+    problems: ['NOT_FOUND'],
+    async handle({ service }) {
+      if (!service.metrics)
+        throw new Problem('NOT_FOUND', 'Metrics are turned off. The operator turns them on with the option `metrics`.')
+      return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', {
+        'cache-control': 'no-store',
+      })
+    },
+  }),
+]
+
+/** The two routes that describe all the others, themselves included. */
+export function docsRoutes(others: readonly Route[]): Route[] {
+  let written: ReturnType<typeof openApiDocument> | undefined
+  const document = (call: Call): OpenApiDocument => ({
+    ...(written ??= openApiDocument(routes)),
+    servers: [{ url: call.baseUrl }],
+  })
+  const routes: Route[] = [
+    ...others,
+    defineRoute({
+      method: 'GET',
+      path: '/openapi.json',
+      operation: 'getOpenApi',
+      summary: 'This interface as an OpenAPI 3.1 document',
+      access: 'open',
+      answer: { description: 'The document.', schema: z.record(z.string(), z.unknown()) },
+      handle: async (call) => json(document(call)),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/docs',
+      operation: 'getDocs',
+      summary: 'This interface as a page to read',
+      access: 'open',
+      answer: { description: 'The page.', contentType: 'text/html' },
+      async handle(call) {
+        const { html, policy } = docsPage(document(call))
+        return text(html, 'text/html; charset=utf-8', {
+          'content-security-policy': policy,
+          'x-content-type-options': 'nosniff',
+        })
+      },
+    }),
+  ]
+  return routes
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import type { Workflow } from '../../core/engine/workflow/workflow.js'
+import type { workflowViewSchema } from '../schemas.js'
+
+/** A workflow as clients see it. */
+export function workflowView({ id, name, description, params }: Workflow): z.infer<typeof workflowViewSchema> {
+  return { id, name, description, params: paramsSchema(params) }
+}
+
+function paramsSchema(schema: z.ZodType): Record<string, unknown> {
+  try {
+    return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  } catch {
+    // A workflow of the host may bring a schema of another version of zod. Params are checked by it all the same.
+    return {}
+  }
+}

@@ -1,0 +1,72 @@
+import { parseResultKey } from '../../core/engine/job/blob-keys.js'
+import type { BlobStat } from '../../core/engine/ports/blob-store.js'
+import { type ApiAnswer, empty } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { pacedStream } from '../routing/paced-stream.js'
+import { Problem } from '../routing/problem.js'
+import { decideRange } from './range.js'
+import { requireGrant, storageKey } from './storage-link.js'
+
+/** Answers GET and HEAD of a signed link with the file, a part of it, or 304. */
+export async function download(call: Call, path: string): Promise<ApiAnswer> {
+  const key = storageKey(path)
+  requireGrant(call, 'GET', key)
+  const { blobs } = call.service.engine
+  const stat = await blobs.stat(key)
+  if (!stat) throw await missing(call, key)
+
+  const headers = fileHeaders(stat)
+  const decision = decideRange(call.request.headers, stat)
+  switch (decision.kind) {
+    case 'changed':
+      return empty(412, headers)
+    case 'unchanged':
+      return empty(304, headers)
+    case 'unsatisfiable':
+      return empty(416, { ...headers, 'content-range': `bytes */${stat.bytes}`, 'content-length': '0' })
+    case 'whole':
+    case 'part': {
+      const range = decision.kind === 'part' ? decision.range : undefined
+      if (range) headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
+      headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
+      const status = range ? 206 : 200
+      if (call.request.method === 'HEAD') return empty(status, headers)
+      const blob = await blobs.get(key, { range })
+      if (!blob) throw await missing(call, key)
+      return { status, headers, body: pacedStream(blob.body, call.service.options.limits.idleMs) }
+    }
+    default:
+      return decision satisfies never
+  }
+}
+
+function fileHeaders(stat: BlobStat): Record<string, string> {
+  const fileName = stat.key.slice(stat.key.lastIndexOf('/') + 1)
+  return {
+    'content-type': stat.contentType,
+    'content-disposition': `attachment; filename="${fileName}"`,
+    etag: `"${stat.etag}"`,
+    'last-modified': new Date(stat.modifiedAt).toUTCString(),
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-cache',
+    // A client's file must never run as a page of the host's origin.
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; sandbox",
+  }
+}
+
+async function missing(call: Call, key: string): Promise<Problem> {
+  const result = parseResultKey(key)
+  if (!result)
+    return new Problem(
+      'NOT_FOUND',
+      'There is no file here: nothing was uploaded yet, or the upload was removed after its job ended.',
+    )
+  const job = await call.service.engine.get(result.jobId)
+  return job?.expired
+    ? new Problem(
+        'GONE',
+        'The result files of this job were removed because their time was over. Create the job again.',
+      )
+    : new Problem('NOT_FOUND', 'There is no such file.')
+}

@@ -1,0 +1,81 @@
+import { StemworkError } from '../../core/engine/errors.js'
+import { fileFromForm, formOverheadBytes, peekBoundary } from '../../core/engine/upload/form-file.js'
+import { type ApiAnswer, json } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { Problem, toProblem } from '../routing/problem.js'
+import { RequestBody } from '../routing/request-body.js'
+import type { Grant } from '../auth/signed-url.js'
+import { requireGrant, storageKey } from './storage-link.js'
+import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
+
+/** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
+export async function upload(call: Call, path: string): Promise<ApiAnswer> {
+  const key = storageKey(path)
+  const grant = requireGrant(call, 'PUT', key)
+  const { blobs } = call.service.engine
+  const body = new RequestBody(call)
+  try {
+    if (await blobs.stat(key)) throw alreadyWritten()
+    const stat = await blobs.put(key, payload(call, body, grant), {
+      ifAbsent: true,
+      contentType: 'application/octet-stream',
+    })
+    await forgetRefusal(blobs, key)
+    return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
+  } catch (error) {
+    const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
+    if (problem.code === 'INTERNAL_ERROR') throw error
+    // Clients that ignore this answer learn the reason when they create the job.
+    if (problem.code === 'TOO_LARGE' || problem.code === 'BAD_INPUT') await rememberRefusal(blobs, key, problem)
+    await body.discard(call.service.options.limits.discardBytes)
+    throw problem
+  }
+}
+
+async function* payload(call: Call, body: RequestBody, grant: Grant): AsyncGenerator<Uint8Array, void, undefined> {
+  const announced = Number(call.request.headers.get('content-length') ?? 0)
+  if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
+  const { boundary, bytes } = await peekBoundary(body.chunks())
+  if (boundary === undefined) {
+    if (announced > grant.maxBytes) throw tooLarge(grant.maxBytes)
+    yield* atMost(bytes, grant.maxBytes, grant.maxBytes)
+  } else {
+    yield* atMost(
+      fileFromForm(atMost(bytes, grant.maxBytes + formOverheadBytes, grant.maxBytes), boundary),
+      grant.maxBytes,
+      grant.maxBytes,
+    )
+  }
+}
+
+async function* atMost(
+  source: AsyncIterable<Uint8Array>,
+  bytes: number,
+  shownLimit: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let rest = bytes
+  for await (const chunk of source) {
+    rest -= chunk.byteLength
+    if (rest < 0) throw tooLarge(shownLimit)
+    yield chunk
+  }
+}
+
+function tooLarge(maxBytes: number): Problem {
+  return new Problem(
+    'TOO_LARGE',
+    `The file is larger than ${maxBytes} bytes, which is the limit. Send a smaller or compressed one.`,
+    {
+      reason: 'too_large',
+      headers: { connection: 'close' },
+    },
+  )
+}
+
+function alreadyWritten(): Problem {
+  return new Problem(
+    'CONFLICT',
+    'A file was already uploaded with this link, and a link writes once. Get a new pair from GET /upload.',
+    { headers: { connection: 'close' } },
+  )
+}
