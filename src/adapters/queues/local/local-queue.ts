@@ -1,57 +1,83 @@
-import PQueue from 'p-queue'
-import type { JobQueue, JobReference, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
-import { type FairOptions, FairQueue } from './fair-queue.js'
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 
-/** The doorbell of one process: p-queue with applications taking turns. Rings before the first subscription are kept. */
+/** Wakes the workers of one process. */
 export function localQueue(): JobQueue {
-  const queue = new PQueue<FairQueue, FairOptions>({ concurrency: 1, autoStart: false, queueClass: FairQueue })
+  const listeners = new Set<Listener>()
   const delayed = new Set<NodeJS.Timeout>()
-  let handle: ((reference: JobReference) => Promise<void>) | undefined
+  /** Whether there is a notification that no listener has been called for. */
+  let isPending = false
   let closed = false
 
-  const enqueue = (reference: JobReference) => {
-    if (closed) return
-    // The handler is looked up when the turn comes: the reference may have been waiting since before the subscription.
-    void queue.add(() => handle?.(reference) ?? Promise.resolve(), { app: reference.app }).catch(() => {})
+  const refuseClosed = () => {
+    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
+  }
+
+  const deliver = () => {
+    if (!isPending || closed) return
+    for (const listener of listeners) {
+      if (listener.running) continue
+      isPending = false
+      // The one called last waits behind the others.
+      listeners.delete(listener)
+      listeners.add(listener)
+      listener.running = Promise.resolve()
+        .then(listener.call)
+        .catch(() => {})
+        .finally(() => {
+          listener.running = undefined
+          deliver()
+        })
+      return
+    }
+  }
+
+  const notifyNow = () => {
+    isPending = true
+    deliver()
   }
 
   return {
     traits: { scope: 'process' },
 
-    async publish(reference, { delayMs = 0 } = {}) {
-      if (delayMs <= 0) return enqueue(reference)
+    async notify({ delayMs = 0 } = {}) {
+      refuseClosed()
+      if (delayMs <= 0) return notifyNow()
       const timer = setTimeout(() => {
         delayed.delete(timer)
-        enqueue(reference)
+        notifyNow()
       }, delayMs)
       timer.unref()
       delayed.add(timer)
     },
 
-    async subscribe(handler, { concurrency }): Promise<QueueSubscription> {
-      if (handle) throw new TypeError('The local queue has one subscriber already: use one engine a queue.')
-      handle = handler
-      queue.concurrency = concurrency
-      queue.start()
+    async subscribe(call): Promise<QueueSubscription> {
+      refuseClosed()
+      const listener: Listener = { call, running: undefined }
+      listeners.add(listener)
+      deliver()
       return {
         async stop() {
-          queue.pause()
-          await queue.onPendingZero()
-          handle = undefined
+          listeners.delete(listener)
+          await listener.running
         },
       }
     },
 
-    async depth() {
-      return queue.size + delayed.size
+    async check() {
+      refuseClosed()
     },
 
     async close() {
       closed = true
-      queue.pause()
-      queue.clear()
       for (const timer of delayed) clearTimeout(timer)
       delayed.clear()
     },
   }
+}
+
+interface Listener {
+  call(): Promise<void>
+  /** The call that is under way. */
+  running: Promise<void> | undefined
 }

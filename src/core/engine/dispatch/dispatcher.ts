@@ -5,15 +5,23 @@ import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
 
 /**
- * Turns references from the queue into claimed runs. The reference is a hint; the lease that the store grants is the right to
- * run, so a reference that comes twice, late, or for a job that is gone does nothing.
+ * Keeps up to `concurrency` jobs running. A lane is one place for a job: it claims and runs one job after the other until the
+ * store has none, and each claim that is granted opens the next lane, for there may be more. What opens the first lane, a
+ * notification or a tick of the sweep, only has to come now and then.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
   readonly #scratchDirectory: string
   readonly #running = new Map<string, Attempt>()
+  readonly #lanes = new Set<Promise<void>>()
   #subscription: QueueSubscription | undefined
+  #stopping = false
+  /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
+  #wakes = 0
+  /** Whether a notification was taken that nobody has passed on. */
+  #notified = false
+  #laneEnded: () => void = () => {}
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
@@ -26,33 +34,19 @@ export class Dispatcher {
   }
 
   async start(): Promise<void> {
-    const { queue, options } = this.#ports
-    this.#subscription ??= await queue.subscribe(async ({ id }) => void (await this.run(id)), {
-      concurrency: options.dispatch.concurrency,
-    })
+    this.#subscription ??= await this.#ports.queue.subscribe(() => this.#onNotification())
   }
 
-  /**
-   * Claims the named job, or the one that has waited longest, and runs it to its end. `undefined`: there was nothing to claim,
-   * or the run lost its lease.
-   */
+  /** Looks for jobs, if there is room for one. */
+  wake(): void {
+    this.#wakes++
+    this.#openLane()
+  }
+
+  /** Claims the named job, or the next in turn, and runs it to its end. `undefined`: nothing to claim, or the lease was lost. */
   async run(id?: string): Promise<JobRecord | undefined> {
-    const { jobs, options, logger } = this.#ports
-    const job = await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
-    if (!job) return undefined
-    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
-    this.#running.set(job.id, attempt)
-    try {
-      return await attempt.run()
-    } catch (error) {
-      logger.error(
-        { jobId: job.id, error },
-        'The end of a run could not be recorded; its lease will run out and the job is run again.',
-      )
-      return undefined
-    } finally {
-      if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
-    }
+    const job = await this.#claim(id)
+    return job && (await this.#runToEnd(job))
   }
 
   /** Ends the run of a job in this process, if there is one. */
@@ -60,15 +54,87 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then hands them back to the queue. */
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
   async stop(timeoutMs: number): Promise<void> {
-    // Stopping the subscription waits for its handlers, which are the running attempts.
-    const stopped = Promise.resolve(this.#subscription?.stop())
-    const handBack = setTimeout(() => {
+    this.#stopping = true
+    this.#laneEnded()
+    const timeout = setTimeout(() => {
       for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
     }, timeoutMs)
-    await stopped.finally(() => clearTimeout(handBack))
+    try {
+      await Promise.all([this.#subscription?.stop(), ...this.#lanes])
+    } finally {
+      clearTimeout(timeout)
+    }
     this.#subscription = undefined
+  }
+
+  /** Returns when there is room for a job: until then, notifications are for other workers. */
+  async #onNotification(): Promise<void> {
+    this.#notified = true
+    this.wake()
+    while (!this.#stopping && this.#isFull()) await new Promise<void>((resolve) => (this.#laneEnded = resolve))
+  }
+
+  #isFull(): boolean {
+    return this.#lanes.size >= this.#ports.options.dispatch.concurrency
+  }
+
+  #openLane(): void {
+    if (this.#stopping || this.#isFull()) return
+    const lane = this.#work().finally(() => {
+      this.#lanes.delete(lane)
+      this.#laneEnded()
+    })
+    this.#lanes.add(lane)
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#stopping) {
+      const wakes = this.#wakes
+      let job: JobRecord | undefined
+      try {
+        job = await this.#claim()
+      } catch (error) {
+        this.#ports.logger.warn({ error }, 'The job store could not be asked for a job; the next sweep asks again.')
+        return
+      }
+      if (job) {
+        this.#lookForMore()
+        await this.#runToEnd(job)
+      } else if (wakes === this.#wakes) return
+    }
+  }
+
+  /** Where one job was, there may be others: for this worker, or for the one that the notification is passed on to. */
+  #lookForMore(): void {
+    if (!this.#isFull()) return this.#openLane()
+    if (!this.#notified) return
+    this.#notified = false
+    this.#ports.queue
+      .notify()
+      .catch((error: unknown) => this.#ports.logger.warn({ error }, 'No other worker could be notified.'))
+  }
+
+  async #claim(id?: string): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#ports
+    return await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
+  }
+
+  async #runToEnd(job: JobRecord): Promise<JobRecord | undefined> {
+    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
+    this.#running.set(job.id, attempt)
+    try {
+      return await attempt.run()
+    } catch (error) {
+      this.#ports.logger.error(
+        { jobId: job.id, error },
+        'The end of a run could not be recorded; its lease will run out and the job is run again.',
+      )
+      return undefined
+    } finally {
+      if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
+    }
   }
 }
 
