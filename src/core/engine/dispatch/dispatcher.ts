@@ -71,7 +71,8 @@ export class Dispatcher {
 
   /** Returns when there is room for a job: until then, notifications are for other workers. */
   async #onNotification(): Promise<void> {
-    this.#notified = true
+    if (this.#stopping || this.#isFull()) this.#notifyOther()
+    else this.#notified = true
     this.wake()
     while (!this.#stopping && this.#isFull()) await new Promise<void>((resolve) => (this.#laneEnded = resolve))
   }
@@ -109,7 +110,10 @@ export class Dispatcher {
   /** Where one job was, there may be others: for this worker, or for the one that the notification is passed on to. */
   #lookForMore(): void {
     if (!this.#isFull()) return this.#openLane()
-    if (!this.#notified) return
+    if (this.#notified) this.#notifyOther()
+  }
+
+  #notifyOther(): void {
     this.#notified = false
     this.#ports.queue
       .notify()
