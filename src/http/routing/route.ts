@@ -19,7 +19,7 @@ export interface AnswerDescription {
 
 interface RouteFacts<A extends Access> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Segments like `:id` are params; a last segment `*name` takes the rest of the path. */
+  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
   /** Unique name, for the OpenAPI document and metrics. */
   operation: string
@@ -95,8 +95,8 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix:
     path: prefix + issue.path.join('.'),
     message: issue.message,
   }))
-  const told = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
-  throw new Problem('BAD_INPUT', `The request is not valid. ${told}.`, { issues })
+  const problems = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
+  throw new Problem('BAD_INPUT', `The request is not valid. ${problems}.`, { issues })
 }
 
 /** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */

@@ -5,9 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
-import { Interruption } from '../interruption.js'
 import { attemptPrefix } from '../job/blob-keys.js'
-import { canceled, jobError, mayPass } from '../job/failure.js'
+import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
@@ -15,11 +14,11 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Run, Runner, WorkResult } from '../ports/runner.js'
+import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
-import { announcements } from '../webhooks/announcement.js'
+import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
@@ -47,10 +46,9 @@ const publishShare = 0.03
 export class Attempt {
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
-  readonly #interruption = new Interruption()
+  readonly #controller = new AbortController()
   readonly #heartbeat: HeartbeatLoop
   readonly #directory: string
-  #run: Run | undefined
 
   /**
    * @param job the record that `claim` returned
@@ -80,9 +78,8 @@ export class Attempt {
 
   /** Ends the run at once, for the given reason. */
   interrupt(reason: StemworkError): void {
-    this.#interruption.abort(reason)
+    this.#controller.abort(reason)
     this.#heartbeat.stop()
-    this.#run?.abort(reason)
   }
 
   /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
@@ -113,18 +110,19 @@ export class Attempt {
       const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
-      this.#interruption.throwIfAborted()
+      this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
         token: this.#job.token,
         outputs,
         details: result.details,
         retentionMs: options.retention.resultsMs,
-        announce: announcements(this.#job, 'job.succeeded'),
+        messages: webhookMessages(this.#job, 'job.succeeded'),
       }
     } catch (error) {
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
-      const cause: unknown = this.#interruption.reason ?? error
+      const { signal } = this.#controller
+      const cause: unknown = signal.aborted ? signal.reason : error
       if (published) await this.#discardResults()
       end = this.#failure(cause)
     }
@@ -145,7 +143,7 @@ export class Attempt {
     const { blobs, options } = this.#ports
     const inputs: Record<string, InputFile> = {}
     for (const param of workflow.inputs) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'fetch', progress: 0 })
       const path = join(this.#directory, `input-${param}`)
       const key = this.#job.uploads[param]
@@ -168,21 +166,20 @@ export class Attempt {
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
     const { options, runner } = this.#ports
     const share = 1 - fetchShare - publishShare
-    this.#interruption.throwIfAborted()
-    this.#run = runner.start(
-      {
-        jobId: this.#job.id,
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        params: this.#job.params,
-        inputs,
-        directory: this.#directory,
-        limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-      },
-      ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-    )
-    return this.#run.result
+    const order = {
+      jobId: this.#job.id,
+      workflow: workflow.id,
+      module: workflow.module?.url ?? null,
+      settings: workflow.module?.settings ?? null,
+      params: this.#job.params,
+      inputs,
+      directory: this.#directory,
+      limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
+    }
+    return await runner.run(order, {
+      signal: this.#controller.signal,
+      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+    })
   }
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
@@ -190,7 +187,7 @@ export class Attempt {
     const { blobs, options } = this.#ports
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
       const { bytes, contentType, fileName } = file
       const copyTo = this.#job.copyResultsTo[name]
@@ -209,14 +206,14 @@ export class Attempt {
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
   #failure(error: unknown): JobChange | undefined {
     const { dispatch, retention } = this.#ports.options
-    const { token, attempts, handbacks } = this.#job
+    const { token, attempts, shutdownRequeues } = this.#job
     if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
     if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
-      return { kind: 'requeue', token, delayMs: 0, handback: handbacks < dispatch.maxHandbacks }
+      return { kind: 'requeue', token, delayMs: 0, onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues }
     }
-    if (mayPass(error) && attempts < dispatch.maxAttempts) {
+    if (isTransient(error) && attempts < dispatch.maxAttempts) {
       this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
-      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), handback: false }
+      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), onShutdown: false }
     }
     this.#warn('The job failed.', error)
     return {
@@ -224,7 +221,7 @@ export class Attempt {
       token,
       error: jobError(error),
       retentionMs: retention.resultsMs,
-      announce: announcements(this.#job, 'job.failed'),
+      messages: webhookMessages(this.#job, 'job.failed'),
     }
   }
 
