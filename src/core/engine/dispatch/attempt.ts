@@ -1,11 +1,10 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
-import { Interruption } from '../interruption.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
@@ -15,7 +14,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Run, Runner, WorkResult } from '../ports/runner.js'
+import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -23,6 +22,7 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
+import type { Scratch } from './scratch.js'
 import { releaseUploads } from './uploads.js'
 
 export interface AttemptPorts {
@@ -49,20 +49,16 @@ const timerSlackMs = 25
 export class Attempt {
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
-  readonly #interruption = new Interruption()
+  readonly #controller = new AbortController()
   readonly #heartbeat: HeartbeatLoop
-  readonly #directory: string
-  #run: Run | undefined
+  readonly #scratch: Scratch
 
-  /**
-   * @param job the record that `claim` returned
-   * @param scratchDirectory folder in which the run gets one of its own
-   */
-  constructor(job: JobRecord, ports: AttemptPorts, scratchDirectory: string) {
+  /** @param job the record that `claim` returned */
+  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch) {
     const { options, events, jobs, logger } = ports
     this.#ports = ports
     this.#job = job
-    this.#directory = `${scratchDirectory}${sep}stemwork-${job.id}-${job.token}`
+    this.#scratch = scratch
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
@@ -82,9 +78,8 @@ export class Attempt {
 
   /** Ends the run at once, for the given reason. */
   interrupt(reason: StemworkError): void {
-    this.#interruption.abort(reason)
+    this.#controller.abort(reason)
     this.#heartbeat.stop()
-    this.#run?.abort(reason)
   }
 
   /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
@@ -103,19 +98,20 @@ export class Attempt {
     const timeout = setTimeout(() => this.interrupt(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
     timeout.unref()
     this.#heartbeat.start()
-    let usesDisk = false
+    /** Empty: the workflow reads and writes no file. */
+    let directory = ''
     let published = false
     let end: JobChange | undefined
     try {
       const workflow = workflows.require(this.#job.workflow)
       const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
-      usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
-      if (usesDisk) await mkdir(this.#directory, { recursive: true })
-      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow))
-      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
+      const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
+      if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
+      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow, directory))
+      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory))
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
-      this.#interruption.throwIfAborted()
+      this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
         token: this.#job.token,
@@ -126,7 +122,8 @@ export class Attempt {
       }
     } catch (error) {
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
-      const cause: unknown = this.#interruption.reason ?? error
+      const { signal } = this.#controller
+      const cause: unknown = signal.aborted ? signal.reason : error
       if (published) await this.#discardResults()
       end = this.#failure(cause)
     }
@@ -136,20 +133,20 @@ export class Attempt {
     } finally {
       clearTimeout(timeout)
       this.#heartbeat.stop()
-      if (usesDisk)
-        await rm(this.#directory, { recursive: true, force: true }).catch((error: unknown) =>
+      if (directory !== '')
+        await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
           this.#warn('Scratch files could not be removed.', error),
         )
     }
   }
 
-  async #fetchInputs(workflow: Workflow): Promise<Record<string, InputFile>> {
+  async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     const { blobs, options } = this.#ports
     const inputs: Record<string, InputFile> = {}
     for (const param of workflow.inputs) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'fetch', progress: 0 })
-      const path = join(this.#directory, `input-${param}`)
+      const path = join(directory, `input-${param}`)
       const key = this.#job.uploads[param]
       const url = this.#job.params[param]
       if (key !== undefined) {
@@ -167,24 +164,23 @@ export class Attempt {
     return inputs
   }
 
-  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
+  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const { options, runner } = this.#ports
     const share = 1 - fetchShare - publishShare
-    this.#interruption.throwIfAborted()
-    this.#run = runner.start(
-      {
-        jobId: this.#job.id,
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        params: this.#job.params,
-        inputs,
-        directory: this.#directory,
-        limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-      },
-      ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-    )
-    return this.#run.result
+    const order = {
+      jobId: this.#job.id,
+      workflow: workflow.id,
+      module: workflow.module?.url ?? null,
+      settings: workflow.module?.settings ?? null,
+      params: this.#job.params,
+      inputs,
+      directory,
+      limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
+    }
+    return await runner.run(order, {
+      signal: this.#controller.signal,
+      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+    })
   }
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
@@ -192,7 +188,7 @@ export class Attempt {
     const { blobs, options } = this.#ports
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
       const { bytes, contentType, fileName } = file
       const copyTo = this.#job.copyResultsTo[name]

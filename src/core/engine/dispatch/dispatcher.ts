@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { Scratch } from './scratch.js'
 
 /**
  * Keeps up to `concurrency` jobs running. A lane is one place for a job: it claims and runs one job after the other until the
@@ -12,11 +13,13 @@ import { Attempt, type AttemptPorts } from './attempt.js'
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
-  readonly #scratchDirectory: string
+  readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
   #subscription: QueueSubscription | undefined
   #stopping = false
+  /** Whether the time for jobs to end by themselves is over. */
+  #isTimeUp = false
   /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
   #wakes = 0
   /** Whether a notification was taken that nobody has passed on. */
@@ -26,7 +29,7 @@ export class Dispatcher {
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
-    this.#scratchDirectory = ports.options.scratchDirectory ?? tmpdir()
+    this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
   }
 
   get running(): number {
@@ -34,6 +37,7 @@ export class Dispatcher {
   }
 
   async start(): Promise<void> {
+    await this.#scratch.removeLeftovers()
     this.#subscription ??= await this.#ports.queue.subscribe(() => this.#onNotification())
   }
 
@@ -59,6 +63,7 @@ export class Dispatcher {
     this.#stopping = true
     this.#laneEnded()
     const timeout = setTimeout(() => {
+      this.#isTimeUp = true
       for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
     }, timeoutMs)
     try {
@@ -67,6 +72,7 @@ export class Dispatcher {
       clearTimeout(timeout)
     }
     this.#subscription = undefined
+    await this.#scratch.close()
   }
 
   /** Returns when there is room for a job: until then, notifications are for other workers. */
@@ -126,8 +132,10 @@ export class Dispatcher {
   }
 
   async #runToEnd(job: JobRecord): Promise<JobRecord | undefined> {
-    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
+    const attempt = new Attempt(job, this.#ports, this.#scratch)
     this.#running.set(job.id, attempt)
+    // A claim that the store answered late.
+    if (this.#isTimeUp) attempt.interrupt(shuttingDown())
     try {
       return await attempt.run()
     } catch (error) {
