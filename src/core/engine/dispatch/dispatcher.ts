@@ -13,7 +13,7 @@ export class Dispatcher {
   readonly #owner: string
   readonly #scratchDirectory: string
   readonly #running = new Map<string, Attempt>()
-  #subscription: QueueSubscription | undefined
+  #subscription: Promise<QueueSubscription> | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
@@ -25,11 +25,18 @@ export class Dispatcher {
     return this.#running.size
   }
 
+  /** May be called again after it failed. */
   async start(): Promise<void> {
     const { queue, options } = this.#ports
-    this.#subscription ??= await queue.subscribe(async ({ id }) => void (await this.run(id)), {
+    this.#subscription ??= queue.subscribe(async ({ id }) => void (await this.run(id)), {
       concurrency: options.dispatch.concurrency,
     })
+    try {
+      await this.#subscription
+    } catch (error) {
+      this.#subscription = undefined
+      throw error
+    }
   }
 
   /**
@@ -60,15 +67,24 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then hands them back to the queue. */
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then gives them back to the queue. */
   async stop(timeoutMs: number): Promise<void> {
-    // Stopping the subscription waits for its handlers, which are the running attempts.
-    const stopped = Promise.resolve(this.#subscription?.stop())
-    const handBack = setTimeout(() => {
+    const interruptAll = () => {
       for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
-    }, timeoutMs)
-    await stopped.finally(() => clearTimeout(handBack))
-    this.#subscription = undefined
+    }
+    const timer = setTimeout(interruptAll, timeoutMs)
+    try {
+      // A start that failed has reported it to its own caller.
+      const subscription = await this.#subscription?.catch(() => undefined)
+      // Waits for the handlers, which are the running attempts.
+      await subscription?.stop()
+      this.#subscription = undefined
+    } catch (error) {
+      interruptAll()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
   }
 }
 
