@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { Scratch } from './scratch.js'
 
 /**
  * Turns references from the queue into claimed runs. The reference is a hint; the lease that the store grants is the right to
@@ -11,14 +12,14 @@ import { Attempt, type AttemptPorts } from './attempt.js'
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
-  readonly #scratchDirectory: string
+  readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
   #subscription: Promise<QueueSubscription> | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
-    this.#scratchDirectory = ports.options.scratchDirectory ?? tmpdir()
+    this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
   }
 
   get running(): number {
@@ -27,10 +28,7 @@ export class Dispatcher {
 
   /** May be called again after it failed. */
   async start(): Promise<void> {
-    const { queue, options } = this.#ports
-    this.#subscription ??= queue.subscribe(async ({ id }) => void (await this.run(id)), {
-      concurrency: options.dispatch.concurrency,
-    })
+    this.#subscription ??= this.#subscribe()
     try {
       await this.#subscription
     } catch (error) {
@@ -47,7 +45,7 @@ export class Dispatcher {
     const { jobs, options, logger } = this.#ports
     const job = await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
     if (!job) return undefined
-    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
+    const attempt = new Attempt(job, this.#ports, this.#scratch)
     this.#running.set(job.id, attempt)
     try {
       return await attempt.run()
@@ -85,6 +83,15 @@ export class Dispatcher {
     } finally {
       clearTimeout(timer)
     }
+    await this.#scratch.close()
+  }
+
+  async #subscribe(): Promise<QueueSubscription> {
+    const { queue, options } = this.#ports
+    await this.#scratch.removeLeftovers()
+    return await queue.subscribe(async ({ id }) => void (await this.run(id)), {
+      concurrency: options.dispatch.concurrency,
+    })
   }
 }
 
