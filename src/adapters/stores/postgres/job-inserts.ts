@@ -9,6 +9,8 @@ export interface CreatedJob {
   created: boolean
 }
 
+export type JobInserts = ReturnType<typeof jobInserts>
+
 /** Statements that add jobs. */
 export function jobInserts(schema: string, idempotencyMs: number) {
   // The database sets `createdAt`, the first field of the record's text.
@@ -47,22 +49,31 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     return row && parseRecord(row[1], null)
   }
 
+  /** The job that has the idempotency key, and whether the key's time has not passed. */
+  async function findHolder(
+    client: PostgresClient,
+    app: string,
+    key: string,
+  ): Promise<{ id: string | null; job: JobRecord; holds: boolean } | undefined> {
+    const [found] = await query(
+      client,
+      `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
+      [columnText(app), columnText(key), idempotencyMs],
+    )
+    if (!found) return undefined
+    const [record, claims, holds, id] = found
+    return { id, job: parseRecord(record, claims), holds: holds === 't' }
+  }
+
   /** The job that holds the idempotency key, if its time has not passed; else takes the key from it. */
   async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
     if (!idempotency) return undefined
-    const key = [columnText(app), columnText(idempotency.key)]
-    const [holder] = await query(
-      client,
-      `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
-      [...key, idempotencyMs],
-    )
-    if (!holder) return undefined
-    const [record, claims, isHeld, id] = holder
-    if (isHeld === 't') return parseRecord(record, claims)
+    const holder = await findHolder(client, app, idempotency.key)
+    if (!holder || holder.holds) return holder?.job
     await query(
       client,
       `UPDATE ${schema}.jobs SET idempotency_key = NULL WHERE id = $3 AND app = $1 AND idempotency_key = $2`,
-      [...key, id],
+      [columnText(app), columnText(idempotency.key), holder.id],
     )
     return undefined
   }
@@ -70,11 +81,24 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   return {
     insertFree,
 
-    /** Adds the job, or finds out why it cannot be added. */
-    async insertOrFind(client: PostgresClient, job: JobRecord): Promise<CreatedJob> {
+    findHolder,
+
+    /**
+     * Adds the job, or finds out why it cannot be added.
+     *
+     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job that was
+     * added under this key in between
+     */
+    async insertOrFind(
+      client: PostgresClient,
+      job: JobRecord,
+      refusal?: () => Promise<StemworkError | undefined>,
+    ): Promise<CreatedJob> {
       for (;;) {
+        const refused = await refusal?.()
         const holder = await holderOfKey(client, job)
         if (holder) return { job: holder, created: false }
+        if (refused) throw refused
         const made = await insertFree((text, values) => query(client, text, values), job)
         if (made) return { job: made, created: true }
         // Either the id is taken, or another call took the key in between: then the next round finds its job.

@@ -1,11 +1,13 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { type PostgresClient, type PostgresPool, preparedStatement, statement } from './database.js'
-import { alreadyExists, jobInserts } from './job-inserts.js'
+import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
+import { limitedCreates } from './limited-creates.js'
 import { columnText, nowSql, parseRecord, parseStored, type StoredJob } from './job-row.js'
 import { jobUpdates } from './job-updates.js'
 import { claimNextStatement, tidyTurns } from './turns.js'
@@ -20,7 +22,8 @@ type Change = (job: JobRecord, now: number) => JobRecord | undefined
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
   const run = (text: string, values: unknown[]) => statement(pool, text, values)
   const runPrepared = (text: string, values: unknown[]) => preparedStatement(pool, text, values)
-  const { insertFree, insertOrFind } = jobInserts(schema, idempotencyMs)
+  const inserts = jobInserts(schema, idempotencyMs)
+  const limited = limitedCreates(pool, schema, inserts)
   const replace = jobUpdates(schema)
   const claimNext = claimNextStatement(schema)
   const read = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
@@ -29,13 +32,20 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   return {
     traits: { scope: 'shared' },
 
-    async create(given, { tx } = {}) {
+    async create(given, { tx, maxQueued = Infinity } = {}) {
       const job = plainCopy(given)
-      if (tx !== undefined) return await insertOrFind(clientOf(tx), job)
-      if (job.idempotency) return await insertOrFind(pool, job)
-      const created = await insertFree(runPrepared, job)
-      if (!created) throw alreadyExists(job.id)
-      return { job: created, created: true }
+      if (tx !== undefined) return await limited.createIn(clientOf(tx), { job, maxQueued })
+      if (maxQueued === Infinity) return job.idempotency ? await inserts.insertOrFind(pool, job) : await insertNew(job)
+      if (job.idempotency) return await limited.createKeyed({ job, maxQueued })
+      const outcome = await limited.create({ job, maxQueued })
+      if (outcome === 'full') throw queueFull(maxQueued)
+      if (outcome === 'taken') throw alreadyExists(job.id)
+      return { job: outcome, created: true }
+    },
+
+    async findByIdempotencyKey(app, key) {
+      const found = await inserts.findHolder(pool, app, key)
+      return found?.holds ? found.job : undefined
     },
 
     async get(id) {
@@ -82,6 +92,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       if ('id' in target) return gone.length > 0 ? [target.id] : []
       return gone.map(([id]) => id ?? '')
     },
+  }
+
+  async function insertNew(job: JobRecord): Promise<CreatedJob> {
+    const created = await inserts.insertFree(runPrepared, job)
+    if (!created) throw alreadyExists(job.id)
+    return { job: created, created: true }
   }
 
   /** Computes the next record outside the database and writes it only over what it was computed from, as often as it takes. */

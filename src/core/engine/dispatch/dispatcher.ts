@@ -16,7 +16,7 @@ export class Dispatcher {
   readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
-  #subscription: QueueSubscription | undefined
+  #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to end by themselves is over. */
   #isTimeUp = false
@@ -36,9 +36,15 @@ export class Dispatcher {
     return this.#running.size
   }
 
+  /** May be called again after it failed. */
   async start(): Promise<void> {
-    await this.#scratch.removeLeftovers()
-    this.#subscription ??= await this.#ports.queue.subscribe(() => this.#onNotification())
+    this.#subscription ??= this.#subscribe()
+    try {
+      await this.#subscription
+    } catch (error) {
+      this.#subscription = undefined
+      throw error
+    }
   }
 
   /** Looks for jobs, if there is room for one. */
@@ -62,17 +68,29 @@ export class Dispatcher {
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true
     this.#laneEnded()
-    const timeout = setTimeout(() => {
-      this.#isTimeUp = true
-      for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
-    }, timeoutMs)
+    const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
-      await Promise.all([this.#subscription?.stop(), ...this.#lanes])
+      // A start that failed has reported it to its own caller.
+      const subscription = await this.#subscription?.catch(() => undefined)
+      await Promise.all([subscription?.stop(), ...this.#lanes])
+      this.#subscription = undefined
+    } catch (error) {
+      this.#interruptAll()
+      throw error
     } finally {
-      clearTimeout(timeout)
+      clearTimeout(timer)
     }
-    this.#subscription = undefined
     await this.#scratch.close()
+  }
+
+  #interruptAll(): void {
+    this.#isTimeUp = true
+    for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
+  }
+
+  async #subscribe(): Promise<QueueSubscription> {
+    await this.#scratch.removeLeftovers()
+    return await this.#ports.queue.subscribe(() => this.#onNotification())
   }
 
   /** Returns when there is room for a job: until then, notifications are for other workers. */

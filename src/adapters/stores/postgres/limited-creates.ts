@@ -1,0 +1,117 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { batched } from '../shared/batched.js'
+import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
+import type { CreatedJob, JobInserts } from './job-inserts.js'
+import { columnText } from './job-row.js'
+
+/** Any number that other users of the database's advisory locks do not take; with the hash it is one lock an application. */
+const lockClass = 0x57e4
+/** A process that stops in the middle of a create holds up the others of its application for so long, then loses the lock. */
+const maxIdleMs = 5_000
+
+export interface LimitedJob {
+  job: JobRecord
+  maxQueued: number
+}
+
+/** The job that was created, or why it was not. */
+export type LimitedOutcome = JobRecord | 'taken' | 'full'
+
+/** Jobs that are created under one lock at most, and only those of one application at a time: a second batch would wait for the lock. */
+const batch = {
+  maxItems: 50,
+  parallel: 1,
+  isItemsFault: (error: unknown) => StemworkError.is(error) && !error.retryable,
+}
+
+/**
+ * Creates of jobs whose application may have a limited number of queued ones. Who has counted holds the application's lock until
+ * its jobs are committed, so nobody else counts in between; other applications have other locks, and other batches.
+ */
+export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
+  const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
+
+  async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
+    const { app } = jobs[0].job
+    return await transaction(pool, async (client) => {
+      await lock(client, app)
+      let queued = await queuedJobs(client, app, Math.max(...jobs.map(({ maxQueued }) => maxQueued)))
+      const outcomes: LimitedOutcome[] = []
+      for (const { job, maxQueued } of jobs) {
+        const made =
+          queued < maxQueued ? await inserts.insertFree((text, values) => query(client, text, values), job) : 'full'
+        if (made !== undefined && made !== 'full') queued++
+        outcomes.push(made ?? 'taken')
+      }
+      return outcomes
+    })
+  }
+
+  /** In a statement of its own: the count that comes after it sees what was committed before its own statement began. */
+  async function lock(client: PostgresClient, app: string): Promise<void> {
+    await query(
+      client,
+      `SELECT set_config('idle_in_transaction_session_timeout', $1, true), pg_advisory_xact_lock($2::int, hashtext($3))`,
+      [String(maxIdleMs), lockClass, `${schema} ${columnText(app)}`],
+    )
+  }
+
+  /** Looks at no more jobs than the limit needs. */
+  async function queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
+    const [[count]] = await query(
+      client,
+      `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT $2) AS queued`,
+      [columnText(app), Math.ceil(limit)],
+    )
+    return Number(count)
+  }
+
+  return {
+    /** For a job without an idempotency key. */
+    async create(limited: LimitedJob): Promise<LimitedOutcome> {
+      const { app } = limited.job
+      const lane = lanes.get(app) ?? { create: batched(createBatch, batch), waiting: 0 }
+      lanes.set(app, lane)
+      lane.waiting++
+      try {
+        return await lane.create(limited)
+      } finally {
+        if (--lane.waiting === 0) lanes.delete(app)
+      }
+    },
+
+    /**
+     * For a job with an idempotency key. The job is added before the lock is taken and counted with the rest: adding may have to
+     * wait for a host's transaction that holds the same key, and the application's other creates should not.
+     */
+    async createKeyed({ job, maxQueued }: LimitedJob): Promise<CreatedJob> {
+      const { app } = job
+      return await transaction(pool, async (client) => {
+        const outcome = await inserts.insertOrFind(client, job, () => refusal(client, app, maxQueued))
+        if (!outcome.created) return outcome
+        await lock(client, app)
+        const refused = await refusal(client, app, maxQueued, 1)
+        if (refused) throw refused
+        return outcome
+      })
+    },
+
+    /** In a transaction of the host's, which may last: without the lock. */
+    createIn(client: PostgresClient, { job, maxQueued }: LimitedJob): Promise<CreatedJob> {
+      return inserts.insertOrFind(client, job, () => refusal(client, job.app, maxQueued))
+    },
+  }
+
+  /** @param own queued jobs that this transaction has added, for which there must be room. */
+  async function refusal(
+    client: PostgresClient,
+    app: string,
+    maxQueued: number,
+    own = 0,
+  ): Promise<StemworkError | undefined> {
+    if (maxQueued === Infinity) return undefined
+    return (await queuedJobs(client, app, maxQueued + own)) - own < maxQueued ? undefined : queueFull(maxQueued)
+  }
+}
