@@ -73,7 +73,8 @@ async function filled(total) {
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
-  const app = (round) => `app-${Math.abs(round * 7919) % Math.min(applications, total / 10)}`
+  // Not the largest one, whose queue is full.
+  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (Math.min(applications, total / 10) - 1))}`
   let claimed
   const statements = {
     create: (round) => store.create(sampleJob({ app: app(round) })),
