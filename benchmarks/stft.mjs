@@ -85,7 +85,7 @@ async function ours(size, hop, layout, segments) {
 
 function compile(program) {
   try {
-    const source = join(import.meta.dirname, 'kinds/fftw-stft.c')
+    const source = join(import.meta.dirname, 'architectures/fftw-stft.c')
     execFileSync('gcc', ['-O3', '-march=native', '-ffast-math', source, '-o', program, '-lfftw3f', '-lm'], {
       stdio: 'pipe',
     })

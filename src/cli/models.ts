@@ -143,14 +143,14 @@ function print(terminal: Terminal, input: CommandInput, result: unknown, text: (
 function table(models: readonly ModelSummary[]): string {
   const rows = models.map((model) => [
     model.name,
-    model.kind,
+    model.architecture,
     size(model),
     model.speed ?? '-',
     model.installed ? 'here' : '',
     model.score ?? '-',
     model.licence,
   ])
-  const all = [['NAME', 'KIND', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
+  const all = [['NAME', 'ARCHITECTURE', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
   const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
   return all
     .map(
@@ -164,10 +164,11 @@ function table(models: readonly ModelSummary[]): string {
 }
 
 function details(model: ModelSummary): string {
-  const { name, kind, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } = model
+  const { name, architecture, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } =
+    model
   const lines: [string, string | undefined][] = [
     ['name', name],
-    ['kind', kind],
+    ['architecture', architecture],
     ['stems', stems.join(', ')],
     ['note', note],
     ['size', size(model)],
@@ -175,10 +176,10 @@ function details(model: ModelSummary): string {
     ['score', score],
     ['licence', licence],
     ['terms', terms && `${terms}${termsAccepted ? ' (accepted)' : ''}`],
-    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n           ') || undefined],
+    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n              ') || undefined],
     ['installed', installed ? folder : `no; stemwork models pull ${name}`],
   ]
-  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(9)}  ${text}\n`])).join('')
+  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(12)}  ${text}\n`])).join('')
 }
 
 function size({ bytes, aboutBytes }: ModelSummary): string {

@@ -159,7 +159,7 @@ describe('a model whose files come in one archive', () => {
       facts: {
         name: 'two',
         version: '1',
-        kind: 'spleeter',
+        architecture: 'spleeter',
         licence: 'MIT',
         stems: ['vocals', 'accompaniments'],
         audio,

@@ -34,7 +34,7 @@ export function manifestFor(bytes: Uint8Array, changes: Record<string, unknown> 
   return {
     name: 'own',
     version: '1',
-    kind: 'mdx',
+    architecture: 'mdx',
     file: 'own.onnx',
     bytes: bytes.length,
     sha256: sha256(bytes),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startService, type Stemwork } from '../cli/stemwork.js'
-import { stereoMusic, worstDifference } from '../separation/kind-run.js'
+import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { type ServiceClient, serviceClient } from './service-client.js'
 import { type SharesModel, writeSharesModel } from './shares-model.js'
@@ -42,7 +42,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Up to the offset of the mixture, which models of this kind add to each stem. */
+/** Up to the offset of the mixture, which models of this architecture add to each stem. */
 const share = (gain: number) => song.map((plane) => plane.map((sample) => gain * sample))
 
 describe('a service with models of its own', () => {

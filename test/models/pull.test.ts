@@ -47,6 +47,16 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  it('keeps what version 0.1 pulled, whose manifests have "kind" for "architecture"', async () => {
+    const { cacheFolder, manifest, server, options, folder } = await setUp()
+    const pulled = await pullModel(manifest, options)
+    const { architecture, ...rest } = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
+    await writeManifest(join(folder, 'model.json'), { ...rest, kind: architecture })
+    expect(await resolveModel(manifest, cacheFolder)).toEqual(pulled)
+    expect(await pullModel(manifest, options)).toEqual(pulled)
+    expect(server.requests).toHaveLength(1)
+  })
+
   it('leaves a folder that works as a model by itself', async () => {
     const { manifest, options, folder } = await setUp()
     const { path } = await pullModel(manifest, options)

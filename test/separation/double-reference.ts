@@ -1,5 +1,5 @@
 /**
- * The formulas of the model kinds in double precision, written for clarity and sharing no code with the library: what it
+ * The formulas of the architectures in double precision, written for clarity and sharing no code with the library: what it
  * computes is compared with these.
  */
 export type Complex = { re: Float64Array; im: Float64Array }

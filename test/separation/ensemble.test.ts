@@ -4,18 +4,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AudioBlock } from '../../src/core/separation/dsp/audio-stream.js'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import type { Manifest } from '../../src/core/separation/models/manifest.js'
 import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
 import { separate } from '../../src/core/separation/workflow/separate.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference, type KindModel } from './kind-run.js'
+import {
+  manifestOf,
+  separateWith,
+  stereoMusic,
+  stereoNoise,
+  worstDifference,
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
 
 const load = testNetworks()
 
-/** Models that give a fixed share of the mixture, of different kinds and segment lengths. */
+/** Models that give a fixed share of the mixture, of different architectures and segment lengths. */
 const waves = (gains: number[], samples: number): OnnxGraph => ({
   inputs: [{ name: 'mix', shape: [1, 2, samples] }],
   outputs: [{ name: 'waves', shape: [1, gains.length, 2, samples] }],
@@ -34,17 +41,17 @@ const fourStems = ['drums', 'bass', 'other', 'vocals']
 const demucsManifest = manifestOf('htdemucs', { stems: fourStems })
 const instrumentalManifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, primary: 'instrumental' })
 
-const demucs = async (gains: number[], samples = 7000): Promise<KindModel> => ({
+const demucs = async (gains: number[], samples = 7000): Promise<LoadedModel> => ({
   manifest: demucsManifest,
   networks: [await load(waves(gains, samples))],
 })
-const instrumental = async (gain: number): Promise<KindModel> => ({
+const instrumental = async (gain: number): Promise<LoadedModel> => ({
   manifest: instrumentalManifest,
   networks: [await load(spectrum(gain))],
 })
 
 const scaledBy = (planes: Float32Array[], gain: number) => planes.map((plane) => plane.map((value) => gain * value))
-/** Without the muted lowest bins the two kinds would differ: a tone above them. */
+/** Without the muted lowest bins the two architectures would differ: a tone above them. */
 const tone = (frames: number) =>
   [0.5, 0.4].map((level) => Float32Array.from({ length: frames }, (_, i) => level * Math.sin(0.9 * i)))
 const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))
@@ -108,9 +115,9 @@ describe('an ensemble', () => {
         networks: PipelineMember['networks'],
         delayFrames: number,
       ): Promise<PipelineMember> => {
-        const kind = await createKind(manifest, networks, { stems: ['vocals'] })
+        const architecture = await createArchitecture(manifest, networks, { stems: ['vocals'] })
         return {
-          kind,
+          architecture,
           networks,
           delayFrames,
           stream: { sampleRate: 44_100, channelCount: 2, frames, format: 'test', blocks: blocks() },
@@ -122,7 +129,7 @@ describe('an ensemble', () => {
         await member(instrumentalManifest, [other], 0),
       ]
       await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0) })
-      for (const { kind } of members) kind.close()
+      for (const { architecture } of members) architecture.close()
       expect(done).toBe(frames)
       return furthest
     }
@@ -132,7 +139,7 @@ describe('an ensemble', () => {
   })
 })
 
-describe('separate with other kinds', () => {
+describe('separate with other architectures', () => {
   let folder: string
   const own = (name: string) => join(folder, name)
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { fft, hann, inverseStft, masked, reflectPad, stft, type Complex } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference, noise } from './tracks.js'
@@ -55,7 +55,7 @@ function demucsNetwork(sizes: Sizes, { wave, bin }: Gains): OnnxGraph {
   }
 }
 
-async function model(sizes: Sizes, gains: Gains): Promise<KindModel> {
+async function model(sizes: Sizes, gains: Gains): Promise<LoadedModel> {
   return { manifest: manifestOf('htdemucs', { stems }), networks: [await load(demucsNetwork(sizes, gains))] }
 }
 
@@ -126,7 +126,7 @@ function separateChannel(
   return sum.map((value, i) => (value / weights[i]) * scale + mean)
 }
 
-describe('the htdemucs kind', () => {
+describe('the htdemucs architecture', () => {
   it.each([1, 2, 4410, 4411, 9999, 10_000, 10_001, 17_501, 60_001])(
     'returns %i samples of the mixture from an identity network of one input',
     async (frames) => {
@@ -251,13 +251,13 @@ describe('the htdemucs kind', () => {
 
   it('refuses a network whose tensors do not belong together', async () => {
     const { manifest, networks } = await model(small, known)
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
       'stems [1, 2, 2, samples]',
     )
     const graph = demucsNetwork(small, known)
     graph.inputs[1].shape = [1, 4, small.bins, 10]
     graph.outputs[0].shape = [1, 4, 4, small.bins, 10]
-    await expect(createKind(manifest, [await load(graph)])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(createArchitecture(manifest, [await load(graph)])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
   })
 
   it('is measured against a transform that is its own inverse', () => {

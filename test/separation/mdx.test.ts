@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { maskTrack } from './double-reference.js'
 import {
   manifestOf,
@@ -8,8 +8,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference } from './tracks.js'
@@ -42,15 +42,15 @@ async function model(
   { nFft, bins, frames }: MdxSizes,
   fields: Record<string, unknown> = {},
   gain?: (bin: number) => number,
-): Promise<KindModel> {
+): Promise<LoadedModel> {
   const manifest = manifestOf('mdx', { stft: { nFft }, primary: 'vocals', compensation: 1, ...fields })
   return { manifest, networks: [await load(mdxNetwork(bins, frames, gain))] }
 }
 
-/** What the kind itself does to the spectrum: the lowest three bins and those above the network's are silent. */
+/** What the architecture itself does to the spectrum: the lowest three bins and those above the network's are silent. */
 const kept = (bins: number) => (bin: number) => (bin >= 3 && bin < bins ? 1 : 0)
 
-describe('the mdx kind', () => {
+describe('the mdx architecture', () => {
   it.each([1, 4410, 4411, 26_000, 60_001])(
     'returns %i samples of the mixture, without the muted bins, from an identity network',
     async (frames) => {
@@ -101,7 +101,7 @@ describe('the mdx kind', () => {
         ),
       ).toBeLessThan(1e-5)
     }
-    await expect(createKind(manifestOf('mdx', { primary: 'vocals' }), [network])).rejects.toThrow('"stft"')
+    await expect(createArchitecture(manifestOf('mdx', { primary: 'vocals' }), [network])).rejects.toThrow('"stft"')
   })
 
   it('gives the vocals of an instrumental-primary model as what is left, not its output', async () => {
@@ -199,14 +199,14 @@ describe('the mdx kind', () => {
   it('refuses a network that is none of this family, an unknown stem, and sizes that cannot be', async () => {
     const { manifest, networks } = await model(small)
     const wide = await load(mdxNetwork(1026, 32))
-    await expect(createKind(manifest, [wide])).rejects.toThrow(
+    await expect(createArchitecture(manifest, [wide])).rejects.toThrow(
       'at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]',
     )
-    await expect(createKind(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not give drums')
-    await expect(createKind({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({
+    await expect(createArchitecture(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not give drums')
+    await expect(createArchitecture({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
-    await expect(createKind(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({
+    await expect(createArchitecture(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
   })

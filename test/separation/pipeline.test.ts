@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { loadModel, type Model } from '../../src/core/separation/models/manifest.js'
 import type { Network, Tensor } from '../../src/core/separation/runtime/network.js'
 import { openSession } from '../../src/core/separation/runtime/session.js'
@@ -30,10 +30,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 async function run(model: Model, network: Network, channels: Float32Array[], options: Partial<PipelineOptions> = {}) {
-  const kind = await createKind(model.manifest, [network])
+  const architecture = await createArchitecture(model.manifest, [network])
   const parts = { vocals: [[], []] as Float32Array[][], accompaniments: [[], []] as Float32Array[][] }
   try {
-    const result = await runPipeline([{ stream: streamOf(channels), kind, networks: [network] }], {
+    const result = await runPipeline([{ stream: streamOf(channels), architecture, networks: [network] }], {
       sink: async (audio) => {
         for (const stem of ['vocals', 'accompaniments'] as const)
           audio[stem]?.forEach((plane, channel) => parts[stem][channel].push(plane.slice()))
@@ -42,7 +42,7 @@ async function run(model: Model, network: Network, channels: Float32Array[], opt
     })
     return { ...result, vocals: parts.vocals.map(joined), accompaniments: parts.accompaniments.map(joined) }
   } finally {
-    kind.close()
+    architecture.close()
   }
 }
 
@@ -62,7 +62,7 @@ function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => voi
   }
 }
 
-describe('pipeline with the embedded kind', () => {
+describe('pipeline with the embedded architecture', () => {
   it.each([
     1,
     2,
@@ -238,14 +238,14 @@ describe('pipeline with the embedded kind', () => {
   it('takes a model by its manifest and its network, and says what does not fit', async () => {
     const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(1025)))
     const session = await openSession(narrow.path, { threads: 1 })
-    await expect(createKind(narrow.manifest, [session])).rejects.toThrow(
+    await expect(createArchitecture(narrow.manifest, [session])).rejects.toThrow(
       '[1, 4, frames, 2049] were expected, found mixture [1, 4, frames, 1025]',
     )
-    await expect(createKind({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
+    await expect(createArchitecture({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
     await session.close()
-    await expect(createKind({ ...narrow.manifest, kind: 'toString' }, [session])).rejects.toThrow(
+    await expect(createArchitecture({ ...narrow.manifest, architecture: 'toString' }, [session])).rejects.toThrow(
       'this version knows embedded',
     )
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { maskTrack } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -54,7 +54,7 @@ function roformerNetwork(
   }
 }
 
-async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?]): Promise<KindModel> {
+async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?]): Promise<LoadedModel> {
   // The shipped sizes are the defaults.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop } }
   return {
@@ -67,7 +67,7 @@ async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?])
 const reference = (plane: Float32Array, { bins, hop }: Sizes, mask: Mask) =>
   maskTrack(plane, 2 * (bins - 1), hop, (bin) => (bin === 0 ? 0 : mask(bin)))
 
-describe('the roformer kind', () => {
+describe('the roformer architecture', () => {
   it.each([
     ['row', 5],
     ['frame', 3],
@@ -141,7 +141,7 @@ describe('the roformer kind', () => {
   it('refuses a network whose masks do not match its spectrum', async () => {
     const { manifest } = await model(small, one, 'row')
     const network = await load(roformerNetwork(small, one, 'row'))
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, [network])).rejects.toThrow(
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, [network])).rejects.toThrow(
       '2 masks [1, 2, rows, frames, 2]',
     )
   })

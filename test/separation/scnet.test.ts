@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { inverseStft, masked, reflectPad, stft } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -48,7 +48,7 @@ function scnetNetwork({ bins, frames }: Sizes, gain: Gain): OnnxGraph {
   }
 }
 
-async function model(sizes: Sizes, gain: Gain): Promise<KindModel> {
+async function model(sizes: Sizes, gain: Gain): Promise<LoadedModel> {
   // The shipped sizes are the defaults.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop }, segmentSamples: sizes.samples }
   return { manifest: manifestOf('scnet', { stems, ...fields }), networks: [await load(scnetNetwork(sizes, gain))] }
@@ -103,7 +103,7 @@ function separateChannel(
   return sum.map((value, i) => (value / weights[i]) * (deviation + 1e-8) + mean)
 }
 
-describe('the scnet kind', () => {
+describe('the scnet architecture', () => {
   it.each([1, 4410, 4411, 5000, 5001, 7501, 31_313])(
     'returns %i samples of the mixture from an identity network',
     async (frames) => {
@@ -181,7 +181,7 @@ describe('the scnet kind', () => {
 
   it('refuses a network that gives another number of stems than its manifest names', async () => {
     const { manifest, networks } = await model(small, known)
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
       'one output [1, 8, bins, frames]',
     )
   })

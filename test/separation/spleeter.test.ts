@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, masked, stft } from './double-reference.js'
-import { kinkAt, manifestOf, separateWith, stereoNoise, watched, worstDifference, type KindModel } from './kind-run.js'
+import {
+  kinkAt,
+  manifestOf,
+  separateWith,
+  stereoNoise,
+  watched,
+  worstDifference,
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference } from './tracks.js'
@@ -32,7 +40,7 @@ function spleeterNetwork({ frames, bands }: Sizes, gain: Gain): OnnxGraph {
   }
 }
 
-async function model(sizes: Sizes, ...gains: Gain[]): Promise<KindModel> {
+async function model(sizes: Sizes, ...gains: Gain[]): Promise<LoadedModel> {
   const { nFft, hop } = sizes
   const networks = []
   for (const gain of gains) networks.push(await load(spleeterNetwork(sizes, gain)))
@@ -65,7 +73,7 @@ const none: Gain = () => 0
 const some: Gain = (band) => 0.2 + Math.cos(band / 11) ** 2
 const others: Gain = (band) => 0.3 + Math.sin(band / 17) ** 2
 
-describe('the spleeter kind', () => {
+describe('the spleeter architecture', () => {
   it.each([1, 4410, 4411, 20_003])(
     'returns %i samples of the mixture when one network keeps everything and the other one nothing',
     async (frames) => {
@@ -151,6 +159,6 @@ describe('the spleeter kind', () => {
 
   it('wants a network for each stem', async () => {
     const { manifest, networks } = await model(small, all)
-    await expect(createKind(manifest, networks)).rejects.toThrow('2 networks, one for each stem')
+    await expect(createArchitecture(manifest, networks)).rejects.toThrow('2 networks, one for each stem')
   })
 })

@@ -59,7 +59,7 @@ describe('real FFT', () => {
     await expect(RealFft.create(size)).rejects.toThrow('multiple of 32')
   })
 
-  it('keeps working while others of its kind come and make the shared memory move', async () => {
+  it('keeps working while other instances are created and make the shared memory move', async () => {
     const fft = await RealFft.create(64)
     fft.time().set(noise(64))
     const others = await Promise.all(Array.from({ length: 24 }, () => RealFft.create(8192, 32)))

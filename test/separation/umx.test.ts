@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, maskTrack, reflectPad, stft, type Complex } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -39,7 +39,7 @@ function umxNetwork({ bins, frames }: Sizes, gain: Gain, isOpen = false): OnnxGr
   }
 }
 
-async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<KindModel> {
+async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<LoadedModel> {
   const manifest = manifestOf('umx', { stems: ['vocals'], stft: { hop: sizes.hop }, ...fields })
   return { manifest, networks: [await load(umxNetwork(sizes, gain))] }
 }
@@ -120,7 +120,7 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   return out
 }
 
-describe('the umx kind', () => {
+describe('the umx architecture', () => {
   it.each([1, 4410, 4411, 60_001])(
     'returns %i samples of the mixture from an identity network, after the refinement, too',
     async (frames) => {
@@ -259,6 +259,6 @@ describe('the umx kind', () => {
       inputs: [{ name: 'magnitude', shape: [1, 4, 129, 400] }],
       outputs: [{ name: 'vocals', shape: [1, 4, 129, 400] }],
     })
-    await expect(createKind(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
+    await expect(createArchitecture(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
   })
 })

@@ -10,19 +10,19 @@ export interface NetworkRun {
   fetches: Record<string, Tensor>
 }
 
-/** Statistics of the mono mix of the whole track, for kinds that normalise by them. */
+/** Statistics of the mono mix of the whole track, for architectures that normalise by them. */
 export interface TrackStatistics {
   mean: number
   standardDeviation: number
 }
 
-/** What a caller may ask of a kind. */
-export interface KindOptions {
+/** What a caller may ask of an architecture. */
+export interface ArchitectureOptions {
   /** Stems to estimate, of those that the model has. Default: all of them. */
   stems?: readonly StemName[]
-  /** Share of a segment that the next one covers as well, 0 to 0.9. Default: the kind's own. */
+  /** Share of a segment that the next one covers as well, 0 to 0.9. Default: the architecture's own. */
   overlap?: number
-  /** Kind `mdx`: half the difference of the network's answers to the mixture and to its negative; takes twice the time. */
+  /** Architecture `mdx`: half the difference of the network's answers to the mixture and to its negative; takes twice the time. */
   denoise?: boolean
 }
 
@@ -32,7 +32,7 @@ export interface KindOptions {
  * `prepare` and `collect` are separate so that both can work on neighbouring segments while a network runs. They are called in
  * the order of the segments, `collect` with the runs that `prepare` made for the same segment.
  */
-export interface Kind {
+export interface Architecture {
   readonly sampleRate: number
   readonly geometry: SegmentGeometry
   /** Stems that it estimates; of two complementary stems one is enough. */
@@ -42,7 +42,7 @@ export interface Kind {
   readonly batchAxis?: number
   prepare(segment: Segment, statistics?: TrackStatistics): NetworkRun[]
   collect(segment: Segment, runs: NetworkRun[], statistics?: TrackStatistics): Estimate
-  /** Frees what the kind holds outside the garbage collector's reach. */
+  /** Frees what the architecture holds outside the garbage collector's reach. */
   close(): void
 }
 

@@ -4,9 +4,9 @@ import { reflectedSlice } from '../dsp/reflected-slice.js'
 import type { Segment } from '../dsp/segment.js'
 import { Stft, type SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, NetworkRun, NetworkShape } from './architecture.js'
 import type { Estimate } from '../stems.js'
 
 const parametersSchema = z.object({
@@ -31,12 +31,15 @@ const none = new Float32Array(0)
  * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, cut off at the track's ends and
  * padded to a multiple of 8 by repeating the last frame.
  */
-export async function embeddedKind(manifest: Manifest, networks: readonly NetworkShape[]): Promise<Kind> {
+export async function embeddedArchitecture(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+): Promise<Architecture> {
   const {
     stft: { nFft, hop },
     input: { framesMultipleOf },
     chunk: { frames, overlapFrames },
-  } = kindParameters(manifest, parametersSchema)
+  } = architectureParameters(manifest, parametersSchema)
   const [inputName, outputName] = tensorNames(networks, nFft / 2 + 1)
   const stft = await Stft.create({ size: nFft, hop })
   const pool = new FloatPool()
@@ -143,7 +146,7 @@ function tensorNames(networks: readonly NetworkShape[], bins: number): [string, 
     )
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The model does not fit its kind: one input and one output [1, 4, frames, ${bins}] were expected, found ${found.join('; ')}.`,
+      `The model does not fit its architecture: one input and one output [1, 4, frames, ${bins}] were expected, found ${found.join('; ')}.`,
     )
   }
   return [network.inputs[0].name, network.outputs[0].name]

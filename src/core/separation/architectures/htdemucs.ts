@@ -3,7 +3,7 @@ import { periodicHann, Stft, type SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
 import type { Manifest } from '../models/manifest.js'
 import type { Tensor, TensorInfo } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
@@ -21,11 +21,11 @@ const droppedFrames = 2
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function htdemucsKind(
+export async function htdemucsArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
+  options: ArchitectureOptions,
+): Promise<Architecture> {
   const ports = findPorts(networks, manifest.stems.length)
   const waves = new TrackWaves(ports.samples, options.overlap ?? 0.25)
   const spectrum = ports.spectrum && (await WaveSpectrum.create(ports.samples, ports.spectrum))

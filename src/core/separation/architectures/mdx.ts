@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { StemName } from '../stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { TrackFrames } from './track-frames.js'
@@ -27,12 +27,12 @@ const mutedBins = 3
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function mdxKind(
+export async function mdxArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const { stft, compensation, primary } = kindParameters(manifest, parametersSchema)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const { stft, compensation, primary } = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frames } = spectra(networks, stft.nFft)
   const track = await TrackFrames.create({
     size: stft.nFft,

@@ -17,19 +17,19 @@ export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   )
 }
 
-/** The batch axis of a tensor, for `Kind.batchAxis`: only where its size is free. */
+/** The batch axis of a tensor, for `Architecture.batchAxis`: only where its size is free. */
 export function freeAxis(tensor: TensorInfo, axis: number): number | undefined {
   return typeof tensor.shape[axis] === 'number' ? undefined : axis
 }
 
-/** @param expected what the kind needs, in words */
+/** @param expected what the architecture needs, in words */
 export function misfit(networks: readonly NetworkShape[], expected: string): StemworkError {
   const found = networks.map(
     ({ inputs, outputs }) => `${inputs.map(tensorText).join(', ')} -> ${outputs.map(tensorText).join(', ')}`,
   )
   return new StemworkError(
     'INVALID_OPTIONS',
-    `The model does not fit its kind: expected ${expected}; found ${found.join('; ')}. Correct the manifest's kind or sizes.`,
+    `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the manifest's architecture or sizes.`,
   )
 }
 

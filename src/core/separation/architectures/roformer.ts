@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor, TensorInfo } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
 import { TrackFrames } from './track-frames.js'
@@ -25,12 +25,12 @@ const fadeShare = 0.1
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function roformerKind(
+export async function roformerArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const parameters = kindParameters(manifest, parametersSchema)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const parameters = architectureParameters(manifest, parametersSchema)
   const { hop } = parameters.stft
   const { input, output, rows, frames = parameters.frames, isFrameMajor } = findLayout(networks, manifest.stems.length)
   const bins = rows / 2

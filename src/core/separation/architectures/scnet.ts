@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { reflectedSlice } from '../dsp/reflected-slice.js'
 import { Stft, type SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
@@ -27,15 +27,15 @@ const trainedSeconds = 11
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function scnetKind(
+export async function scnetArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
+  options: ArchitectureOptions,
+): Promise<Architecture> {
   const {
     stft: { hop },
     segmentSamples,
-  } = kindParameters(manifest, parametersSchema)
+  } = architectureParameters(manifest, parametersSchema)
   const { sampleRate } = manifest.audio
   const stemCount = manifest.stems.length
   const { input, output, bins, frames } = spectra(networks, stemCount)

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
 import { TrackFrames } from './track-frames.js'
@@ -27,12 +27,12 @@ const extendedBands = 10
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
-export async function spleeterKind(
+export async function spleeterArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const { stft } = kindParameters(manifest, parametersSchema)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const { stft } = architectureParameters(manifest, parametersSchema)
   const { bands, frames } = magnitudes(networks, manifest.stems.length, stft.nFft)
   const track = await TrackFrames.create({
     size: stft.nFft,

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { TrackFrames } from './track-frames.js'
 import { type StereoSpectrum, VocalsRefinement } from '../dsp/wiener.js'
@@ -26,12 +26,12 @@ const wienerFrames = 300
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function umxKind(
+export async function umxArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const parameters = kindParameters(manifest, parametersSchema)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const parameters = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frames = parameters.frames } = magnitudes(networks)
   const track = await TrackFrames.create({
     size: 2 * (bins - 1),

@@ -14,7 +14,7 @@ import { hashedFile, unfinishedNames } from './weights.js'
 /** What a user wants to know of a model before choosing it. */
 export interface ModelSummary {
   name: string
-  kind: string
+  architecture: string
   stems: readonly string[]
   /** Of all its files; absent where it is not published and they are not here. */
   bytes?: number
@@ -25,7 +25,7 @@ export interface ModelSummary {
   terms?: string
   termsAccepted?: boolean
   speed?: ModelEntry['speed']
-  /** Published score of vocals, or vocals / accompaniments, with the kind of SDR. */
+  /** Published score of vocals, or vocals / accompaniments, with the variant of SDR. */
   score?: string
   note?: string
   addresses: readonly string[]
@@ -49,7 +49,7 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
   const found = manifest && [manifest, ...(manifest.moreFiles ?? [])]
   return {
     name: choice === embeddedModelName ? choice : facts.name,
-    kind: facts.kind,
+    architecture: facts.architecture,
     stems: facts.stems,
     bytes: total((found ?? files).map(({ bytes }) => bytes)),
     aboutBytes,

@@ -72,7 +72,7 @@ export const knownModels: readonly ModelEntry[] = [
     compensation: 1.035,
   }),
   {
-    facts: { name: 'scnet', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet.int8.onnx',
@@ -85,7 +85,7 @@ export const knownModels: readonly ModelEntry[] = [
     score: '9.9 dB vocals (mean uSDR, of the small model)',
   },
   {
-    facts: { name: 'scnet-large', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet-large', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet-large.int8.onnx',
@@ -97,7 +97,7 @@ export const knownModels: readonly ModelEntry[] = [
     speed: 'slow',
   },
   {
-    facts: { name: 'umx-hq', version: '1', kind: 'umx', licence: 'MIT', stems: ['vocals'], audio },
+    facts: { name: 'umx-hq', version: '1', architecture: 'umx', licence: 'MIT', stems: ['vocals'], audio },
     files: [
       {
         file: 'vocals.onnx',
@@ -113,7 +113,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'spleeter-2stems',
       version: '1',
-      kind: 'spleeter',
+      architecture: 'spleeter',
       licence: 'MIT',
       stems: ['vocals', 'accompaniments'],
       audio,
@@ -127,7 +127,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'htdemucs',
       version: '1',
-      kind: 'htdemucs',
+      architecture: 'htdemucs',
       licence: 'code MIT; weights for personal and research use only',
       stems: fourStems,
       audio,
@@ -148,7 +148,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'mel-band-roformer-kim',
       version: '1',
-      kind: 'roformer',
+      architecture: 'roformer',
       licence: 'MIT on its card',
       stems: ['vocals'],
       audio,
@@ -189,7 +189,7 @@ function uvr(
   const facts: ModelFacts = {
     name,
     version: '1',
-    kind: 'mdx',
+    architecture: 'mdx',
     licence: unstated,
     stems: ['vocals', 'accompaniments'],
     audio,

@@ -14,17 +14,20 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadec
 
 export const weightFileSchema = z.object({ file: fileName, bytes, sha256 })
 
-/** What every model says about itself in its `model.json`. Each kind reads further fields of its own. */
+/** The files of a model: all that the manifest of a pulled model is read for. */
+export const recordedFilesSchema = weightFileSchema.extend({ moreFiles: z.array(weightFileSchema).optional() })
+
+/** What every model says about itself in its `model.json`. Each architecture reads further fields of its own. */
 export const manifestSchema = z.looseObject({
   name: z.string().min(1),
   version: z.string(),
-  /** Which module of `kinds/` drives it. */
-  kind: z.string().min(1),
+  /** Which module of `architectures/` drives it. */
+  architecture: z.string().min(1),
   /** ONNX file beside the manifest. */
   file: fileName,
   bytes,
   sha256,
-  /** The networks after the first one, for kinds that have several, in the kind's order. */
+  /** The networks after the first one, for architectures that have several, in the architecture's order. */
   moreFiles: z.array(weightFileSchema).optional(),
   licence: z.string(),
   /** Stems that the model gives; where a network gives several, in the order of its output. */
@@ -38,7 +41,7 @@ export interface Model {
   manifest: Manifest
   /** Path of the (first) ONNX file. */
   path: string
-  /** Paths of all its ONNX files, in the kind's order. */
+  /** Paths of all its ONNX files, in the architecture's order. */
   paths: readonly string[]
 }
 
@@ -65,21 +68,28 @@ export async function checkModel(folder: string, manifest: Manifest): Promise<Mo
 }
 
 /**
- * What a kind needs of the manifest beyond the common fields.
+ * What an architecture needs from the manifest beyond the common fields.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong
  */
-export function kindParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
+export function architectureParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(manifest)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The manifest of model ${manifest.name} does not fit its kind: "${issue.path.join('.')}" ${issue.message}. Correct it.`,
+    `The manifest of model ${manifest.name} does not fit its architecture: "${issue.path.join('.')}" ${issue.message}. Correct it.`,
     {
       cause: parsed.error,
     },
   )
+}
+
+/** What is wrong with the content of a manifest, starting with the name of the field. */
+export function manifestProblem(content: unknown, { issues: [issue] }: z.ZodError): string {
+  const hasOldField = typeof content === 'object' && content !== null && 'kind' in content
+  if (issue.path[0] === 'architecture' && hasOldField) return '"kind" must be renamed to "architecture"'
+  return `"${issue.path.join('.')}" ${issue.message}`
 }
 
 async function readManifest(folder: string): Promise<Manifest> {
@@ -91,8 +101,7 @@ async function readManifest(folder: string): Promise<Manifest> {
   }
   const parsed = manifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw invalid(folder, `in its model.json "${issue.path.join('.')}" ${issue.message}`, parsed.error)
+    throw invalid(folder, `in its model.json, ${manifestProblem(content, parsed.error)}`, parsed.error)
   }
   return parsed.data
 }

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import type { StemName } from '../stems.js'
-import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
+import { type Manifest, manifestProblem, manifestSchema, weightFileSchema } from './manifest.js'
 
 /** One ONNX file of a model and where it can be had. */
 export interface WeightFile {
@@ -18,11 +18,11 @@ export interface WeightFile {
   addresses: readonly string[]
 }
 
-/** A manifest without its files, with the fields of the model's kind. */
+/** A manifest without its files, with the fields of the model's architecture. */
 export interface ModelFacts {
   name: string
   version: string
-  kind: string
+  architecture: string
   licence: string
   stems: readonly StemName[]
   audio: { sampleRate: number; channels: 2 }
@@ -32,7 +32,7 @@ export interface ModelFacts {
 /** A model that is known by its name or by a manifest of the user's. */
 export interface ModelEntry {
   facts: ModelFacts
-  /** In the order of the kind. */
+  /** In the order of the architecture. */
   files: readonly WeightFile[]
   /** Folder of the user's manifest, from which relative paths begin. */
   folder?: string
@@ -42,7 +42,7 @@ export interface ModelEntry {
   aboutBytes?: number
   /** On two processor cores: `fast` is faster than real time, `medium` up to three times, `slow` longer than that. */
   speed?: 'fast' | 'medium' | 'slow'
-  /** Published score, with the kind of SDR. */
+  /** Published score, with the variant of SDR. */
   score?: string
 }
 
@@ -74,12 +74,10 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   }
   const parsed = ownManifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `In the manifest ${path}, "${issue.path.join('.')}" ${issue.message}. Correct it.`,
-      { cause: parsed.error },
-    )
+    const problem = manifestProblem(content, parsed.error)
+    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`, {
+      cause: parsed.error,
+    })
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
   return {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
-import { checkModel, embeddedModelFolder, type Manifest, manifestSchema, type Model } from './manifest.js'
+import { checkModel, embeddedModelFolder, type Manifest, type Model, recordedFilesSchema } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry, ownModel } from './model-entry.js'
 
 /** Name of the model that comes with the package. */
@@ -74,7 +74,7 @@ export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Pr
       entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })),
     )
   }
-  const recorded = manifestSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
+  const recorded = recordedFilesSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
   if (!recorded.success) return undefined
   const files = [recorded.data, ...(recorded.data.moreFiles ?? [])]
   const isOther = entry.files.some((expected, index) => {

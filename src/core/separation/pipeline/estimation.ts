@@ -3,15 +3,15 @@ import { OverlapAdd } from './overlap-add.js'
 import { segments, type Segment } from '../dsp/segment.js'
 import { FloatPlanes } from '../dsp/float-planes.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import type { Kind, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
+import type { Architecture, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
 import type { StemName, Stems } from '../stems.js'
 import type { Network } from '../runtime/network.js'
 import { RunBatch } from './run-batch.js'
 
 /** What turns one stream into stems. */
 export interface Estimator {
-  kind: Kind
-  /** The networks that the kind was made for. */
+  architecture: Architecture
+  /** The networks that the architecture was made for. */
   networks: readonly Network[]
   statistics?: TrackStatistics
   /** Segments that go through the networks in one run, where these allow it. Default: 1. */
@@ -27,7 +27,7 @@ export interface PipelineTimings {
 }
 
 export interface EstimationContext {
-  /** Stems to give; each is one of the kind's or the complement of its `accompaniments`. */
+  /** Stems to give; each is one of the architecture's or the complement of its `accompaniments`. */
   targets: readonly StemName[]
   timings: PipelineTimings
   signal?: AbortSignal
@@ -50,7 +50,7 @@ interface Work {
 const maxInFlight = 2
 
 /**
- * Separates a stereo stream at the kind's sample rate, segment by segment, in bounded memory: while the networks work on one
+ * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory: while the networks work on one
  * segment, this thread finishes the one before it and prepares the one after it. Nothing is running any more when it ends.
  *
  * @throws the signal's reason, seen between two segments
@@ -60,18 +60,18 @@ export async function* estimateStems(
   estimator: Estimator,
   { targets, timings, signal }: EstimationContext,
 ): AsyncGenerator<StemBlock, void, void> {
-  const { kind, networks, statistics, batch = 1 } = estimator
-  const groupSize = kind.batchAxis === undefined ? 1 : batch
+  const { architecture, networks, statistics, batch = 1 } = estimator
+  const groupSize = architecture.batchAxis === undefined ? 1 : batch
   const pool = new FloatPool()
   const overlapAdd = new OverlapAdd()
-  const complement = new VocalsComplement(kind, targets)
+  const complement = new VocalsComplement(architecture, targets)
   const inFlight: Work[] = []
 
   const start = (group: Segment[]): Work => {
     const prepared = timed(timings, 'dsp', () =>
       RunBatch.of(
-        group.map((segment) => kind.prepare(segment, statistics)),
-        kind.batchAxis,
+        group.map((segment) => architecture.prepare(segment, statistics)),
+        architecture.batchAxis,
         pool,
       ),
     )
@@ -93,7 +93,11 @@ export async function* estimateStems(
     const separated = timed(timings, 'dsp', () => prepared.split(done))
     for (const [index, segment] of group.entries()) {
       const block = timed(timings, 'dsp', () => {
-        const { start: from, frames, stems } = overlapAdd.add(kind.collect(segment, separated[index], statistics))
+        const {
+          start: from,
+          frames,
+          stems,
+        } = overlapAdd.add(architecture.collect(segment, separated[index], statistics))
         const offset = from - segment.start
         return complement.completed({
           frames,
@@ -106,7 +110,7 @@ export async function* estimateStems(
     }
   }
 
-  const source = segments(stream.blocks, kind.geometry, stream.channelCount, pool)
+  const source = segments(stream.blocks, architecture.geometry, stream.channelCount, pool)
   let group: Segment[] = []
   try {
     for (;;) {
@@ -141,7 +145,7 @@ class VocalsComplement {
   readonly #isNeeded: boolean
   readonly #scratch = new FloatPlanes()
 
-  constructor({ stems }: Kind, targets: readonly StemName[]) {
+  constructor({ stems }: Architecture, targets: readonly StemName[]) {
     this.#isNeeded = targets.includes('vocals') && !stems.includes('vocals')
   }
 

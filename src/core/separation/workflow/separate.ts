@@ -4,7 +4,7 @@ import { openAudio } from '../decode/open-audio.js'
 import { resample } from '../dsp/resample.js'
 import { toStereo } from '../dsp/stereo.js'
 import type { PipelineTimings } from '../pipeline/estimation.js'
-import { createKind } from '../architectures/create-architecture.js'
+import { createArchitecture } from '../architectures/create-architecture.js'
 import type { StemName } from '../stems.js'
 import type { ProviderFallback } from '../runtime/execution-provider.js'
 import type { Model } from '../models/manifest.js'
@@ -66,7 +66,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return { ...separated, timings: { ...timings, load }, models: usedModels, warnings: [...new Set(warnings)] }
     } finally {
-      for (const { kind } of passes) kind.close()
+      for (const { architecture } of passes) architecture.close()
     }
   })
 }
@@ -86,9 +86,9 @@ async function addPasses(
   const { shifts = 1, overlap, denoise, batch } = options
   const stems = targetStems(outputStems(options), options.ownAccompaniments)
   for (let shift = 0; shift < shifts; shift++) {
-    const kind = await createKind(manifest, networks, { stems, overlap, denoise })
-    const delayFrames = Math.round((shift * longestShiftSeconds * kind.sampleRate) / shifts)
-    passes.push({ kind, networks, weight, batch, delayFrames })
+    const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
+    const delayFrames = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
+    passes.push({ architecture, networks, weight, batch, delayFrames })
   }
 }
 
@@ -96,7 +96,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
   const { outputs, format = '16', signal, maxSeconds, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const decoded = toStereo(resample(await openAudio(inputPath, { signal, maxSeconds }), sampleRate))
-  const isReadOnce = passes.length === 1 && !passes[0].kind.needsTrackStatistics
+  const isReadOnce = passes.length === 1 && !passes[0].architecture.needsTrackStatistics
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
@@ -134,7 +134,7 @@ function outputStems({ outputs }: SeparationOptions): StemName[] {
 }
 
 function commonSampleRate(passes: readonly Pass[]): number {
-  const rates = new Set(passes.map(({ kind }) => kind.sampleRate))
+  const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
   const [sampleRate] = rates
   if (rates.size === 1) return sampleRate
   throw new StemworkError(

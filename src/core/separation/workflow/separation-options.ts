@@ -36,13 +36,13 @@ export interface SeparationOptions {
   provider?: ExecutionProvider
   /** While this process takes more memory than that, networks of earlier calls are closed. Default: 2 GiB. */
   maxWarmBytes?: number
-  /** Share of a segment that the next one covers, too, 0 to 0.9: more is slower and smoother. Default: the model kind's own. */
+  /** Share of a segment that the next one covers, too, 0 to 0.9: more is slower and smoother. Default: the architecture's own. */
   overlap?: number
   /** Averages over so many passes whose segments are shifted against each other, by up to half a second; 1 to 20. Default: 1. */
   shifts?: number
   /** Segments that go through the network in one run, 1 to 64, where it allows that: for GPUs. Default: 1. */
   batch?: number
-  /** Models of the kind `mdx`: averages the answers to the mixture and to its negative; takes twice the time. Default: false. */
+  /** Architecture `mdx`: averages the answers to the mixture and to its negative; takes twice the time. Default: false. */
   denoise?: boolean
   /** Takes the accompaniments from the model, if it has them, instead of the mixture without the vocals. Default: false. */
   ownAccompaniments?: boolean

@@ -48,7 +48,7 @@ const settingsShape = {
     .min(0)
     .max(0.9)
     .optional()
-    .describe('Share of a segment that the next one covers, too. Default: that of the kind of model.'),
+    .describe("Share of a segment that the next one covers, too. Default: that of the model's architecture."),
   shifts: z
     .number()
     .int()
@@ -63,7 +63,10 @@ const settingsShape = {
     .max(64)
     .optional()
     .describe('Segments in one run of the network, for GPUs. Default: 1.'),
-  denoise: z.boolean().optional().describe('Kind `mdx`: averages over the mixture and its negative. Default: false.'),
+  denoise: z
+    .boolean()
+    .optional()
+    .describe('Architecture `mdx`: averages over the mixture and its negative. Default: false.'),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)

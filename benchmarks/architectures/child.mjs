@@ -1,9 +1,9 @@
-// What benchmarks/kinds.mjs measures in a process of its own, which has no memory but that of the work.
+// What benchmarks/architectures.mjs measures in a process of its own, which has no memory but that of the work.
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
-import { createKind } from '../../dist/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../dist/core/separation/architectures/create-architecture.js'
 import { resolveModel } from '../../dist/core/separation/models/registry.js'
 import { openSession } from '../../dist/core/separation/runtime/session.js'
 import { separate } from '../../dist/core/separation/workflow/separate.js'
@@ -55,7 +55,7 @@ function cpuMsSince(before) {
   return (user + system) / 1000
 }
 
-/** Runs the networks of a model on the segments that its kind makes of a track, one after another and nothing else. */
+/** Runs the networks of a model on the segments that its architecture makes of a track, one after another and nothing else. */
 class BareNetwork {
   #manifest
   #sessions
@@ -71,8 +71,8 @@ class BareNetwork {
 
   /** Time within the networks, and their processor time. */
   async run(seconds) {
-    const kind = await createKind(this.#manifest, this.#sessions, { stems: ['vocals'] })
-    const { step, before, length, given = 0 } = kind.geometry
+    const architecture = await createArchitecture(this.#manifest, this.#sessions, { stems: ['vocals'] })
+    const { step, before, length, given = 0 } = architecture.geometry
     const track = seconds * sampleRate
     const statistics = { mean: 0, standardDeviation: 0.3 }
     const total = { ms: 0, cpuMs: 0 }
@@ -81,15 +81,15 @@ class BareNetwork {
       const end = Math.min(index * step - before + length, track)
       const planes = [0, 1].map(() => Float32Array.from({ length: end - start }, () => Math.random() - 0.5))
       const segment = { index, start, planes, trackFrames: end === track ? track : undefined }
-      const runs = kind.prepare(segment, statistics)
+      const runs = architecture.prepare(segment, statistics)
       const cpuBefore = process.cpuUsage()
       const startedAt = performance.now()
       for (const { network, feeds, fetches } of runs) await this.#sessions[network].run(feeds, fetches)
       total.ms += performance.now() - startedAt
       total.cpuMs += cpuMsSince(cpuBefore)
-      kind.collect(segment, runs, statistics)
+      architecture.collect(segment, runs, statistics)
     }
-    kind.close()
+    architecture.close()
     return total
   }
 

@@ -1,7 +1,7 @@
-// Every model kind on a network of random weights with the true input and output shapes: speed; the whole pipeline against the bare
+// Every architecture on a network of random weights with the true input and output shapes: speed; the whole pipeline against the bare
 // network on the same segments, turn by turn in one process, by time and by processor time, which other work on the machine
 // hardly changes and which counts what is done beside the network as well; the time for spectra and tensors; peak memory. Options:
-//   --kind NAME     only that kind (may be repeated); "none" for none
+//   --architecture NAME  only that architecture (may be repeated); "none" for none
 //   --seconds N     length of the input (default 30)
 //   --rounds N      how often pipeline and network take turns (default 3)
 //   --threads N     of the network (default: the library's own)
@@ -18,9 +18,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
 import { defaultThreads } from '../dist/core/separation/runtime/session.js'
-import { inChild } from './kinds/child.mjs'
-import { benchmarkNetworks, cheapHtdemucs } from './kinds/networks.mjs'
-import { comparePeer } from './kinds/peer.mjs'
+import { inChild } from './architectures/child.mjs'
+import { benchmarkNetworks, cheapHtdemucs } from './architectures/networks.mjs'
+import { comparePeer } from './architectures/peer.mjs'
 
 const sampleRate = 44_100
 const ratioAim = 1.1
@@ -28,7 +28,7 @@ const memoryAim = 1.2
 
 const { values } = parseArgs({
   options: {
-    kind: { type: 'string', multiple: true },
+    architecture: { type: 'string', multiple: true },
     seconds: { type: 'string', default: '30' },
     rounds: { type: 'string', default: '3' },
     threads: { type: 'string', default: String(defaultThreads()) },
@@ -51,10 +51,10 @@ try {
   )
   const noise = await noiseOf(seconds)
   console.log(
-    `kind                      x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
+    `architecture              x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
   )
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
-    if (values.kind && !values.kind.includes(name.split(' ')[0])) continue
+    if (values.architecture && !values.architecture.includes(name.split(' ')[0])) continue
     const { longer = 1, ...manifest } = network
     await measure(name, await writeModel(name, manifest), longer * seconds)
   }
@@ -128,7 +128,7 @@ async function writeModel(name, { files, ...manifest }) {
   }
   const [first, ...moreFiles] = described
   const common = {
-    name: manifest.kind,
+    name: manifest.architecture,
     version: '0',
     licence: 'MIT',
     stems: ['vocals', 'accompaniments'],
