@@ -80,7 +80,7 @@ class BareNetwork {
       const start = Math.max(0, index * step - before)
       const end = Math.min(index * step - before + length, track)
       const planes = [0, 1].map(() => Float32Array.from({ length: end - start }, () => Math.random() - 0.5))
-      const segment = { index, start, planes, trackFrames: end === track ? track : undefined }
+      const segment = { index, start, planes, trackSamples: end === track ? track : undefined }
       const runs = architecture.prepare(segment, statistics)
       const cpuBefore = process.cpuUsage()
       const startedAt = performance.now()

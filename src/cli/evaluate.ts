@@ -11,7 +11,7 @@ import { embeddedModelName } from '../core/separation/models/registry.js'
 import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { onInterruption } from './interruption.js'
-import { separationOptions, separationSettings } from './model-options.js'
+import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, ProgressLine } from './progress-line.js'
 
 export const evaluateCommand: Command = {
@@ -22,7 +22,7 @@ export const evaluateCommand: Command = {
     'with mixture.* that is separated, else the sum of the stems.',
   positionals: { min: 1, max: 1 },
   options: {
-    ...separationOptions,
+    ...separationCommandOptions,
     model: {
       type: 'string',
       value: 'name',
@@ -35,7 +35,7 @@ export const evaluateCommand: Command = {
     },
   },
   notes:
-    'uSDR, SI-SDR and the gain over the mixture are means over the songs, cSDR (the median over frames of 1 s) the median. "False vocals" is\n' +
+    'uSDR, SI-SDR and the gain over the mixture are means over the songs, cSDR (the median over chunks of 1 s) the median. "False vocals" is\n' +
     'how loud the predicted vocals are where nobody sings, in dB under the mixture; "sum error" the largest |mixture - vocals - accompaniments|.\n' +
     'Audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {

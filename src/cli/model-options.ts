@@ -17,7 +17,7 @@ const provider: CommandOption = {
 }
 
 /** What one separation takes. */
-export const separationOptions = {
+export const separationCommandOptions = {
   model: {
     type: 'string',
     value: 'name',
@@ -29,7 +29,7 @@ export const separationOptions = {
 
 /** What a node that runs separations takes. */
 export const serviceModelOptions = {
-  ...separationOptions,
+  ...separationCommandOptions,
   'allow-model': {
     type: 'string',
     value: 'name',

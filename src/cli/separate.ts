@@ -5,14 +5,14 @@ import { badInput, StemworkError } from '../core/engine/errors.js'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
 import type { InputFile, WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
-import { audioFormats } from '../core/separation/encode/audio-format.js'
+import { outputFormats } from '../core/separation/encode/output-format.js'
 import { type StemName, stemNames } from '../core/separation/stems.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/workflow/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
-import { separationOptions, separationSettings } from './model-options.js'
+import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, ProgressLine } from './progress-line.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
@@ -33,7 +33,7 @@ export const separateCommand: Command = {
     },
     format: {
       type: 'string',
-      value: audioFormats.join('|'),
+      value: outputFormats.join('|'),
       help: 'WAV of 16 (default) or 24 bits or floats, FLAC of 16 or 24 bits, or MP3.',
     },
     stems: {
@@ -41,7 +41,7 @@ export const separateCommand: Command = {
       value: 'list',
       help: 'Stems to write, with commas. Default: vocals,accompaniments; others need a model that has them.',
     },
-    ...separationOptions,
+    ...separationCommandOptions,
     json: { type: 'boolean', help: 'Print one JSON object about the result, or about the failure, on stdout.' },
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL that leads into this machine or its network.' },
   },
@@ -100,9 +100,9 @@ function requestOf(input: CommandInput): SeparationRequest {
   const [source] = input.positionals
   const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
   const formatText = textOf(input, 'format')
-  const format = audioFormats.find((name) => name === formatText)
+  const format = outputFormats.find((name) => name === formatText)
   if (formatText !== undefined && !format)
-    throw new UsageError(`--format must be one of ${audioFormats.join(', ')}, not "${formatText}".`)
+    throw new UsageError(`--format must be one of ${outputFormats.join(', ')}, not "${formatText}".`)
   return {
     source,
     isUrl,

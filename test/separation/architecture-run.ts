@@ -65,7 +65,7 @@ export async function separateWith(
         statistics,
         batch,
         weight: weights?.[index],
-        delayFrames: Math.round((shift * 22_050) / shifts),
+        delaySamples: Math.round((shift * 22_050) / shifts),
       })
     }
   }
@@ -99,16 +99,16 @@ export function watched(network: Network, see: (feeds: Record<string, Tensor>) =
   }
 }
 
-export function stereoNoise(frames: number, seed = 1): Float32Array[] {
-  return [noise(frames, seed), noise(frames, seed + 1)]
+export function stereoNoise(sampleCount: number, seed = 1): Float32Array[] {
+  return [noise(sampleCount, seed), noise(sampleCount, seed + 1)]
 }
 
 /** Tones on both sides and a beat: something that a fade, a step or a shift would show in. */
-export function stereoMusic(frames: number): Float32Array[] {
-  const hiss = noise(frames, 9)
+export function stereoMusic(sampleCount: number): Float32Array[] {
+  const hiss = noise(sampleCount, 9)
   return [220, 331].map((hertz) => {
-    const low = sine(frames, hertz, 44_100, 0.3)
-    const high = sine(frames, 13_000 + hertz, 44_100, 0.1)
+    const low = sine(sampleCount, hertz, 44_100, 0.3)
+    const high = sine(sampleCount, 13_000 + hertz, 44_100, 0.1)
     return low.map((value, i) => value + high[i] + 0.2 * hiss[i] * Math.exp(-(i % 22_050) / 2000))
   })
 }

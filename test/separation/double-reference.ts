@@ -65,8 +65,8 @@ export function hann(size: number): Float64Array {
 
 /** Frames that start at multiples of the hop; bins 0 to size / 2. */
 export function stft(signal: Float64Array, { size, hop, window }: ReferenceStft): Complex[] {
-  const frames = Math.floor((signal.length - size) / hop) + 1
-  return Array.from({ length: frames }, (_, frame) => {
+  const frameCount = Math.floor((signal.length - size) / hop) + 1
+  return Array.from({ length: frameCount }, (_, frame) => {
     const windowed = Float64Array.from(window, (value, n) => value * signal[frame * hop + n])
     const { re, im } = fft({ re: windowed, im: new Float64Array(size) })
     return { re: re.slice(0, size / 2 + 1), im: im.slice(0, size / 2 + 1) }

@@ -52,8 +52,8 @@ const instrumental = async (gain: number): Promise<LoadedModel> => ({
 
 const scaledBy = (planes: Float32Array[], gain: number) => planes.map((plane) => plane.map((value) => gain * value))
 /** Without the muted lowest bins the two architectures would differ: a tone above them. */
-const tone = (frames: number) =>
-  [0.5, 0.4].map((level) => Float32Array.from({ length: frames }, (_, i) => level * Math.sin(0.9 * i)))
+const tone = (sampleCount: number) =>
+  [0.5, 0.4].map((level) => Float32Array.from({ length: sampleCount }, (_, i) => level * Math.sin(0.9 * i)))
 const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))
 
 describe('an ensemble', () => {
@@ -88,23 +88,23 @@ describe('an ensemble', () => {
     }
   })
 
-  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (frames) => {
-    const mixture = stereoNoise(frames)
+  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (sampleCount) => {
+    const mixture = stereoNoise(sampleCount)
     const { vocals, accompaniments } = await separateWith(await demucs([0, 0, 0, 1]), mixture, { shifts: 3 })
     expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)
-    expect(vocals[0]).toHaveLength(frames)
-    expect(accompaniments[0]).toHaveLength(frames)
+    expect(vocals[0]).toHaveLength(sampleCount)
+    expect(accompaniments[0]).toHaveLength(sampleCount)
   })
 
   it('never runs further ahead of its output than a few segments, however long the track: no whole file in memory', async () => {
     const network = await load(waves([0, 0, 0, 1], 7000))
     const other = await load(spectrum(1))
-    const lead = async (frames: number) => {
+    const lead = async (sampleCount: number) => {
       let read = 0
       let done = 0
       let furthest = 0
       async function* blocks(): AsyncGenerator<AudioBlock> {
-        for (let from = 0; from < frames; from += 5000) {
+        for (let from = 0; from < sampleCount; from += 5000) {
           read = Math.max(read, from + 5000)
           furthest = Math.max(furthest, read - done)
           yield { channels: [new Float32Array(5000), new Float32Array(5000)] }
@@ -113,14 +113,14 @@ describe('an ensemble', () => {
       const member = async (
         manifest: Manifest,
         networks: PipelineMember['networks'],
-        delayFrames: number,
+        delaySamples: number,
       ): Promise<PipelineMember> => {
         const architecture = await createArchitecture(manifest, networks, { stems: ['vocals'] })
         return {
           architecture,
           networks,
-          delayFrames,
-          stream: { sampleRate: 44_100, channelCount: 2, frames, format: 'test', blocks: blocks() },
+          delaySamples,
+          stream: { sampleRate: 44_100, channelCount: 2, sampleCount, format: 'test', blocks: blocks() },
         }
       }
       const members = [
@@ -130,7 +130,7 @@ describe('an ensemble', () => {
       ]
       await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0) })
       for (const { architecture } of members) architecture.close()
-      expect(done).toBe(frames)
+      expect(done).toBe(sampleCount)
       return furthest
     }
     const short = await lead(200_000)

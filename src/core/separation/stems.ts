@@ -13,7 +13,7 @@ export interface Estimate {
   /** By stem, then channel; all of one length. Valid until the next `collect`. */
   stems: Stems
   /** Samples in each array. */
-  frames: number
+  sampleCount: number
   /**
    * Weights of the first and of the last samples in the overlap-add `sum(weight * estimate) / sum(weight)`; between them it
    * is 1.

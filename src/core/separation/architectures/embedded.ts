@@ -16,10 +16,10 @@ const parametersSchema = z.object({
 })
 
 /** Half the length of the cross-fade at a joint of two segments: 93 ms, twice what overlapping frames alone would give. */
-const fadeFrames = 4096
+const fadeSamples = 4096
 
 // Linear, because the two estimates are nearly equal: the weights of neighbours add up to one.
-const rising = Float32Array.from({ length: 2 * fadeFrames }, (_, i) => (i + 0.5) / (2 * fadeFrames))
+const rising = Float32Array.from({ length: 2 * fadeSamples }, (_, i) => (i + 0.5) / (2 * fadeSamples))
 const falling = rising.toReversed()
 const none = new Float32Array(0)
 
@@ -38,22 +38,22 @@ export async function embeddedArchitecture(
   const {
     stft: { nFft, hop },
     input: { framesMultipleOf },
-    chunk: { frames, overlapFrames },
+    chunk: { frames: frameCount, overlapFrames },
   } = architectureParameters(manifest, parametersSchema)
   const [inputName, outputName] = tensorNames(networks, nFft / 2 + 1)
   const stft = await Stft.create({ size: nFft, hop })
   const pool = new FloatPool()
   const { bins } = stft
   const half = nFft / 2
-  const step = frames * hop
+  const step = frameCount * hop
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
-  const padded = new Float32Array(stft.samplesOf(frames + 2 * overlapFrames))
-  const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frames + 2 * overlapFrames)))
+  const padded = new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames))
+  const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames)))
 
   /** First and one past the last frame of a segment, counted from the track's start. */
-  function frameRange({ index, trackFrames }: Segment): [number, number] {
-    const last = trackFrames === undefined ? Infinity : 1 + Math.floor(trackFrames / hop)
-    return [Math.max(0, index * frames - overlapFrames), Math.min((index + 1) * frames + overlapFrames, last)]
+  function frameRange({ index, trackSamples }: Segment): [number, number] {
+    const last = trackSamples === undefined ? Infinity : 1 + Math.floor(trackSamples / hop)
+    return [Math.max(0, index * frameCount - overlapFrames), Math.min((index + 1) * frameCount + overlapFrames, last)]
   }
 
   function plane(tensor: Tensor, index: number): Float32Array {
@@ -66,7 +66,7 @@ export async function embeddedArchitecture(
     geometry: {
       step,
       before: overlapFrames * hop + half,
-      length: stft.samplesOf(frames + 2 * overlapFrames),
+      length: stft.samplesOf(frameCount + 2 * overlapFrames),
     },
     stems: ['vocals'],
     needsTrackStatistics: false,
@@ -85,7 +85,7 @@ export async function embeddedArchitecture(
           { samples, start: segment.start },
           from,
           from + stft.samplesOf(count),
-          segment.trackFrames,
+          segment.trackSamples,
           padded,
         )
         stft.forward(slice, count, re, im, layout)
@@ -97,10 +97,10 @@ export async function embeddedArchitecture(
     },
 
     collect(segment, [run]): Estimate {
-      const { index, trackFrames = Infinity } = segment
-      const start = index === 0 ? 0 : index * step - fadeFrames
-      const isLast = (index + 1) * step >= trackFrames
-      const end = isLast ? trackFrames : Math.min((index + 1) * step + fadeFrames, trackFrames)
+      const { index, trackSamples = Infinity } = segment
+      const start = index === 0 ? 0 : index * step - fadeSamples
+      const isLast = (index + 1) * step >= trackSamples
+      const end = isLast ? trackSamples : Math.min((index + 1) * step + fadeSamples, trackSamples)
       const output = run.fetches[outputName]
       const [firstFrame, lastFrame] = frameRange(segment)
       const from = Math.max(firstFrame, Math.floor((start - half) / hop) + 1)
@@ -121,10 +121,10 @@ export async function embeddedArchitecture(
       return {
         start,
         stems: { vocals: stems },
-        frames: end - start,
+        sampleCount: end - start,
         fadeIn: index === 0 ? none : rising.subarray(0, end - start),
-        fadeOut: isLast ? none : falling.subarray(0, end - ((index + 1) * step - fadeFrames)),
-        finishedBefore: isLast ? end : (index + 1) * step - fadeFrames,
+        fadeOut: isLast ? none : falling.subarray(0, end - ((index + 1) * step - fadeSamples)),
+        finishedBefore: isLast ? end : (index + 1) * step - fadeSamples,
       }
     },
 

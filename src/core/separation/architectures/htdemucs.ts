@@ -55,9 +55,9 @@ export async function htdemucsArchitecture(
       const feeds = { [ports.wave.input.name]: wave }
       const fetches = { [ports.wave.output.name]: tensor(1, stemCount, 2, length) }
       if (spectrum && ports.spectrum) {
-        const { bins, frames, input, output } = ports.spectrum
-        feeds[input.name] = tensor(1, 4, bins, frames)
-        fetches[output.name] = tensor(1, stemCount, 4, bins, frames)
+        const { bins, frameCount, input, output } = ports.spectrum
+        feeds[input.name] = tensor(1, 4, bins, frameCount)
+        fetches[output.name] = tensor(1, stemCount, 4, bins, frameCount)
         spectrum.forward(wave.data, feeds[input.name].data)
       }
       return [{ network: 0, feeds, fetches }]
@@ -88,27 +88,27 @@ export async function htdemucsArchitecture(
 
 interface SpectrumSizes {
   bins: number
-  frames: number
+  frameCount: number
 }
 
 /** The spectrum of a wave as the network of two inputs wants it. */
 class WaveSpectrum {
   readonly #stft: Stft
   readonly #samples: number
-  readonly #frames: number
+  readonly #frameCount: number
   readonly #layout: SpectrumLayout
   readonly #padded: Float32Array
   readonly #restored: Float32Array
   readonly #sum: Float32Array
 
-  private constructor(stft: Stft, samples: number, { bins, frames }: SpectrumSizes) {
+  private constructor(stft: Stft, samples: number, { bins, frameCount }: SpectrumSizes) {
     this.#stft = stft
     this.#samples = samples
-    this.#frames = frames
-    this.#layout = { frameStride: 1, binStride: frames }
-    this.#padded = new Float32Array(stft.samplesOf(frames))
-    this.#restored = new Float32Array(stft.samplesOf(frames))
-    this.#sum = new Float32Array(2 * bins * frames)
+    this.#frameCount = frameCount
+    this.#layout = { frameStride: 1, binStride: frameCount }
+    this.#padded = new Float32Array(stft.samplesOf(frameCount))
+    this.#restored = new Float32Array(stft.samplesOf(frameCount))
+    this.#sum = new Float32Array(2 * bins * frameCount)
   }
 
   static async create(samples: number, sizes: SpectrumSizes): Promise<WaveSpectrum> {
@@ -126,22 +126,22 @@ class WaveSpectrum {
   forward(wave: Float32Array, spectrum: Float32Array): void {
     for (const channel of [0, 1]) {
       const samples = wave.subarray(channel * this.#samples, (channel + 1) * this.#samples)
-      const to = this.#stft.samplesOf(this.#frames) - this.#lead
+      const to = this.#stft.samplesOf(this.#frameCount) - this.#lead
       const slice = reflectedSlice({ samples, start: 0 }, -this.#lead, to, this.#samples, this.#padded)
       const [re, im] = this.#planes(spectrum, channel)
-      this.#stft.forward(slice, this.#frames, re, im, this.#layout)
+      this.#stft.forward(slice, this.#frameCount, re, im, this.#layout)
     }
   }
 
   /** Adds the wave of the sum of the stems with these indices. */
   addInverse(spectra: Float32Array, indices: readonly number[], channel: number, wave: Float32Array): void {
-    const stemLength = 4 * this.#stft.bins * this.#frames
+    const stemLength = 4 * this.#stft.bins * this.#frameCount
     const parts = indices.map((index) => {
       const stem = spectra.subarray(index * stemLength, (index + 1) * stemLength)
       return stem.subarray((channel * stemLength) / 2, ((channel + 1) * stemLength) / 2)
     })
     const [re, im] = this.#planes(sumOfParts(parts, this.#sum), 0)
-    this.#stft.inverse(re, im, this.#frames, this.#layout, this.#restored, droppedFrames)
+    this.#stft.inverse(re, im, this.#frameCount, this.#layout, this.#restored, droppedFrames)
     for (let i = 0; i < wave.length; i++) wave[i] += this.#restored[i + this.#lead]
   }
 
@@ -150,7 +150,7 @@ class WaveSpectrum {
   }
 
   #planes(data: Float32Array, channel: number): [Float32Array, Float32Array] {
-    const length = this.#stft.bins * this.#frames
+    const length = this.#stft.bins * this.#frameCount
     const plane = (index: number) => data.subarray(index * length, (index + 1) * length)
     return [plane(2 * channel), plane(2 * channel + 1)]
   }
@@ -181,12 +181,12 @@ function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   ) {
     if (tensorCounts === '1,1') return { wave, samples, spectrum: undefined }
     const spectrum = findPort(inputs, outputs, 4)
-    const [, , bins, frames] = spectrum ? axisSizes(spectrum.input) : []
-    const sizesFit = bins !== undefined && frames === Math.ceil(samples / (bins / 2))
+    const [, , bins, frameCount] = spectrum ? axisSizes(spectrum.input) : []
+    const sizesFit = bins !== undefined && frameCount === Math.ceil(samples / (bins / 2))
     if (spectrum && sizesFit && tensorCounts === '2,2') {
-      const isSpectrum = fits(spectrum.input, [undefined, 4, bins, frames])
-      if (isSpectrum && fits(spectrum.output, [undefined, stems, 4, bins, frames])) {
-        return { wave, samples, spectrum: { ...spectrum, bins, frames } }
+      const isSpectrum = fits(spectrum.input, [undefined, 4, bins, frameCount])
+      if (isSpectrum && fits(spectrum.output, [undefined, stems, 4, bins, frameCount])) {
+        return { wave, samples, spectrum: { ...spectrum, bins, frameCount } }
       }
     }
   }

@@ -38,24 +38,24 @@ export class Joints {
   }
 
   /** Track samples from `start` to `end` that a segment estimates. */
-  range({ index, trackFrames = Infinity }: Segment): { start: number; end: number; isLast: boolean } {
+  range({ index, trackSamples = Infinity }: Segment): { start: number; end: number; isLast: boolean } {
     const from = this.#first + index * this.#step
     return {
       start: Math.max(0, from),
-      end: Math.min(from + this.#span, trackFrames),
-      isLast: trackFrames <= from + this.#span,
+      end: Math.min(from + this.#span, trackSamples),
+      isLast: trackSamples <= from + this.#span,
     }
   }
 
   /** @param stems planes of the samples of `range` */
   estimate(segment: Segment, stems: Stems): Estimate {
     const { start, end, isLast } = this.range(segment)
-    const frames = end - start
+    const sampleCount = end - start
     return {
       start,
       stems,
-      frames,
-      fadeIn: segment.index === 0 ? none : this.#rising.subarray(0, frames),
+      sampleCount,
+      fadeIn: segment.index === 0 ? none : this.#rising.subarray(0, sampleCount),
       fadeOut: isLast ? none : this.#falling,
       finishedBefore: isLast ? end : this.#first + (segment.index + 1) * this.#step,
     }

@@ -6,7 +6,7 @@ import { Joints } from './joints.js'
 
 export interface TrackFramesOptions extends StftOptions {
   /** Frames of a segment: what the network takes. */
-  frames: number
+  frameCount: number
   /** Share of a segment that the next one covers as well. */
   overlap: number
   /** Longest cross-fade, in samples. Default: as long as neighbours overlap. */
@@ -27,7 +27,7 @@ export interface TrackFramesOptions extends StftOptions {
  */
 export class TrackFrames {
   readonly bins: number
-  readonly frames: number
+  readonly frameCount: number
   readonly geometry: SegmentGeometry
   readonly #stft: Stft
   readonly #joints: Joints
@@ -40,18 +40,18 @@ export class TrackFrames {
   readonly #padded: Float32Array
   readonly #outputs: Float32Array[] = []
 
-  private constructor(stft: Stft, { frames, overlap, fade, padding }: TrackFramesOptions) {
+  private constructor(stft: Stft, { frameCount, overlap, fade, padding }: TrackFramesOptions) {
     const { size, hop } = stft
     this.bins = stft.bins
-    this.frames = frames
+    this.frameCount = frameCount
     this.#stft = stft
     this.#padding = padding
     this.#lead = padding === 'reflect' ? size / 2 : size - hop
     // Half a frame at both ends of a segment is unreliable: there the frames of its neighbours are missing.
-    const span = (frames - 1) * hop - size
+    const span = (frameCount - 1) * hop - size
     if (span < hop)
       throw new RangeError(
-        `Segments of ${frames} frames of ${size} samples are too short: nothing of them is reliable.`,
+        `Segments of ${frameCount} frames of ${size} samples are too short: nothing of them is reliable.`,
       )
     this.#firstFrame = Math.floor((this.#lead - size) / hop)
     this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
@@ -60,10 +60,10 @@ export class TrackFrames {
     this.geometry = {
       step,
       before: this.#lead - this.#firstFrame * hop,
-      length: stft.samplesOf(frames),
+      length: stft.samplesOf(frameCount),
       given: this.#joints.given,
     }
-    this.#padded = new Float32Array(stft.samplesOf(frames))
+    this.#padded = new Float32Array(stft.samplesOf(frameCount))
   }
 
   /** @throws RangeError when the FFT does not support the size, or so few frames are no segment. */
@@ -90,7 +90,7 @@ export class TrackFrames {
       layout,
     )
     this.#silence(re, im, 0, first - segmentFirst, layout)
-    this.#silence(re, im, last - segmentFirst, this.frames, layout)
+    this.#silence(re, im, last - segmentFirst, this.frameCount, layout)
   }
 
   /**
@@ -106,7 +106,7 @@ export class TrackFrames {
   ): Float32Array {
     const [first, last] = this.#insideTrack(segment)
     const skipped = (first - this.#firstOf(segment)) * layout.frameStride
-    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frames)))
+    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frameCount)))
     this.#stft.inverse(re.subarray(skipped), im.subarray(skipped), last - first, layout, samples)
     const { start, end } = this.#joints.range(segment)
     const offset = start - this.#sampleOf(first)
@@ -133,24 +133,24 @@ export class TrackFrames {
 
   #insideTrack(segment: Segment): [number, number] {
     const first = this.#firstOf(segment)
-    return [Math.max(0, first), Math.min(first + this.frames, this.#framesOfTrack(segment.trackFrames))]
+    return [Math.max(0, first), Math.min(first + this.frameCount, this.#frameCountOfTrack(segment.trackSamples))]
   }
 
-  #framesOfTrack(samples: number | undefined): number {
-    if (samples === undefined) return Infinity
+  #frameCountOfTrack(sampleCount: number | undefined): number {
+    if (sampleCount === undefined) return Infinity
     const { hop } = this.#stft
-    return this.#padding === 'reflect' ? 1 + Math.floor(samples / hop) : Math.ceil((samples + this.#lead) / hop)
+    return this.#padding === 'reflect' ? 1 + Math.floor(sampleCount / hop) : Math.ceil((sampleCount + this.#lead) / hop)
   }
 
   #sampleOf(frame: number): number {
     return frame * this.#stft.hop - this.#lead
   }
 
-  #slice({ planes, start, trackFrames }: Segment, channel: number, first: number, last: number): Float32Array {
+  #slice({ planes, start, trackSamples }: Segment, channel: number, first: number, last: number): Float32Array {
     const from = this.#sampleOf(first)
     const to = this.#sampleOf(last - 1) + this.#stft.size
     const samples = planes[channel]
-    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackFrames, this.#padded)
+    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackSamples, this.#padded)
     const slice = this.#padded.subarray(0, to - from).fill(0)
     slice.set(samples.subarray(Math.max(0, from) - start, to - start), Math.max(0, from) - from)
     return slice

@@ -32,21 +32,21 @@ export async function umxArchitecture(
   options: ArchitectureOptions,
 ): Promise<Architecture> {
   const parameters = architectureParameters(manifest, parametersSchema)
-  const { input, output, bins, frames = parameters.frames } = magnitudes(networks)
+  const { input, output, bins, frameCount = parameters.frames } = magnitudes(networks)
   const track = await TrackFrames.create({
     size: 2 * (bins - 1),
     hop: parameters.stft.hop,
-    frames,
+    frameCount,
     overlap: options.overlap ?? 0.25,
     padding: 'reflect',
   })
   const pool = new FloatPool()
   // Segments between `prepare` and `collect`: the network gets no phases.
   const waiting = new Map<number, { mixture: StereoSpectrum; peaks: Float32Array }>()
-  const refinement = new VocalsRefinement({ bins, frames, windowFrames: wienerFrames })
+  const refinement = new VocalsRefinement({ bins, frameCount, windowFrames: wienerFrames })
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
-  const planeLength = bins * frames
-  const tensor = (): Tensor => ({ dims: [1, 2, bins, frames], data: pool.take(2 * planeLength) })
+  const planeLength = bins * frameCount
+  const tensor = (): Tensor => ({ dims: [1, 2, bins, frameCount], data: pool.take(2 * planeLength) })
   const plane = (data: Float32Array, channel: number) =>
     data.subarray(channel * planeLength, (channel + 1) * planeLength)
 
@@ -72,7 +72,7 @@ export async function umxArchitecture(
       waiting.delete(segment.index)
       const { mixture, peaks } = prepared
       const vocals = fetches[output.name].data
-      if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frames)
+      if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frameCount)
       else refinement.refine(mixture, vocals, peaks, track.used(segment))
       const planes = [0, 1].map((channel) =>
         track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
@@ -86,12 +86,12 @@ export async function umxArchitecture(
 }
 
 /** Turns the mixture into the vocals: their magnitudes, `[2, bins, frames]`, with its phases. */
-function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: number, frames: number): void {
-  for (let row = 0, at = 0; row < 2 * frames; row++) {
-    const start = Math.floor(row / frames) * bins * frames + (row % frames)
+function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: number, frameCount: number): void {
+  for (let row = 0, at = 0; row < 2 * frameCount; row++) {
+    const start = Math.floor(row / frameCount) * bins * frameCount + (row % frameCount)
     for (let bin = 0; bin < bins; bin++, at++) {
       const magnitude = Math.sqrt(re[at] ** 2 + im[at] ** 2)
-      const gain = magnitude > 0 ? vocals[start + bin * frames] / magnitude : 0
+      const gain = magnitude > 0 ? vocals[start + bin * frameCount] / magnitude : 0
       re[at] *= gain
       im[at] *= gain
     }
@@ -101,10 +101,15 @@ function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: numbe
 function magnitudes(networks: readonly NetworkShape[]) {
   const [{ inputs, outputs }] = networks
   const [input, output] = [inputs[0], outputs[0]]
-  const [, , bins, frames] = axisSizes(input)
+  const [, , bins, frameCount] = axisSizes(input)
   const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
-  if (!isOne || !bins || !fits(input, [undefined, 2, bins, frames]) || !fits(output, [undefined, 2, bins, frames])) {
+  if (
+    !isOne ||
+    !bins ||
+    !fits(input, [undefined, 2, bins, frameCount]) ||
+    !fits(output, [undefined, 2, bins, frameCount])
+  ) {
     throw misfit(networks, 'one input and one output [batch, 2, bins, frames] with a fixed number of bins')
   }
-  return { input, output, bins, frames }
+  return { input, output, bins, frameCount }
 }

@@ -16,10 +16,10 @@ interface Decoder {
   free(): void
 }
 
-/** Decoded peaks lie within about 1.5; damaged frames give values up to 40 and beyond, which would spread through the model. */
+/** Decoded peaks lie within about 1.5; damaged sampleCount give values up to 40 and beyond, which would spread through the model. */
 const largestSample = 8
 /** A damaged frame may claim another sample rate. A stream that really changes it cannot be joined; this much tells them apart. */
-const strayFramesAllowed = 1
+const straySecondsAllowed = 1
 
 /**
  * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (AAC is GPL code, and is touched by AAC files
@@ -36,7 +36,7 @@ export async function openCodec(codec: string, pieces: EncodedPieces, format: st
   return {
     sampleRate,
     channelCount: channels.length,
-    frames: undefined,
+    sampleCount: undefined,
     format,
     blocks: sameShape(first.value, blocks),
   }
@@ -81,9 +81,9 @@ function isAudio({ channelData, sampleRate }: Decoded): boolean {
 
 function cleanPlanes(planes: readonly Float32Array[], isStereo: boolean): Float32Array[] {
   for (const plane of planes) {
-    for (let frame = 0; frame < plane.length; frame++) {
+    for (let i = 0; i < plane.length; i++) {
       // Written so that NaN fails the comparison, too.
-      if (!(Math.abs(plane[frame]) <= largestSample)) plane[frame] = 0
+      if (!(Math.abs(plane[i]) <= largestSample)) plane[i] = 0
     }
   }
   return isStereo && planes.length === 1 ? [planes[0], planes[0].slice()] : [...planes]
@@ -94,14 +94,14 @@ async function* sameShape(
   rest: AsyncIterable<RatedBlock>,
 ): AsyncGenerator<AudioBlock, void, undefined> {
   yield { channels: first.channels }
-  let strayFrames = 0
+  let straySamples = 0
   for await (const { channels, sampleRate } of rest) {
     if (sampleRate === first.sampleRate && channels.length === first.channels.length) {
       yield { channels }
       continue
     }
-    strayFrames += channels[0].length
-    if (strayFrames > strayFramesAllowed * sampleRate) {
+    straySamples += channels[0].length
+    if (straySamples > straySecondsAllowed * sampleRate) {
       const change = `from ${describe(first)} to ${describe({ channels, sampleRate })}`
       throw badInput('decode_failed', `The file changes ${change} part-way, which cannot be joined; split it.`)
     }

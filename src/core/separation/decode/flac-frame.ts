@@ -8,7 +8,7 @@ export interface FlacStreamInfo {
   channelCount: number
   bits: number
   /** 0 when unknown. */
-  frames: number
+  sampleCount: number
 }
 
 /** A frame's header (RFC 9639, 9.1), checked by its CRC-8. */
@@ -19,7 +19,7 @@ export interface FlacFrameHeader {
   pairing: 'independent' | 'left-side' | 'side-right' | 'mid-side'
   bits: number
   /** Position of the first sample in the stream. */
-  firstFrame: number
+  firstSample: number
   headerBytes: number
 }
 
@@ -54,7 +54,7 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
     channelCount: channelCode < 8 ? channelCode + 1 : 2,
     pairing: (['left-side', 'side-right', 'mid-side'] as const)[channelCode - 8] ?? 'independent',
     bits: [info.bits, 8, 12, 0, 16, 20, 24, 32][bitsCode],
-    firstFrame: isVariable ? number : number * info.largestBlock,
+    firstSample: isVariable ? number : number * info.largestBlock,
     headerBytes,
   }
 }

@@ -27,7 +27,7 @@ export function mp3FrameBytes(header: Uint8Array, padded = (header[2] & 2) !== 0
  */
 export function mp3InfoFrame(
   header: Uint8Array,
-  { frames, bytes, samples }: { frames: number; bytes: number; samples: number },
+  { frameCount, bytes, sampleCount }: { frameCount: number; bytes: number; sampleCount: number },
 ): Uint8Array {
   const frame = Buffer.alloc(mp3FrameBytes(header, false))
   frame.set(header)
@@ -39,14 +39,14 @@ export function mp3InfoFrame(
   at += frame.write('Info', at, 'latin1')
   // Frames, bytes and the table of contents follow.
   at = frame.writeUInt32BE(7, at)
-  at = frame.writeUInt32BE(frames, at)
+  at = frame.writeUInt32BE(frameCount, at)
   at = frame.writeUInt32BE(bytes, at)
   for (let hundredth = 0; hundredth < 100; hundredth++) frame[at++] = Math.floor((hundredth * 256) / 100)
   at += frame.write('LAME3.100', at, 'latin1')
   // Constant bitrate; then low-pass, peak, gains, flags, which nobody needs, and the bitrate.
   frame[at] = 1
   frame[at + 11] = 255
-  const padding = Math.min(4095, Math.max(0, frames * samplesPerFrame - encoderDelay - samples))
+  const padding = Math.min(4095, Math.max(0, frameCount * samplesPerFrame - encoderDelay - sampleCount))
   frame.writeUIntBE((encoderDelay << 12) | padding, at + 12, 3)
   frame.writeUInt32BE(bytes, at + 18)
   return frame

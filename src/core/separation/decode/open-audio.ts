@@ -5,7 +5,7 @@ import { openFileBytes, type FileBytes } from './file-bytes.js'
 import { openFlac } from './flac-reader.js'
 import { orderMp4 } from './mp4-order.js'
 import { statedSeconds } from './stated-length.js'
-import { sniff, sniffBytes, type AudioFormat } from './sniff.js'
+import { sniff, sniffBytes, type InputFormat } from './sniff.js'
 import { openWav } from './wav-reader.js'
 import { damagedFile } from './damaged-file.js'
 
@@ -45,7 +45,7 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction: file.readFraction }, options)
 }
 
-async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxSeconds: number): Promise<AudioStream> {
+async function openFormat(file: FileBytes, format: InputFormat, head: Head, maxSeconds: number): Promise<AudioStream> {
   const whole = () => file.pieces({ pieceBytes: codecPieceBytes })
   switch (format) {
     case 'wav':
@@ -73,7 +73,7 @@ async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxS
 }
 
 /** Names in `audio-decode` that differ from ours. */
-const codecNames: Partial<Record<AudioFormat, string>> = { vorbis: 'oga', 'ogg-flac': 'flac' }
+const codecNames: Partial<Record<InputFormat, string>> = { vorbis: 'oga', 'ogg-flac': 'flac' }
 
 /** Compressed formats count the encoder's padding as well, up to a few thousand samples. */
 const paddingSeconds = 0.2
@@ -100,7 +100,7 @@ async function readHead(file: FileBytes): Promise<Head> {
 }
 
 function limited(stream: AudioStream, { signal, maxSeconds = Infinity }: OpenAudioOptions): AudioStream {
-  if (stream.frames !== undefined && stream.frames > maxSeconds * stream.sampleRate) throw tooLong(maxSeconds)
+  if (stream.sampleCount !== undefined && stream.sampleCount > maxSeconds * stream.sampleRate) throw tooLong(maxSeconds)
   return { ...stream, blocks: limitedBlocks(stream, maxSeconds, signal) }
 }
 
@@ -109,11 +109,11 @@ async function* limitedBlocks(
   maxSeconds: number,
   signal?: AbortSignal,
 ): AsyncGenerator<AudioBlock> {
-  let frames = 0
+  let sampleCount = 0
   for await (const block of blocks) {
     signal?.throwIfAborted()
-    frames += block.channels[0].length
-    if (frames > maxSeconds * sampleRate) throw tooLong(maxSeconds)
+    sampleCount += block.channels[0].length
+    if (sampleCount > maxSeconds * sampleRate) throw tooLong(maxSeconds)
     yield block
   }
 }

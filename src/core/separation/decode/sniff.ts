@@ -2,7 +2,7 @@ import { badInput, type StemworkError } from '../../engine/errors.js'
 import { findAdts, findMpegAudio } from './frame-sync.js'
 
 /** Formats that can be opened. `mp4` covers M4A, MOV and 3GP. */
-export type AudioFormat =
+export type InputFormat =
   | 'wav'
   | 'aiff'
   | 'mp3'
@@ -31,7 +31,7 @@ interface Signature {
 }
 
 /** Signatures of what can be opened; the first that matches wins. Bytes are given as latin-1 text. */
-const audioSignatures: readonly (readonly [AudioFormat, ...Signature[]])[] = [
+const audioSignatures: readonly (readonly [InputFormat, ...Signature[]])[] = [
   ['wav', { bytes: 'RIFF' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'RF64' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'BW64' }, { bytes: 'WAVE', at: 8 }],
@@ -87,7 +87,7 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
  * @param head the file's first `sniffBytes` bytes, after an ID3v2 tag if it starts with one
  * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not audio
  */
-export function sniff(head: Uint8Array): AudioFormat {
+export function sniff(head: Uint8Array): InputFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
   const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
   const matches = (signatures: readonly Signature[]) =>

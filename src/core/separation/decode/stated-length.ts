@@ -1,6 +1,6 @@
 import type { FileBytes } from './file-bytes.js'
 import { findMpegAudio } from './frame-sync.js'
-import type { AudioFormat } from './sniff.js'
+import type { InputFormat } from './sniff.js'
 
 /**
  * How long the file says it is, in seconds, or undefined where it does not say or cannot be believed. Used only to refuse audio that is
@@ -10,7 +10,7 @@ import type { AudioFormat } from './sniff.js'
  */
 export async function statedSeconds(
   file: FileBytes,
-  format: AudioFormat,
+  format: InputFormat,
   head: Uint8Array,
 ): Promise<number | undefined> {
   switch (format) {
@@ -42,7 +42,7 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
 }
 
-/** By the common chunk: a frame count and an 80-bit float for the rate, of which an integer part of 16 bits matters. */
+/** By the common chunk: a sample count, and the rate as an 80-bit float, of which the upper 32 bits of the mantissa suffice. */
 function aiffSeconds(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const common = bytes.indexOf('COMM', 12, 'latin1')

@@ -10,7 +10,7 @@ export interface WavHeader {
   formatTag: number
   channelCount: number
   sampleRate: number
-  /** Bytes of one frame. */
+  /** Bytes of one sample of every channel. */
   blockAlign: number
   speakers: readonly Speaker[] | undefined
   dataStart: number
@@ -34,9 +34,9 @@ export async function openWav(file: FileBytes): Promise<AudioStream | undefined>
   const header = await readWavHeader(file)
   const encoding = pcmEncoding(header)
   if (!encoding) return undefined
-  const frameBytes = encoding.bytes * header.channelCount
-  const frames = Math.floor((header.dataEnd - header.dataStart) / frameBytes)
-  if (frames === 0) {
+  const blockBytes = encoding.bytes * header.channelCount
+  const sampleCount = Math.floor((header.dataEnd - header.dataStart) / blockBytes)
+  if (sampleCount === 0) {
     throw header.isDeclaredEmpty
       ? badInput('no_audio', 'The WAV file holds no audio: its data chunk is empty.')
       : damagedFile('The WAV file ends before its audio begins; it was probably cut off on the way.')
@@ -44,21 +44,21 @@ export async function openWav(file: FileBytes): Promise<AudioStream | undefined>
   return {
     sampleRate: header.sampleRate,
     channelCount: header.channelCount,
-    frames,
+    sampleCount,
     format: 'wav',
-    blocks: readFrames(file, header, encoding, frames * frameBytes),
+    blocks: readBlocks(file, header, encoding, sampleCount * blockBytes),
     speakers: header.speakers,
   }
 }
 
-async function* readFrames(
+async function* readBlocks(
   file: FileBytes,
   header: WavHeader,
   encoding: PcmEncoding,
   dataBytes: number,
 ): AsyncGenerator<AudioBlock> {
-  const frameBytes = encoding.bytes * header.channelCount
-  const pieceBytes = Math.max(1, Math.floor(readBytes / frameBytes)) * frameBytes
+  const blockBytes = encoding.bytes * header.channelCount
+  const pieceBytes = Math.max(1, Math.floor(readBytes / blockBytes)) * blockBytes
   for await (const bytes of file.pieces({ from: header.dataStart, to: header.dataStart + dataBytes, pieceBytes })) {
     yield { channels: decodePcm(bytes, encoding, header.channelCount) }
   }

@@ -13,8 +13,8 @@ export interface AudioBlock {
 export interface AudioStream {
   sampleRate: number
   channelCount: number
-  /** Frames that the source's header promises, or undefined. A truncated file ends earlier. */
-  frames: number | undefined
+  /** Samples per channel that the source's header promises, if it does. A truncated file ends earlier. */
+  sampleCount: number | undefined
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>

@@ -52,12 +52,12 @@ export class RealFft {
     return this.#view(this.#spectrum)
   }
 
-  forward(frames: number): void {
-    this.#transform(frames, this.#time, this.#spectrum, 0)
+  forward(frameCount: number): void {
+    this.#transform(frameCount, this.#time, this.#spectrum, 0)
   }
 
-  inverse(frames: number): void {
-    this.#transform(frames, this.#spectrum, this.#time, 1)
+  inverse(frameCount: number): void {
+    this.#transform(frameCount, this.#spectrum, this.#time, 1)
   }
 
   /** Frees its memory inside the module; the object must not be used afterwards. */
@@ -71,9 +71,9 @@ export class RealFft {
     return this.#module.HEAPF32.subarray(first, first + this.size * this.batch)
   }
 
-  #transform(frames: number, from: number, to: number, direction: 0 | 1): void {
+  #transform(frameCount: number, from: number, to: number, direction: 0 | 1): void {
     const rowBytes = this.size * Float32Array.BYTES_PER_ELEMENT
-    for (let frame = 0; frame < frames; frame++) {
+    for (let frame = 0; frame < frameCount; frame++) {
       const offset = frame * rowBytes
       this.#module._pffft_transform_ordered(this.#setup, from + offset, to + offset, this.#work, direction)
     }

@@ -2,10 +2,10 @@
 export class FloatPlanes {
   readonly #planes: Float32Array[] = []
 
-  take(channelCount: number, frames: number): Float32Array[] {
+  take(channelCount: number, sampleCount: number): Float32Array[] {
     return Array.from({ length: channelCount }, (_, channel) => {
-      if ((this.#planes[channel]?.length ?? 0) < frames) this.#planes[channel] = new Float32Array(frames)
-      return this.#planes[channel].subarray(0, frames)
+      if ((this.#planes[channel]?.length ?? 0) < sampleCount) this.#planes[channel] = new Float32Array(sampleCount)
+      return this.#planes[channel].subarray(0, sampleCount)
     })
   }
 

@@ -20,7 +20,7 @@ export interface Segment {
   /** One array per channel, ending at the track's end at the latest. */
   planes: Float32Array<ArrayBuffer>[]
   /** Length of the track, known once its end lies inside this segment; `undefined`: the track goes on behind it. */
-  trackFrames: number | undefined
+  trackSamples: number | undefined
 }
 
 /**
@@ -34,12 +34,12 @@ export async function* segments(
   channelCount: number,
   pool: FloatPool,
 ): AsyncGenerator<Segment, void, void> {
-  const window = new Window(channelCount, geometry.length + pieceFrames)
+  const window = new Window(channelCount, geometry.length + pieceSamples)
   let index = 0
   for await (const block of blocks) {
     // Piece by piece: some decoders give the whole track in one block, and the window must not grow with it.
-    for (let from = 0; from < block.channels[0].length; from += pieceFrames) {
-      window.append(block.channels.map((channel) => channel.subarray(from, from + pieceFrames)))
+    for (let from = 0; from < block.channels[0].length; from += pieceSamples) {
+      window.append(block.channels.map((channel) => channel.subarray(from, from + pieceSamples)))
       // One sample more than the segment holds: only then is it certain that the track does not end with it.
       while (window.end > segmentEnd(index, geometry)) {
         yield cut(window, index, geometry, undefined, pool)
@@ -53,7 +53,7 @@ export async function* segments(
     yield cut(window, index, geometry, window.end, pool)
 }
 
-const pieceFrames = 65_536
+const pieceSamples = 65_536
 
 function segmentStart(index: number, { step, before }: SegmentGeometry): number {
   return Math.max(0, index * step - before)
@@ -67,7 +67,7 @@ function cut(
   window: Window,
   index: number,
   geometry: SegmentGeometry,
-  trackFrames: number | undefined,
+  trackSamples: number | undefined,
   pool: FloatPool,
 ): Segment {
   const start = segmentStart(index, geometry)
@@ -81,7 +81,7 @@ function cut(
     index,
     start,
     planes,
-    trackFrames: trackFrames !== undefined && trackFrames <= segmentEnd(index, geometry) ? trackFrames : undefined,
+    trackSamples: trackSamples !== undefined && trackSamples <= segmentEnd(index, geometry) ? trackSamples : undefined,
   }
 }
 

@@ -56,7 +56,7 @@ function weightedSum(channels: readonly Float32Array[], weights: readonly number
   channels.forEach((channel, index) => {
     const weight = weights[index]
     if (weight === 0) return
-    for (let frame = 0; frame < sum.length; frame++) sum[frame] += weight * channel[frame]
+    for (let i = 0; i < sum.length; i++) sum[i] += weight * channel[i]
   })
   return sum
 }

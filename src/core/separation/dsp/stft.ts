@@ -35,7 +35,7 @@ export class Stft {
   readonly #places: Places
   readonly #squaredWindow: Float32Array
   /** 1 / overlap-added squared window, for the number of frames that was asked for last. */
-  #envelope = { frames: 0, inverse: new Float32Array(0) }
+  #envelope = { frameCount: 0, inverse: new Float32Array(0) }
 
   private constructor({ size, hop, bins = size / 2 + 1, window = periodicHann(size) }: StftOptions, fft: RealFft) {
     this.size = size
@@ -57,22 +57,22 @@ export class Stft {
   }
 
   /** Frames that fit into so many samples without padding. */
-  framesIn(samples: number): number {
-    return samples < this.size ? 0 : 1 + Math.floor((samples - this.size) / this.hop)
+  framesIn(sampleCount: number): number {
+    return sampleCount < this.size ? 0 : 1 + Math.floor((sampleCount - this.size) / this.hop)
   }
 
   /** Samples that so many frames cover. */
-  samplesOf(frames: number): number {
-    return frames === 0 ? 0 : (frames - 1) * this.hop + this.size
+  samplesOf(frameCount: number): number {
+    return frameCount === 0 ? 0 : (frameCount - 1) * this.hop + this.size
   }
 
   /** Frame `t` is the transform of `window * signal[t * hop .. t * hop + size)`, written to `re` and `im`. */
-  forward(signal: Float32Array, frames: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+  forward(signal: Float32Array, frameCount: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { size, hop } = this
     const { memory, multiply, split } = this.#kernels
     const at = this.#places
-    for (let first = 0; first < frames; first += batchFrames) {
-      const count = Math.min(batchFrames, frames - first)
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
       memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
       for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.signal + row * hop, at.window, size)
       this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
@@ -86,7 +86,7 @@ export class Stft {
 
   /**
    * The signal whose frames are the given ones: inverse transforms, times the window, overlap-added, divided by the
-   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frames)` samples into `out`; the `size - hop` at both
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at both
    * ends lack the frames beyond and are exact only where the given frames alone define them.
    *
    * @param silentFrames silent frames before the first and after the last one, which count in the divisor only
@@ -94,7 +94,7 @@ export class Stft {
   inverse(
     re: Float32Array,
     im: Float32Array,
-    frames: number,
+    frameCount: number,
     layout: SpectrumLayout,
     out: Float32Array,
     silentFrames = 0,
@@ -102,11 +102,11 @@ export class Stft {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
     const at = this.#places
-    const envelope = this.#inverseEnvelope(frames + 2 * silentFrames).subarray(silentFrames * hop)
+    const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
     const overlap = Math.max(0, size - hop)
     memory.fill(0, at.signal, at.envelope)
-    for (let first = 0; first < frames; first += batchFrames) {
-      const count = Math.min(batchFrames, frames - first)
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
       this.#load(first, count, re, im, layout)
       for (let row = 0; row < count; row++)
         merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
@@ -116,7 +116,7 @@ export class Stft {
       for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
 
       // What later batches cannot change any more; after the last one, everything.
-      const finished = first + count < frames ? count * hop : this.samplesOf(count)
+      const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
       memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
       multiply(at.rows, at.signal, at.envelope, roundUp(finished))
       out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
@@ -193,20 +193,23 @@ export class Stft {
     }
   }
 
-  #inverseEnvelope(frames: number): Float32Array {
-    if (this.#envelope.frames !== frames) {
-      this.#envelope = { frames, inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frames)) }
+  #inverseEnvelope(frameCount: number): Float32Array {
+    if (this.#envelope.frameCount !== frameCount) {
+      this.#envelope = {
+        frameCount,
+        inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frameCount)),
+      }
     }
     return this.#envelope.inverse
   }
 }
 
 /** Samples further than a window from both ends repeat with the hop, so only the ends and one hop are summed. */
-function inverseEnvelope(squaredWindow: Float32Array, hop: number, samples: number): Float32Array<ArrayBuffer> {
+function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: number): Float32Array<ArrayBuffer> {
   const size = squaredWindow.length
-  const lastFrame = samples - size
-  const envelope = new Float32Array(samples)
-  for (let i = 0; i < samples; i++) {
+  const lastFrame = sampleCount - size
+  const envelope = new Float32Array(sampleCount)
+  for (let i = 0; i < sampleCount; i++) {
     if (i >= size + hop && i < lastFrame) {
       envelope[i] = envelope[i - hop]
       continue

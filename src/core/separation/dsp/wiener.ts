@@ -9,7 +9,7 @@ export interface StereoSpectrum {
 
 export interface RefinementSizes {
   bins: number
-  frames: number
+  frameCount: number
   /** Frames over which a source's place between the channels is taken as constant. */
   windowFrames: number
 }
@@ -49,12 +49,12 @@ export class VocalsRefinement {
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
     const { memory, tileRow, voiceRow, magnitudes } = this.#kernels
-    const { frames } = this.#sizes
-    const peaks = new Float32Array(frames)
+    const { frameCount } = this.#sizes
+    const peaks = new Float32Array(frameCount)
     const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
     for (const channel of [0, 1]) {
-      for (let first = 0; first < frames; first += rowCount) {
-        const rows = Math.min(rowCount, frames - first)
+      for (let first = 0; first < frameCount; first += rowCount) {
+        const rows = Math.min(rowCount, frameCount - first)
         for (let row = 0; row < rows; row++) {
           memory.set(this.#row(mixture.re, channel, first + row), re)
           memory.set(this.#row(mixture.im, channel, first + row), im)
@@ -80,8 +80,8 @@ export class VocalsRefinement {
     [first, last]: readonly [number, number],
   ): void {
     for (let from = first; from < last; from += this.#sizes.windowFrames) {
-      const window = { from, frames: Math.min(this.#sizes.windowFrames, last - from) }
-      const peak = peaks.subarray(from, from + window.frames).reduce((a, b) => Math.max(a, b), 0)
+      const window = { from, frameCount: Math.min(this.#sizes.windowFrames, last - from) }
+      const peak = peaks.subarray(from, from + window.frameCount).reduce((a, b) => Math.max(a, b), 0)
       if (peak > silence) this.#refineWindow(mixture, vocals, window, workingPeak / peak)
     }
   }
@@ -89,23 +89,23 @@ export class VocalsRefinement {
   #refineWindow(
     mixture: StereoSpectrum,
     vocals: Float32Array,
-    { from, frames }: { from: number; frames: number },
+    { from, frameCount }: { from: number; frameCount: number },
     scale: number,
   ): void {
     const { memory, voiceRow, addToSums, filter, sums } = this.#kernels
     for (const channel of [0, 1]) {
-      for (let row = 0; row < frames; row += rowCount) {
+      for (let row = 0; row < frameCount; row += rowCount) {
         gatherRows(
           vocals,
           memory,
-          this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)),
+          this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frameCount - row)),
         )
       }
     }
     for (const sum of Object.values(sums)) sum.fill(0)
-    this.#eachTile(mixture, from, frames, (rows, offset) => addToSums(rows, offset, scale))
+    this.#eachTile(mixture, from, frameCount, (rows, offset) => addToSums(rows, offset, scale))
     this.#findFilters()
-    this.#eachTile(mixture, from, frames, (rows, offset) => {
+    this.#eachTile(mixture, from, frameCount, (rows, offset) => {
       filter(rows, offset)
       this.#eachTileRow(mixture, from + offset, rows, (target, row) =>
         target.set(memory.subarray(row, row + target.length)),
@@ -117,12 +117,12 @@ export class VocalsRefinement {
   #eachTile(
     mixture: StereoSpectrum,
     from: number,
-    frames: number,
+    frameCount: number,
     visit: (rows: number, offset: number) => void,
   ): void {
     const { memory } = this.#kernels
-    for (let offset = 0; offset < frames; offset += tileFrames) {
-      const rows = Math.min(tileFrames, frames - offset)
+    for (let offset = 0; offset < frameCount; offset += tileFrames) {
+      const rows = Math.min(tileFrames, frameCount - offset)
       this.#eachTileRow(mixture, from + offset, rows, (source, row) => memory.set(source, row))
       visit(rows, offset)
     }
@@ -143,16 +143,16 @@ export class VocalsRefinement {
   }
 
   #row(plane: Float32Array, channel: number, frame: number): Float32Array {
-    const { bins, frames } = this.#sizes
-    const start = (channel * frames + frame) * bins
+    const { bins, frameCount } = this.#sizes
+    const start = (channel * frameCount + frame) * bins
     return plane.subarray(start, start + bins)
   }
 
   /** Rows in the kernels' memory and their places in a network's magnitudes. */
   #places(start: number, channel: number, firstFrame: number, rows: number) {
-    const { bins, frames } = this.#sizes
-    const stridedStart = channel * bins * frames + firstFrame
-    return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frames }
+    const { bins, frameCount } = this.#sizes
+    const stridedStart = channel * bins * frameCount + firstFrame
+    return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frameCount }
   }
 
   /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */

@@ -3,7 +3,7 @@ export interface AudioEncoder {
   /** Appends one plane per channel, all of the same length, nominal range -1..1. They are not kept. */
   write(planes: readonly Float32Array[]): Promise<void>
   /** Completes and closes the file. */
-  close(): Promise<{ frames: number; clippedSamples: number; bytes: number }>
+  close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }>
   /** Closes the file without completing it; the caller removes it. */
   abandon(): Promise<void>
 }

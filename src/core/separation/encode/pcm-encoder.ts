@@ -58,14 +58,14 @@ const fullScale: Record<PcmFormat, number | undefined> = { '16': 32_768, '24': 8
 
 /** Writes one channel to every `step`th place from `at` on. */
 function spread(plane: Float32Array, samples: Samples, at: number, step: number): void {
-  for (let frame = 0; frame < plane.length; frame++, at += step) samples[at] = plane[frame]
+  for (let i = 0; i < plane.length; i++, at += step) samples[at] = plane[i]
 }
 
 /** The same, rounded to `-full .. full - 1`, halves upwards. Returns how many samples were clipped. */
 function quantise(plane: Float32Array, samples: Samples, at: number, step: number, full: number): number {
   let clipped = 0
-  for (let frame = 0; frame < plane.length; frame++, at += step) {
-    const value = Math.floor(plane[frame] * full + 0.5)
+  for (let i = 0; i < plane.length; i++, at += step) {
+    const value = Math.floor(plane[i] * full + 0.5)
     if (value >= full || value < -full) {
       samples[at] = value > 0 ? full - 1 : -full
       clipped++
@@ -78,8 +78,8 @@ function quantise(plane: Float32Array, samples: Samples, at: number, step: numbe
 
 function lowThreeBytes(samples: Samples): Uint8Array {
   const bytes = new Uint8Array(3 * samples.length)
-  for (let index = 0, at = 0; index < samples.length; index++, at += 3) {
-    const sample = samples[index]
+  for (let i = 0, at = 0; i < samples.length; i++, at += 3) {
+    const sample = samples[i]
     bytes[at] = sample
     bytes[at + 1] = sample >> 8
     bytes[at + 2] = sample >> 16

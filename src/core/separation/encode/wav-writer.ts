@@ -10,7 +10,7 @@ export interface WavWriterOptions {
 }
 
 export interface WrittenWav {
-  frames: number
+  sampleCount: number
   /** Samples beyond the integer range that were clipped; always 0 for floats. */
   clippedSamples: number
   /** Size of the file. */
@@ -56,8 +56,8 @@ export class WavWriter {
       if (padding) await this.#writeAll(new Uint8Array(1))
       const header = wavHeader(this.#options, this.#dataBytes)
       await this.#file.write(header, 0, header.length, 0)
-      const frames = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      return { frames, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
+      const sampleCount = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
+      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
     } finally {
       await this.#file.close()
     }
@@ -87,7 +87,7 @@ function wavHeader(
   const length = 12 + 36 + 8 + formatBytes + (isFloat ? 12 : 0) + 8
   const riffBytes = length - 8 + dataBytes + (dataBytes % 2)
   const isRf64 = riffBytes > maxRiffBytes
-  const frames = dataBytes / (width * channels)
+  const sampleCount = dataBytes / (width * channels)
   const header = Buffer.alloc(length)
   let at = 0
   const tag = (text: string) => (at += header.write(text, at, 'latin1'))
@@ -103,7 +103,7 @@ function wavHeader(
   if (isRf64) {
     u64(riffBytes)
     u64(dataBytes)
-    u64(frames)
+    u64(sampleCount)
     u32(0)
   } else {
     at += 28
@@ -120,7 +120,7 @@ function wavHeader(
     u16(0)
     tag('fact')
     u32(4)
-    u32(Math.min(frames, 0xffff_ffff))
+    u32(Math.min(sampleCount, 0xffff_ffff))
   }
   tag('data')
   u32(isRf64 ? 0xffff_ffff : dataBytes)

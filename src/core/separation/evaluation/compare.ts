@@ -2,7 +2,7 @@ import type { AudioStream } from '../dsp/audio-stream.js'
 import { segments } from '../dsp/segment.js'
 import { FloatPlanes } from '../dsp/float-planes.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { FalseVocals, StemComparison, type StemScores } from './metrics.js'
+import { FalseVocals, StemComparison, type StemScores } from './scores.js'
 import { createGuesses, guessContext, guessStep } from './guesses.js'
 import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
@@ -36,8 +36,8 @@ export async function compareFiles(
 ): Promise<SeparationScores> {
   const scores = new RunningScores(sampleRate)
   const paths = [...referencePaths(song), estimate.vocals, estimate.accompaniments]
-  for await (const { planes, context, frames } of windows(await tracks(paths, sampleRate, signal))) {
-    const cut = planes.map((plane) => plane.subarray(context, context + frames))
+  for await (const { planes, context, sampleCount } of windows(await tracks(paths, sampleRate, signal))) {
+    const cut = planes.map((plane) => plane.subarray(context, context + sampleCount))
     scores.add(cut.slice(0, -4), cut.slice(-4, -2), cut.slice(-2))
   }
   return scores.result()
@@ -55,14 +55,14 @@ export async function compareGuesses(
   }))
   const rest = new FloatPlanes()
   try {
-    for await (const { planes, context, frames } of windows(stream)) {
-      const reference = planes.map((plane) => plane.subarray(context, context + frames))
+    for await (const { planes, context, sampleCount } of windows(stream)) {
+      const reference = planes.map((plane) => plane.subarray(context, context + sampleCount))
       const mixture = reference.slice(0, 2)
       for (const { guess, scores } of scored) {
         const guessed = guess.estimate({ planes: planes.slice(0, 2), context })
-        const vocals = guessed.vocals.map((plane) => plane.subarray(0, frames))
+        const vocals = guessed.vocals.map((plane) => plane.subarray(0, sampleCount))
         const accompaniments =
-          guessed.accompaniments?.map((plane) => plane.subarray(0, frames)) ?? rest.difference(mixture, vocals)
+          guessed.accompaniments?.map((plane) => plane.subarray(0, sampleCount)) ?? rest.difference(mixture, vocals)
         scores.add(reference, vocals, accompaniments)
       }
     }
@@ -81,7 +81,7 @@ interface Window {
   planes: Float32Array[]
   context: number
   /** Samples behind the context that belong to the track. */
-  frames: number
+  sampleCount: number
 }
 
 /** Stretches of the stream with silence around the track. Each is valid until the next one is asked for. */
@@ -101,7 +101,7 @@ async function* windows(stream: AudioStream): AsyncGenerator<Window> {
       planes[channel].set(plane, segment.start - start + context)
       pool.give(plane)
     })
-    yield { planes, context, frames: Math.min(step, (segment.trackFrames ?? Infinity) - start) }
+    yield { planes, context, sampleCount: Math.min(step, (segment.trackSamples ?? Infinity) - start) }
   }
 }
 

@@ -85,16 +85,16 @@ async function masked(name: string, mask: (spectra: { left: Spectrum; right: Spe
   return {
     name,
     estimate({ planes, context }) {
-      const frames = stft.framesIn(planes[0].length)
+      const frameCount = stft.framesIn(planes[0].length)
       const [left, right] = planes.map((plane) => {
-        const spectrum = { re: new Float32Array(frames * bins), im: new Float32Array(frames * bins) }
-        stft.forward(plane, frames, spectrum.re, spectrum.im, layout)
+        const spectrum = { re: new Float32Array(frameCount * bins), im: new Float32Array(frameCount * bins) }
+        stft.forward(plane, frameCount, spectrum.re, spectrum.im, layout)
         return spectrum
       })
       mask({ left, right })
       const vocals = [left, right].map(({ re, im }) => {
-        const whole = new Float32Array(stft.samplesOf(frames))
-        stft.inverse(re, im, frames, layout, whole)
+        const whole = new Float32Array(stft.samplesOf(frameCount))
+        stft.inverse(re, im, frameCount, layout, whole)
         return whole.subarray(context, planes[0].length - context)
       })
       return { vocals }

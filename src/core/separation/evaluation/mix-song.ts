@@ -26,10 +26,10 @@ export async function mixSong(
   const writer =
     song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
   const planes = new FloatPlanes()
-  let frames = 0
+  let sampleCount = 0
   try {
     for await (const { channels } of blocks) {
-      frames += channels[0].length
+      sampleCount += channels[0].length
       await writer?.write(addStereo(planes.take(2, channels[0].length), channels.slice(0, 2 * stems.length)))
     }
     await writer?.close()
@@ -38,6 +38,6 @@ export async function mixSong(
     await rm(path, { force: true })
     throw error
   }
-  if (frames === 0) throw badInput('no_audio', 'Its files hold no audio.')
-  return { song: { ...song, mixture: song.mixture ?? path }, seconds: frames / sampleRate }
+  if (sampleCount === 0) throw badInput('no_audio', 'Its files hold no audio.')
+  return { song: { ...song, mixture: song.mixture ?? path }, seconds: sampleCount / sampleRate }
 }

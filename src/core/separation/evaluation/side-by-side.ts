@@ -28,7 +28,7 @@ export function sideBySide(sources: readonly NamedStream[]): AudioStream {
   return {
     sampleRate: stream.sampleRate,
     channelCount,
-    frames: undefined,
+    sampleCount: undefined,
     format: stream.format,
     blocks: joined(sources, stream.sampleRate),
   }
@@ -38,11 +38,11 @@ async function* joined(sources: readonly NamedStream[], sampleRate: number): Asy
   const cursors = sources.map(({ stream }) => new Cursor(stream))
   let taken = 0
   for (;;) {
-    let frames = Infinity
-    for (const cursor of cursors) frames = Math.min(frames, await cursor.available())
-    if (frames === 0) break
-    yield { channels: cursors.flatMap((cursor) => cursor.take(frames)) }
-    taken += frames
+    let sampleCount = Infinity
+    for (const cursor of cursors) sampleCount = Math.min(sampleCount, await cursor.available())
+    if (sampleCount === 0) break
+    yield { channels: cursors.flatMap((cursor) => cursor.take(sampleCount)) }
+    taken += sampleCount
   }
   const shortest = sources[await firstEnded(cursors)].name
   for (const [index, cursor] of cursors.entries()) {
@@ -70,7 +70,7 @@ class Cursor {
     this.#blocks = blocks[Symbol.asyncIterator]()
   }
 
-  /** Frames that can be taken; 0 at the end of the stream. */
+  /** Samples per channel that can be taken; 0 at the end of the stream. */
   async available(): Promise<number> {
     while (this.#offset === this.#channels[0].length) {
       const next = await this.#blocks.next()
@@ -81,15 +81,15 @@ class Cursor {
     return this.#channels[0].length - this.#offset
   }
 
-  take(frames: number): Float32Array[] {
+  take(sampleCount: number): Float32Array[] {
     const from = this.#offset
-    this.#offset += frames
-    return this.#channels.map((plane) => plane.subarray(from, from + frames))
+    this.#offset += sampleCount
+    return this.#channels.map((plane) => plane.subarray(from, from + sampleCount))
   }
 
   /** Reads on until it is known. */
-  async hasMoreThan(frames: number): Promise<boolean> {
-    let left = frames
+  async hasMoreThan(sampleCount: number): Promise<boolean> {
+    let left = sampleCount
     while (left >= 0) {
       const available = await this.available()
       if (available === 0) return false

@@ -1,4 +1,4 @@
-import { median, type StemScores } from './metrics.js'
+import { median, type StemScores } from './scores.js'
 import type { MethodScores, SongEvaluation } from './evaluate.js'
 
 /** Scores of one method over all songs. NaN where no song has one. */

@@ -35,7 +35,7 @@ export interface EstimationContext {
 
 /** A stretch of estimated stems beside the mixture. Valid until the next one is asked for. */
 export interface StemBlock {
-  frames: number
+  sampleCount: number
   stems: Stems
   mixture: Float32Array[]
 }
@@ -95,17 +95,17 @@ export async function* estimateStems(
       const block = timed(timings, 'dsp', () => {
         const {
           start: from,
-          frames,
+          sampleCount,
           stems,
         } = overlapAdd.add(architecture.collect(segment, separated[index], statistics))
         const offset = from - segment.start
         return complement.completed({
-          frames,
+          sampleCount,
           stems,
-          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + frames)),
+          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + sampleCount)),
         })
       })
-      if (block.frames > 0) yield block
+      if (block.sampleCount > 0) yield block
       for (const plane of segment.planes) pool.give(plane)
     }
   }

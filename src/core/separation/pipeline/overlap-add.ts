@@ -3,7 +3,7 @@ import type { Estimate, StemName } from '../stems.js'
 /** Finished samples of the stems, from track sample `start` on. Valid until the next call. */
 export interface FinishedAudio {
   start: number
-  frames: number
+  sampleCount: number
   stems: Partial<Record<StemName, Float32Array[]>>
 }
 
@@ -25,9 +25,9 @@ export class OverlapAdd {
   add(estimate: Estimate): FinishedAudio {
     this.#dropFinished()
     const offset = estimate.start - this.#start
-    const end = offset + estimate.frames
+    const end = offset + estimate.sampleCount
     this.#reserve(end, estimate)
-    if (this.#ones.length < estimate.frames) this.#ones = new Float32Array(estimate.frames).fill(1)
+    if (this.#ones.length < estimate.sampleCount) this.#ones = new Float32Array(estimate.sampleCount).fill(1)
     accumulate(this.#weights, offset, this.#used, estimate, this.#ones)
     for (const [stem, planes] of entries(estimate.stems)) {
       this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]))
@@ -36,23 +36,23 @@ export class OverlapAdd {
     return this.#finish(Math.min(Math.max(0, estimate.finishedBefore - this.#start), this.#used))
   }
 
-  #finish(frames: number): FinishedAudio {
+  #finish(sampleCount: number): FinishedAudio {
     const weights = this.#weights
     const stems: Partial<Record<StemName, Float32Array[]>> = {}
     for (const [stem, sums] of entries(this.#sums)) {
       stems[stem] = sums.map((sum) => {
         // Most samples come from one estimate with the weight 1.
-        for (let i = 0; i < frames; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
-        return sum.subarray(0, frames)
+        for (let i = 0; i < sampleCount; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
+        return sum.subarray(0, sampleCount)
       })
     }
-    this.#finished = { start: this.#start, frames, stems }
+    this.#finished = { start: this.#start, sampleCount, stems }
     return this.#finished
   }
 
   /** Moves what is not finished to the front. Done late, so that finished samples can be handed out without a copy. */
   #dropFinished(): void {
-    const dropped = this.#finished?.frames ?? 0
+    const dropped = this.#finished?.sampleCount ?? 0
     if (dropped === 0) return
     for (const plane of [this.#weights, ...Object.values(this.#sums).flat()]) {
       plane.copyWithin(0, dropped, this.#used)
@@ -79,15 +79,15 @@ function accumulate(
   sum: Float32Array,
   offset: number,
   used: number,
-  { frames, fadeIn, fadeOut }: Estimate,
+  { sampleCount, fadeIn, fadeOut }: Estimate,
   values: Float32Array,
 ): void {
-  const flatEnd = frames - fadeOut.length
+  const flatEnd = sampleCount - fadeOut.length
   const copiedFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
   for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * values[i]
   for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += values[i]
   sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
-  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
+  for (let i = flatEnd, at = 0; i < sampleCount; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
 }
 
 function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {

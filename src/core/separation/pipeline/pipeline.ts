@@ -10,8 +10,8 @@ export interface PipelineMember extends Estimator {
   stream: AudioStream
   /** Share in the mean over the members, relative to the others'. Default: 1. */
   weight?: number
-  /** Frames of silence to put before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
-  delayFrames?: number
+  /** Samples of silence to put before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
+  delaySamples?: number
 }
 
 export interface PipelineOptions {
@@ -22,11 +22,11 @@ export interface PipelineOptions {
   signal?: AbortSignal
   /** Receives the stems in the order of the track. They are valid until its promise resolves. */
   sink(audio: Stems): Promise<void>
-  onFrames?(framesDone: number): void
+  onSamples?(samplesDone: number): void
 }
 
 export interface PipelineResult {
-  frames: number
+  sampleCount: number
   timings: PipelineTimings
 }
 
@@ -42,12 +42,12 @@ export async function runPipeline(
   members: readonly PipelineMember[],
   options: PipelineOptions,
 ): Promise<PipelineResult> {
-  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onFrames } = options
+  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onSamples } = options
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)
   const rest = new FloatPlanes()
-  let frames = 0
-  for await (const { stems, mixture, frames: blockFrames } of blocksOf(members, { targets, timings, signal })) {
+  let sampleCount = 0
+  for await (const { stems, mixture, sampleCount: blockSamples } of blocksOf(members, { targets, timings, signal })) {
     const startedAt = performance.now()
     const { vocals } = stems
     const isRest = outputs.includes('accompaniments') && !targets.includes('accompaniments') && vocals !== undefined
@@ -56,10 +56,10 @@ export async function runPipeline(
     await sink({ ...stems, accompaniments })
     timings.dsp += finishedAt - startedAt
     timings.write += performance.now() - finishedAt
-    frames += blockFrames
-    onFrames?.(frames)
+    sampleCount += blockSamples
+    onSamples?.(sampleCount)
   }
-  return { frames, timings }
+  return { sampleCount, timings }
 }
 
 /** The stems that models have to give for these outputs. */
@@ -72,11 +72,11 @@ function blocksOf(
   members: readonly PipelineMember[],
   context: Parameters<typeof estimateStems>[2],
 ): AsyncGenerator<StemBlock, void, void> {
-  const running = members.map(({ stream, weight = 1, delayFrames = 0, ...estimator }) => ({
-    blocks: estimateStems(delayed(stream, delayFrames), estimator, context),
+  const running = members.map(({ stream, weight = 1, delaySamples = 0, ...estimator }) => ({
+    blocks: estimateStems(delayed(stream, delaySamples), estimator, context),
     weight,
-    delayFrames,
+    delaySamples,
   }))
-  const isAlone = running.length === 1 && running[0].delayFrames === 0
+  const isAlone = running.length === 1 && running[0].delaySamples === 0
   return isAlone ? running[0].blocks : weightedMean(running, context.targets)
 }

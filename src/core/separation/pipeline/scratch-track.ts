@@ -44,12 +44,12 @@ export class ScratchTrack {
  * A decoder may give the whole track in one block: it is written piece by piece, so that only this thread's copy of it
  * exists.
  */
-const pieceFrames = 65_536
+const pieceSamples = 65_536
 
 async function* written(blocks: AsyncIterable<AudioBlock>, writer: WavWriter): AsyncGenerator<AudioBlock> {
   for await (const { channels } of blocks) {
-    for (let from = 0; from < channels[0].length; from += pieceFrames) {
-      const piece = channels.map((plane) => plane.subarray(from, from + pieceFrames))
+    for (let from = 0; from < channels[0].length; from += pieceSamples) {
+      const piece = channels.map((plane) => plane.subarray(from, from + pieceSamples))
       await writer.write(piece)
       yield { channels: piece }
     }

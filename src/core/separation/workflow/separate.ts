@@ -87,8 +87,8 @@ async function addPasses(
   const stems = targetStems(outputStems(options), options.ownAccompaniments)
   for (let shift = 0; shift < shifts; shift++) {
     const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
-    const delayFrames = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
-    passes.push({ architecture, networks, weight, batch, delayFrames })
+    const delaySamples = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
+    passes.push({ architecture, networks, weight, batch, delaySamples })
   }
 }
 
@@ -105,18 +105,18 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
     const opened = (files = await StemFiles.open(outputs, sampleRate, format))
-    const { frames, timings } = await runPipeline(members, {
+    const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
       signal,
       sink: (audio) => opened.write(audio),
-      onFrames: progressReporter(members[0].stream, options),
+      onSamples: progressReporter(members[0].stream, options),
     })
-    if (frames === 0)
+    if (sampleCount === 0)
       throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
     const { clippedSamples } = await opened.publish()
-    onProgress?.({ progress: 1, etaSeconds: 0, framesDone: frames })
-    return { seconds: frames / sampleRate, sampleRate, clippedSamples, timings }
+    onProgress?.({ progress: 1, etaSeconds: 0, samplesDone: sampleCount })
+    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings }
   } catch (error) {
     await files?.discard()
     throw error
@@ -144,18 +144,18 @@ function commonSampleRate(passes: readonly Pass[]): number {
 }
 
 /**
- * A header may promise too few frames or none: then the share of the source's bytes that was read counts, and never reaches 1.
+ * A header may promise too few sampleCount or none: then the share of the source's bytes that was read counts, and never reaches 1.
  */
-function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (framesDone: number) => void {
+function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
   const startedAt = performance.now()
   let progress = 0
-  return (framesDone) => {
-    const share = stream.frames ? framesDone / stream.frames : (stream.readFraction?.() ?? 0)
+  return (samplesDone) => {
+    const share = stream.sampleCount ? samplesDone / stream.sampleCount : (stream.readFraction?.() ?? 0)
     progress = Math.max(progress, Math.min(share, 0.99))
     const elapsedSeconds = (performance.now() - startedAt) / 1000
     onProgress?.({
       progress,
-      framesDone,
+      samplesDone,
       etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined,
     })
   }

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../engine/errors.js'
-import type { AudioFormat } from '../encode/audio-format.js'
+import type { OutputFormat } from '../encode/output-format.js'
 import type { StemName } from '../stems.js'
 import type { ExecutionProvider } from '../runtime/execution-provider.js'
 
@@ -9,7 +9,7 @@ export interface SeparationProgress {
   /** Estimate of the time left, absent until there is something to estimate it from. */
   etaSeconds?: number
   /** Finished frames at the output's sample rate. */
-  framesDone: number
+  samplesDone: number
 }
 
 /** One model of an ensemble. */
@@ -29,7 +29,7 @@ export interface SeparationOptions {
    */
   model?: string | readonly ModelChoice[]
   /** Format of the files. Default: `'16'`, WAV with integers of 16 bits. */
-  format?: AudioFormat
+  format?: OutputFormat
   /** Threads of the network. Default: one less than there are processors. */
   threads?: number
   /** What should run the networks; where that cannot be had, the processor does, and the result says so. Default: `cpu`. */

@@ -1,5 +1,5 @@
 import { rename, rm } from 'node:fs/promises'
-import type { AudioFormat } from '../encode/audio-format.js'
+import type { OutputFormat } from '../encode/output-format.js'
 import type { AudioEncoder } from '../encode/audio-encoder.js'
 import { openEncoder } from '../encode/encoder.js'
 import type { StemName, Stems } from '../stems.js'
@@ -21,7 +21,7 @@ export class StemFiles {
   static async open(
     paths: Partial<Record<StemName, string>>,
     sampleRate: number,
-    format: AudioFormat,
+    format: OutputFormat,
   ): Promise<StemFiles> {
     const files: StemFile[] = []
     try {

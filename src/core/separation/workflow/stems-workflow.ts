@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { type AudioFormat, audioFormats, fileType } from '../encode/audio-format.js'
+import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
@@ -28,7 +28,7 @@ const settingsShape = {
     .optional()
     .describe('Threads of the network. Default: one less than there are processors.'),
   format: z
-    .enum(audioFormats)
+    .enum(outputFormats)
     .optional()
     .describe('Format of the files unless a job asks for another. Default: `"16"`, WAV with integers of 16 bits.'),
   provider: z
@@ -89,7 +89,7 @@ export interface StemsParams {
   inputUrl: string
   /** Adds peaks for players and an overview picture of each stem to the outputs. */
   pictures: boolean
-  format?: AudioFormat
+  format?: OutputFormat
   model?: string
 }
 
@@ -192,12 +192,12 @@ function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<S
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }),
     pictures: z.boolean().default(false),
-    format: z.enum(audioFormats).optional(),
+    format: z.enum(outputFormats).optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
 }
 
-function stemOutputs(stems: readonly StemName[], format: AudioFormat): Record<string, OutputDeclaration> {
+function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
   const { extension, contentType } = fileType(format)
   return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }

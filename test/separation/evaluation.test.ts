@@ -6,7 +6,7 @@ import { compareGuesses } from '../../src/core/separation/evaluation/compare.js'
 import { mixSong } from '../../src/core/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/separation/evaluation/song-folders.js'
-import { FalseVocals } from '../../src/core/separation/evaluation/metrics.js'
+import { FalseVocals } from '../../src/core/separation/evaluation/scores.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
 
 const rate = 8000
@@ -131,10 +131,10 @@ describe('false vocals', () => {
 
 describe('guesses', () => {
   const sampleRate = 44_100
-  const frames = 3 * 65_536 + 1001
-  const centre = sine(frames, 1000, sampleRate, 0.3)
-  const low = sine(frames, 60, sampleRate, 0.3)
-  const empty = new Float32Array(frames)
+  const sampleCount = 3 * 65_536 + 1001
+  const centre = sine(sampleCount, 1000, sampleRate, 0.3)
+  const low = sine(sampleCount, 60, sampleRate, 0.3)
+  const empty = new Float32Array(sampleCount)
 
   async function scoresOf(name: string, vocals: Float32Array[], accompaniments: Float32Array[]) {
     const directory = join(folder, name)
@@ -147,7 +147,7 @@ describe('guesses', () => {
     await writeWav(song.vocals, vocals, sampleRate)
     await writeWav(song.accompaniments[0], accompaniments, sampleRate)
     const mixed = await mixSong(song, join(directory, 'sum.wav'))
-    expect(mixed.seconds).toBeCloseTo(frames / sampleRate, 6)
+    expect(mixed.seconds).toBeCloseTo(sampleCount / sampleRate, 6)
     const sum = (await readAudio(mixed.song.mixture)).channels
     expect(sum.map((plane) => plane[12_345])).toEqual(
       [0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])),
@@ -163,7 +163,7 @@ describe('guesses', () => {
   })
 
   it('have a centre mask that takes what is equal in both channels and leaves what is in one', async () => {
-    const scores = await scoresOf('centre', [centre, centre], [sine(frames, 5000, sampleRate, 0.3), empty])
+    const scores = await scoresOf('centre', [centre, centre], [sine(sampleCount, 5000, sampleRate, 0.3), empty])
     expect(scores['centre mask'].vocals.uSdr).toBeGreaterThan(40)
     expect(scores['centre mask'].accompaniments.uSdr).toBeGreaterThan(40)
     expect(scores['0.35 x 150 Hz to 12 kHz'].vocals.uSdr).toBeLessThan(5)
