@@ -239,7 +239,7 @@ describe('pipeline with the embedded architecture', () => {
     const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(1025)))
     const session = await openSession(narrow.path, { threads: 1 })
     await expect(createArchitecture(narrow.manifest, [session])).rejects.toThrow(
-      '[1, 4, frames, 2049] were expected, found mixture [1, 4, frames, 1025]',
+      'expected one input and one output [1, 4, frames, 2049]; found mixture [1, 4, frames, 1025]',
     )
     await expect(createArchitecture({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',

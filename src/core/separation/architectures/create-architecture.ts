@@ -18,7 +18,7 @@ type ArchitectureFactory = (
 
 interface ArchitectureEntry {
   create: ArchitectureFactory
-  /** Options beside `stems` that it takes. */
+  /** Options that it supports besides `stems`. */
   takes: readonly ('overlap' | 'denoise')[]
 }
 
@@ -33,8 +33,8 @@ const architectures: Record<string, ArchitectureEntry> = {
 }
 
 /**
- * @throws StemworkError `INVALID_OPTIONS` for an architecture that this version does not know, a network that does not fit its architecture, or
- * an option or a stem that the model does not have
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown architecture, a network that does not fit its architecture, or an
+ * option or stem that the model does not support
  */
 export async function createArchitecture(
   manifest: Manifest,
@@ -44,7 +44,7 @@ export async function createArchitecture(
   if (!Object.hasOwn(architectures, manifest.architecture)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `Model ${manifest.name} is of the architecture ${JSON.stringify(manifest.architecture)}; this version knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another model.`,
+      `Model ${manifest.name} has the architecture ${JSON.stringify(manifest.architecture)}, which this version does not know. It knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another model.`,
     )
   }
   const { create, takes } = architectures[manifest.architecture]
@@ -52,7 +52,7 @@ export async function createArchitecture(
     if (options[option] !== undefined && options[option] !== false && !takes.includes(option)) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `Model ${manifest.name} has no option ${option}: its architecture, ${manifest.architecture}, does not know it. Leave it out.`,
+        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, has none. Leave it out.`,
       )
     }
   }
@@ -75,7 +75,7 @@ export async function createArchitecture(
   )
 }
 
-/** The vocals are also what is left without the accompaniments. */
+/** Vocals can also be derived: the mixture minus the accompaniments. */
 function gives({ stems }: Architecture, stem: StemName): boolean {
   return stems.includes(stem) || (stem === 'vocals' && stems.includes('accompaniments'))
 }

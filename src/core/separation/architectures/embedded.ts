@@ -15,20 +15,20 @@ const parametersSchema = z.object({
   chunk: z.object({ frames: z.number().int().positive(), overlapFrames: z.number().int().nonnegative() }),
 })
 
-/** Half the length of the cross-fade at a joint of two segments: 93 ms, twice what overlapping frames alone would give. */
+/** Half the length of the cross-fade between two segments: 93 ms, twice what overlapping frames alone would give. */
 const fadeSamples = 4096
 
-// Linear, because the two estimates are nearly equal: the weights of neighbours add up to one.
+// Linear, because the two estimates are nearly equal: the weights of neighbouring segments add up to one.
 const rising = Float32Array.from({ length: 2 * fadeSamples }, (_, i) => (i + 0.5) / (2 * fadeSamples))
 const falling = rising.toReversed()
 const none = new Float32Array(0)
 
 /**
- * The model that comes with the package: one network from the complex spectrum of the mixture to that of the vocals, both
+ * The bundled model: one network from the complex spectrum of the mixture to that of the vocals, both
  * `[1, 4, frames, bins]` with the channels L.re, L.im, R.re, R.im.
  *
- * The network normalises each segment by that segment's own mean power. So the segments are exactly those that it was measured
- * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, cut off at the track's ends and
+ * The network normalises each segment by that segment's own mean power, so segments must be exactly those it was evaluated
+ * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, clipped to the track and
  * padded to a multiple of 8 by repeating the last frame.
  */
 export async function embeddedArchitecture(
@@ -50,7 +50,7 @@ export async function embeddedArchitecture(
   const padded = new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames))
   const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames)))
 
-  /** First and one past the last frame of a segment, counted from the track's start. */
+  /** The segment's frames, `[first, end)`, counted from the start of the track. */
   function frameRange({ index, trackSamples }: Segment): [number, number] {
     const last = trackSamples === undefined ? Infinity : 1 + Math.floor(trackSamples / hop)
     return [Math.max(0, index * frameCount - overlapFrames), Math.min((index + 1) * frameCount + overlapFrames, last)]
@@ -146,7 +146,7 @@ function tensorNames(networks: readonly NetworkShape[], bins: number): [string, 
     )
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The model does not fit its architecture: one input and one output [1, 4, frames, ${bins}] were expected, found ${found.join('; ')}.`,
+      `The model does not fit its architecture: expected one input and one output [1, 4, frames, ${bins}]; found ${found.join('; ')}. Correct the manifest.`,
     )
   }
   return [network.inputs[0].name, network.outputs[0].name]

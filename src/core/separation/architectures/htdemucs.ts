@@ -9,15 +9,15 @@ import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
 import { TrackWaves } from './track-waves.js'
 
-/** Frames at either end of a wave's spectrum that the network does not get. */
+/** Frames dropped at each end of a waveform's spectrum before it is passed to the network. */
 const droppedFrames = 2
 
 /**
- * Hybrid Transformer Demucs: from the wave `[1, 2, samples]` to the stems' waves `[1, stems, 2, samples]`. Exports without
- * the STFT also take the wave's spectrum `[1, 4, bins, frames]` and give the stems' spectra `[1, stems, 4, bins, frames]`,
- * channels L.re, L.im, R.re, R.im, whose waves are to be added to the others. That spectrum is the centred STFT with the hop
- * `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the wave reflected by 1.5 hops at both ends, without two frames at each end
- * and the highest bin (`_spec` and `_ispec` of the reference implementation).
+ * Hybrid Transformer Demucs: from the waveform `[1, 2, samples]` to the stems' waveforms `[1, stems, 2, samples]`. Exports
+ * without the STFT also take the spectrum `[1, 4, bins, frames]` and return the stems' spectra `[1, stems, 4, bins, frames]`,
+ * channels L.re, L.im, R.re, R.im. A stem is the sum of its waveform and the inverse of its spectrum. The spectrum is the centred STFT with the hop
+ * `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the waveform reflected by 1.5 hops at both ends, without two frames at each
+ * end and without the highest bin (`_spec` and `_ispec` of the reference implementation).
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
@@ -91,7 +91,7 @@ interface SpectrumSizes {
   frameCount: number
 }
 
-/** The spectrum of a wave as the network of two inputs wants it. */
+/** The spectrum of a waveform, as networks with two inputs expect it. */
 class WaveSpectrum {
   readonly #stft: Stft
   readonly #samples: number
@@ -113,12 +113,12 @@ class WaveSpectrum {
 
   static async create(samples: number, sizes: SpectrumSizes): Promise<WaveSpectrum> {
     const size = 2 * sizes.bins
-    // A window scaled like this scales the spectrum by 1 / sqrt(size), and the inverse back.
+    // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
     const window = periodicHann(size).map((value) => value / Math.sqrt(size))
     return new WaveSpectrum(await Stft.create({ size, hop: size / 4, bins: sizes.bins, window }), samples, sizes)
   }
 
-  /** Reflected samples before the wave, where its first frame begins. */
+  /** Number of reflected samples before the waveform, where the first frame begins. */
   get #lead(): number {
     return (this.#stft.hop * 3) / 2
   }
@@ -133,7 +133,7 @@ class WaveSpectrum {
     }
   }
 
-  /** Adds the wave of the sum of the stems with these indices. */
+  /** Adds the inverse transform of the sum of the stems with these indices. */
   addInverse(spectra: Float32Array, indices: readonly number[], channel: number, wave: Float32Array): void {
     const stemLength = 4 * this.#stft.bins * this.#frameCount
     const parts = indices.map((index) => {
@@ -167,7 +167,7 @@ interface Ports {
   samples: number
 }
 
-/** Tells the tensors apart by their ranks. */
+/** Identifies the tensors by their ranks. */
 function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   const [{ inputs, outputs }] = networks
   const tensorCounts = networks.length === 1 ? [inputs.length, outputs.length].join() : ''
@@ -192,11 +192,11 @@ function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   }
   throw misfit(
     networks,
-    `a wave [1, 2, samples] of a fixed length and stems [1, ${stems}, 2, samples], alone or with the wave's spectrum [1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
+    `a waveform [1, 2, samples] of fixed length and stems [1, ${stems}, 2, samples], alone or with the spectrum [1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
   )
 }
 
-/** The input of that rank and the output of the next one: it has an axis more, the stems. */
+/** The input of that rank and the output of the next higher rank, which has the stems as an additional axis. */
 function findPort(inputs: readonly TensorInfo[], outputs: readonly TensorInfo[], rank: number): Port | undefined {
   const input = inputs.find(({ shape }) => shape.length === rank)
   const output = outputs.find(({ shape }) => shape.length === rank + 1)

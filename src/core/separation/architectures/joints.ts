@@ -8,13 +8,13 @@ export interface JointOptions {
   span: number
   /** Samples from one segment's estimate to the next one's. */
   step: number
-  /** Longest cross-fade, in samples. Default: as long as neighbours overlap, half a span at most. */
+  /** Longest cross-fade, in samples. Default: the whole overlap, at most half a span. */
   fade?: number
 }
 
 /**
- * Joins the estimates of neighbouring segments by linear cross-fades. There is no fade at the ends of the track, and no weight
- * is zero.
+ * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no weight is
+ * zero.
  */
 export class Joints {
   readonly #first: number
@@ -32,7 +32,7 @@ export class Joints {
     this.#falling = this.#rising.toReversed()
   }
 
-  /** Samples from `index * step` on that the segment before estimates, too; for `SegmentGeometry.given`. */
+  /** Samples from `index * step` on that the previous segment also estimates; for `SegmentGeometry.given`. */
   get given(): number {
     return this.#first + this.#span - this.#step
   }

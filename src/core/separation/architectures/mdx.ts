@@ -9,7 +9,7 @@ import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { TrackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
-  /** The frame length cannot be told from the network: models of one shape differ in it. */
+  /** The frame length cannot be read from the network: models of the same shape use different ones. */
   stft: z.object({ nFft: z.number().int().positive(), hop: z.number().int().positive().default(1024) }),
   /** Gain of the network's output. */
   compensation: z.number().positive().default(1),
@@ -17,13 +17,13 @@ const parametersSchema = z.object({
   primary: z.enum(['vocals', 'instrumental']),
 })
 
-/** The lowest bins, up to about 20 Hz, which these networks were trained without. */
+/** These networks were trained without the lowest bins, up to about 20 Hz. */
 const mutedBins = 3
 
 /**
  * The MDX-Net family of the Ultimate Vocal Remover: one network from the complex spectrum of the mixture to that of its
- * primary stem, both `[batch, 4, bins, frames]` with the channels L.re, L.im, R.re, R.im, of which the highest bins may be
- * missing.
+ * primary stem, both `[batch, 4, bins, frames]` with the channels L.re, L.im, R.re, R.im. The highest
+ * bins may be missing.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */

@@ -2,14 +2,14 @@ import { StemworkError } from '../../engine/errors.js'
 import type { TensorInfo } from '../runtime/network.js'
 import type { NetworkShape } from './architecture.js'
 
-/** The size of each axis: a number for a fixed one, `undefined` for one that the caller chooses. */
+/** The size of each axis: a number if fixed, `undefined` if the caller chooses it. */
 export type AxisSizes = readonly (number | undefined)[]
 
 export function axisSizes({ shape }: TensorInfo): AxisSizes {
   return shape.map((size) => (typeof size === 'number' ? size : undefined))
 }
 
-/** True for a float32 tensor of these sizes, where `undefined` on either side fits everything. */
+/** True for a float32 tensor of these sizes; `undefined` on either side matches anything. */
 export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   if (tensor.type !== 'float32' || tensor.shape.length !== expected.length) return false
   return axisSizes(tensor).every(
@@ -17,7 +17,7 @@ export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   )
 }
 
-/** The batch axis of a tensor, for `Architecture.batchAxis`: only where its size is free. */
+/** The batch axis of a tensor, for `Architecture.batchAxis`: only if its size is free. */
 export function freeAxis(tensor: TensorInfo, axis: number): number | undefined {
   return typeof tensor.shape[axis] === 'number' ? undefined : axis
 }

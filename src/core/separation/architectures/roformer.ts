@@ -10,7 +10,7 @@ import { TrackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(441) }).default({ hop: 441 }),
-  /** Frames of a segment, for a network that leaves their number open. */
+  /** Frames per segment, for networks with a free number of frames. */
   frames: z.number().int().positive().default(801),
 })
 
@@ -20,7 +20,7 @@ const fadeShare = 0.1
 /**
  * Band-split and mel-band RoFormer: from the complex spectrum of the mixture to a complex mask for each stem, which
  * multiplies it. A row is `2 * bin + channel`. Two layouts: `[1, rows, frames, 2]` with masks `[1, stems, rows, frames, 2]`,
- * and `[1, frames, 2 * rows]`, where real and imaginary part follow each other in a row's place, with masks `[1, (stems,)
+ * and `[1, frames, 2 * rows]`, where each row holds the real and then the imaginary part, with masks `[1, (stems,)
  * frames, 2 * rows]`. The constant component is silent.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
@@ -59,7 +59,7 @@ export async function roformerArchitecture(
   const dims = isFrameMajor ? [1, frameCount, 2 * rows] : [1, rows, frameCount, 2]
   const masked = new Float32Array(stemLength)
 
-  /** What of a spectrum is a channel's: real and imaginary parts. */
+  /** The real and imaginary parts of one channel of a spectrum. */
   const parts = (data: Float32Array, channel: number) =>
     [data.subarray(channel * channelOffset), data.subarray(channel * channelOffset + 1)] as const
 

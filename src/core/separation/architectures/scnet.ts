@@ -13,7 +13,7 @@ import { TrackWaves } from './track-waves.js'
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
   /**
-   * Length of a segment; the rest of the network's frames is silence behind it. Default: 11 s, what SCNet was trained with.
+   * Length of a segment; the remaining frames of the network are silent. Default: 11 s, the length SCNet was trained with.
    */
   segmentSamples: z.number().int().positive().optional(),
 })
@@ -44,7 +44,7 @@ export async function scnetArchitecture(
   const length = Math.min(segmentSamples ?? trainedSeconds * sampleRate, padded)
   const waves = new TrackWaves(length, options.overlap ?? 0.5)
   const sources = stemSources(manifest, options.stems)
-  // A window scaled like this scales the spectrum by 1 / sqrt(size), and the inverse back.
+  // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
   const stft = await Stft.create({ size, hop, window: new Float32Array(size).fill(1 / Math.sqrt(size)) })
   const pool = new FloatPool()
   const layout: SpectrumLayout = { frameStride: 1, binStride: frameCount }

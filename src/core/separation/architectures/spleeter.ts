@@ -14,16 +14,16 @@ const parametersSchema = z.object({
     .default({ nFft: 4096, hop: 1024 }),
 })
 
-/** So that silence is shared evenly. */
+/** Divides silence evenly among the stems. */
 const guard = 1e-10
 
-/** The networks hear nothing above 11 kHz; there the mean mask of so many of their highest bands is used. */
+/** The networks see nothing above 11 kHz. The mean mask of this many of their highest bands is used there. */
 const extendedBands = 10
 
 /**
  * Spleeter: one network for each stem, all from the magnitudes of the mixture `[2, splits, frames, bins]` with the channels
  * first, to those of a stem. The masks are the stems' shares in the sum of the squares. The STFT is not centred: the track
- * has silence around it.
+ * is surrounded by silence.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
@@ -43,7 +43,7 @@ export async function spleeterArchitecture(
   })
   const sources = stemSources(manifest, options.stems)
   const pool = new FloatPool()
-  // Segments between `prepare` and `collect`: the networks get no phases.
+  // Spectra of the segments between `prepare` and `collect`: the networks get no phases.
   const mixtures = new Map<number, Float32Array<ArrayBuffer>>()
   const { bins } = track
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }

@@ -10,19 +10,19 @@ import { type StereoSpectrum, VocalsRefinement } from '../dsp/wiener.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
-  /** Frames of a segment, for a network that leaves their number open. */
+  /** Frames per segment, for networks with a free number of frames. */
   frames: z.number().int().positive().default(512),
-  /** Steps of the expectation-maximisation that refines the vocals with both channels. */
+  /** Steps of expectation-maximisation that refine the vocals using both channels. */
   wienerSteps: z.union([z.literal(0), z.literal(1)]).default(1),
 })
 
-/** Frames over which that step estimates how a source lies between the channels, as in the reference implementation. */
+/** Frames over which that step estimates the position of a source in the stereo field, as in the reference implementation. */
 const wienerFrames = 300
 
 /**
  * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get the
- * mixture's phase. The rest of the magnitudes is the other source, and one step of expectation-maximisation makes both fit
- * the two channels.
+ * mixture's phase. The remaining magnitudes are the other source; one step of expectation-maximisation fits both to the two
+ * channels.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
@@ -41,7 +41,7 @@ export async function umxArchitecture(
     padding: 'reflect',
   })
   const pool = new FloatPool()
-  // Segments between `prepare` and `collect`: the network gets no phases.
+  // Spectra of the segments between `prepare` and `collect`: the network gets no phases.
   const waiting = new Map<number, { mixture: StereoSpectrum; peaks: Float32Array }>()
   const refinement = new VocalsRefinement({ bins, frameCount, windowFrames: wienerFrames })
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
@@ -85,7 +85,7 @@ export async function umxArchitecture(
   }
 }
 
-/** Turns the mixture into the vocals: their magnitudes, `[2, bins, frames]`, with its phases. */
+/** Turns the mixture into the vocals: the vocals' magnitudes, `[2, bins, frames]`, with the mixture's phases. */
 function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: number, frameCount: number): void {
   for (let row = 0, at = 0; row < 2 * frameCount; row++) {
     const start = Math.floor(row / frameCount) * bins * frameCount + (row % frameCount)

@@ -42,12 +42,12 @@ export class RealFft {
     return new RealFft(module, size, batch, setup)
   }
 
-  /** Valid until the next `RealFft.create` of the process, which may move the memory: fetch it anew for every batch. */
+  /** Valid until the next `RealFft.create` in this process, which may move the memory. Call it again for every batch. */
   time(): Float32Array {
     return this.#view(this.#time)
   }
 
-  /** Valid as long as that of `time()`. */
+  /** Valid as long as the view from `time()`. */
   spectrum(): Float32Array {
     return this.#view(this.#spectrum)
   }

@@ -1,4 +1,4 @@
-/** Planes that are written anew for every block. */
+/** Planes that are reused and overwritten for every block. */
 export class FloatPlanes {
   readonly #planes: Float32Array[] = []
 
@@ -9,7 +9,7 @@ export class FloatPlanes {
     })
   }
 
-  /** `a - b`, sample for sample. */
+  /** `a - b`, sample by sample. */
   difference(a: readonly Float32Array[], b: readonly Float32Array[]): Float32Array[] {
     const planes = this.take(a.length, a[0].length)
     planes.forEach((plane, channel) => {

@@ -6,9 +6,9 @@ export interface TrackPart {
 
 /**
  * Samples `from` to `to` of a track, mirrored at its ends ("reflect" padding: sample -i is sample i, sample n - 1 + i of n is
- * sample n - 1 - i), zero beyond that. A view of the part where nothing has to be padded, else a copy in `scratch`.
+ * sample n - 1 - i), zero beyond that. Returns a view of the part if nothing has to be padded, else a copy in `scratch`.
  *
- * @param trackSamples length of the track, or `undefined` while its end lies beyond `to`.
+ * @param trackSamples length of the track, or `undefined` while its end is beyond `to`.
  */
 export function reflectedSlice(
   part: TrackPart,

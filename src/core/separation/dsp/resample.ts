@@ -2,9 +2,9 @@ import type { AudioBlock, AudioStream } from './audio-stream.js'
 import { createDotProduct, type DotProduct } from './kernels/dot-product.js'
 import { designLowPass } from './low-pass.js'
 
-/** Up to here every position between two samples that occurs has its own filter; beyond, neighbouring ones are interpolated. */
+/** Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases. */
 const mostExactPhases = 1024
-/** Linear interpolation between this many positions errs by less than -135 dB. */
+/** Linear interpolation between this many phases has an error below -135 dB. */
 const interpolatedPhases = 4096
 /** Input samples per channel that are processed at a time. */
 const windowSamples = 8192
@@ -50,7 +50,7 @@ class Resampler {
   readonly #phases: number
   readonly #taps: number
   readonly #dot: DotProduct
-  /** Where each channel's window begins in the kernel's memory. */
+  /** Offset of each channel's window in the kernel's memory. */
   readonly #windows: number[]
   readonly #capacity: number
   /** Input position of the window's first sample. The filter reaches back into the silence before the audio. */
@@ -84,7 +84,7 @@ class Resampler {
     this.#samplesIn += planes[0].length
   }
 
-  /** All output that the input so far determines, and room for more input. */
+  /** Returns all output that the input so far determines, and makes room for more input. */
   drain(limit = Infinity): AudioBlock | undefined {
     const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
     const total = Math.min(limit, outputSamples(lastPosition + 1, this.#ratio))
@@ -96,7 +96,7 @@ class Resampler {
     return { channels }
   }
 
-  /** The output that reaches into the silence after the end. */
+  /** The remaining output, whose filter reaches into the silence after the end. */
   end(): AudioBlock | undefined {
     for (const window of this.#windows)
       this.#dot.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)

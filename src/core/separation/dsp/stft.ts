@@ -1,6 +1,6 @@
 import { RealFft } from './fft.js'
 import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
-import { gatherRows, type RowPlaces, spreadRows } from './strided-rows.js'
+import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
 
 export interface StftOptions {
   /** Points of a frame (n_fft): a size that `RealFft` supports. */
@@ -9,7 +9,7 @@ export interface StftOptions {
   hop: number
   /** Analysis and synthesis window of `size` samples. Default: `periodicHann(size)`. */
   window?: Float32Array
-  /** Bins kept, from 0 up. Default: all, `size / 2 + 1`. Missing ones are zero in the inverse. */
+  /** Number of bins kept, from 0 up. Default: all, `size / 2 + 1`. Dropped ones are zero in the inverse. */
   bins?: number
 }
 
@@ -20,11 +20,11 @@ export interface SpectrumLayout {
 }
 
 /**
- * Short-time Fourier transform of stretches of a signal, unnormalised, and its inverse. It does not pad: a caller that wants
- * centred frames hands in a signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
+ * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred frames, pass a
+ * signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
  *
- * Frames go through in batches without an allocation, by copies of whole rows between the caller's arrays, the memory of the
- * kernels and that of the FFT, which cost next to nothing beside the loops that they keep out of JavaScript.
+ * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the memory of the
+ * kernels and that of the FFT; these copies cost little compared with doing the loops in JavaScript.
  */
 export class Stft {
   readonly size: number
@@ -32,9 +32,9 @@ export class Stft {
   readonly bins: number
   readonly #fft: RealFft
   readonly #kernels: FrameKernels
-  readonly #places: Places
+  readonly #offsets: Offsets
   readonly #squaredWindow: Float32Array
-  /** 1 / overlap-added squared window, for the number of frames that was asked for last. */
+  /** 1 / overlap-added squared window, for the last requested frame count. */
   #envelope = { frameCount: 0, inverse: new Float32Array(0) }
 
   private constructor({ size, hop, bins = size / 2 + 1, window = periodicHann(size) }: StftOptions, fft: RealFft) {
@@ -42,12 +42,12 @@ export class Stft {
     this.hop = hop
     this.bins = bins
     this.#fft = fft
-    this.#places = places(size, hop)
-    this.#kernels = createFrameKernels(this.#places.end)
-    this.#kernels.memory.set(window, this.#places.window)
+    this.#offsets = offsets(size, hop)
+    this.#kernels = createFrameKernels(this.#offsets.end)
+    this.#kernels.memory.set(window, this.#offsets.window)
     this.#kernels.memory.set(
       window.map((value) => value / size),
-      this.#places.synthesis,
+      this.#offsets.synthesis,
     )
     this.#squaredWindow = window.map((value) => value * value)
   }
@@ -56,12 +56,12 @@ export class Stft {
     return new Stft(options, await RealFft.create(options.size, batchFrames))
   }
 
-  /** Frames that fit into so many samples without padding. */
+  /** Number of frames that fit into `sampleCount` samples without padding. */
   framesIn(sampleCount: number): number {
     return sampleCount < this.size ? 0 : 1 + Math.floor((sampleCount - this.size) / this.hop)
   }
 
-  /** Samples that so many frames cover. */
+  /** Number of samples that `frameCount` frames cover. */
   samplesOf(frameCount: number): number {
     return frameCount === 0 ? 0 : (frameCount - 1) * this.hop + this.size
   }
@@ -70,7 +70,7 @@ export class Stft {
   forward(signal: Float32Array, frameCount: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { size, hop } = this
     const { memory, multiply, split } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     for (let first = 0; first < frameCount; first += batchFrames) {
       const count = Math.min(batchFrames, frameCount - first)
       memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
@@ -85,11 +85,11 @@ export class Stft {
   }
 
   /**
-   * The signal whose frames are the given ones: inverse transforms, times the window, overlap-added, divided by the
-   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at both
-   * ends lack the frames beyond and are exact only where the given frames alone define them.
+   * Reconstructs the signal from its frames: inverse transforms, times the window, overlap-added, divided by the
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at each
+   * end lack the frames beyond, and are exact only where the given frames alone determine them.
    *
-   * @param silentFrames silent frames before the first and after the last one, which count in the divisor only
+   * @param silentFrames silent frames before the first and after the last one; they only count in the divisor
    */
   inverse(
     re: Float32Array,
@@ -101,7 +101,7 @@ export class Stft {
   ): void {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
     const overlap = Math.max(0, size - hop)
     memory.fill(0, at.signal, at.envelope)
@@ -115,7 +115,7 @@ export class Stft {
       memory.set(this.#fft.time().subarray(0, count * size), at.rows)
       for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
 
-      // What later batches cannot change any more; after the last one, everything.
+      // The samples that later batches cannot change; after the last batch, all of them.
       const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
       memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
       multiply(at.rows, at.signal, at.envelope, roundUp(finished))
@@ -130,12 +130,11 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT packs the last bin into the place of the first one's imaginary
-   * part.
+   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first one.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const { frameStride, binStride } = layout
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
@@ -146,8 +145,8 @@ export class Stft {
         im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
       }
     } else {
-      spreadRows(memory, re, this.#rowPlaces(at.re, first, count, layout))
-      spreadRows(memory, im, this.#rowPlaces(at.im, first, count, layout))
+      spreadRows(memory, re, this.#rowLayout(at.re, first, count, layout))
+      spreadRows(memory, im, this.#rowLayout(at.im, first, count, layout))
     }
     for (let row = 0; row < count; row++) {
       const target = (first + row) * frameStride
@@ -160,7 +159,7 @@ export class Stft {
 
   #load(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const { frameStride, binStride } = layout
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
@@ -172,21 +171,21 @@ export class Stft {
         memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
       }
     } else {
-      gatherRows(re, memory, this.#rowPlaces(at.re, first, count, layout))
-      gatherRows(im, memory, this.#rowPlaces(at.im, first, count, layout))
+      gatherRows(re, memory, this.#rowLayout(at.re, first, count, layout))
+      gatherRows(im, memory, this.#rowLayout(at.im, first, count, layout))
     }
     for (let row = 0; row < count; row++) {
       memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride] : 0
     }
   }
 
-  #rowPlaces(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowPlaces {
+  #rowLayout(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowLayout {
     const length = Math.min(this.bins, this.size / 2)
     return {
       rows,
       length,
       start,
-      pitch: this.#places.pitch,
+      pitch: this.#offsets.pitch,
       stridedStart: first * frameStride,
       rowStride: frameStride,
       stride: binStride,
@@ -204,7 +203,7 @@ export class Stft {
   }
 }
 
-/** Samples further than a window from both ends repeat with the hop, so only the ends and one hop are summed. */
+/** More than a window away from both ends, the envelope has the period `hop`, so only the ends and one hop are summed. */
 function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: number): Float32Array<ArrayBuffer> {
   const size = squaredWindow.length
   const lastFrame = sampleCount - size
@@ -221,15 +220,15 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: 
   return envelope
 }
 
-/** Where the kernels find their data in their memory, in floats. */
-interface Places {
+/** Offsets of the data in the kernels' memory, in floats. */
+interface Offsets {
   window: number
   synthesis: number
   /** Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch. */
   rows: number
   re: number
   im: number
-  /** From one frame's real or imaginary parts to the next one's. */
+  /** Distance between the real (or imaginary) parts of consecutive frames. */
   pitch: number
   /** The samples that a batch covers. */
   signal: number
@@ -237,7 +236,7 @@ interface Places {
   end: number
 }
 
-function places(size: number, hop: number): Places {
+function offsets(size: number, hop: number): Offsets {
   const rowFloats = batchFrames * size
   const signalFloats = roundUp((batchFrames - 1) * hop + size)
   const pitch = size / 2 + 16
@@ -265,5 +264,5 @@ export function periodicHann(size: number): Float32Array {
   return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
 }
 
-/** Frames per batch: what a batch touches stays in the second-level cache. */
+/** Frames per batch: the data of a batch fits into the second-level cache. */
 const batchFrames = 16

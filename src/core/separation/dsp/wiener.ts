@@ -10,7 +10,7 @@ export interface StereoSpectrum {
 export interface RefinementSizes {
   bins: number
   frameCount: number
-  /** Frames over which a source's place between the channels is taken as constant. */
+  /** Frames over which the stereo position of a source is treated as constant. */
   windowFrames: number
 }
 
@@ -20,7 +20,7 @@ const guard = 1.1920929e-7
 /** The mixture is scaled to this peak, so that the guard means the same at every level. The reference only scales down. */
 const workingPeak = 10
 
-/** Quieter windows are left alone: nothing of them could be heard or written. */
+/** Windows below this peak are left unchanged: they are inaudible. */
 const silence = 1e-30
 
 /**
@@ -29,7 +29,7 @@ const silence = 1e-30
  * frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
  * `v1 R1 (v1 R1 + v2 R2 + guard)^-1 x`.
  *
- * Networks take and give magnitudes as `[2, bins, frames]`, spectra are kept frame by frame: only magnitudes change places.
+ * Networks use magnitudes as `[2, bins, frames]` while spectra are kept frame by frame, so only magnitudes are transposed.
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
@@ -38,7 +38,7 @@ export class VocalsRefinement {
   constructor(sizes: RefinementSizes) {
     this.#sizes = sizes
     this.#kernels = createWienerKernels(sizes.bins, sizes.windowFrames)
-    // The same for all bins, and for the zeros behind a row.
+    // The same for all bins, and for the zeros after each row.
     this.#kernels.filters.floor.fill(guard)
   }
 
@@ -60,7 +60,7 @@ export class VocalsRefinement {
           memory.set(this.#row(mixture.im, channel, first + row), im)
           peaks[first + row] = Math.max(peaks[first + row], magnitudes(re, im, voiceRow(0, row)))
         }
-        spreadRows(memory, magnitude, this.#places(voiceRow(0, 0), channel, first, rows))
+        spreadRows(memory, magnitude, this.#rowLayout(voiceRow(0, 0), channel, first, rows))
       }
     }
     return peaks
@@ -71,7 +71,7 @@ export class VocalsRefinement {
    *
    * @param vocals magnitudes that the network estimated
    * @param peaks what `magnitudes` returned
-   * @param used frames of the track: from, to. The others are left as they are.
+   * @param used frames of the track, `[first, end)`. The others are left unchanged.
    */
   refine(
     mixture: StereoSpectrum,
@@ -98,7 +98,7 @@ export class VocalsRefinement {
         gatherRows(
           vocals,
           memory,
-          this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frameCount - row)),
+          this.#rowLayout(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frameCount - row)),
         )
       }
     }
@@ -113,7 +113,7 @@ export class VocalsRefinement {
     })
   }
 
-  /** Brings the mixture's spectra into the kernels' memory, a few frames at a time; `offset`: of their first one in the window. */
+  /** Copies the mixture's spectra into the kernels' memory, a few frames at a time; `offset` is the first one's index in the window. */
   #eachTile(
     mixture: StereoSpectrum,
     from: number,
@@ -128,7 +128,7 @@ export class VocalsRefinement {
     }
   }
 
-  /** The rows of the mixture's four planes, and where the kernels have them. */
+  /** Visits the rows of the mixture's four planes, with their offsets in the kernels' memory. */
   #eachTileRow(
     { re, im }: StereoSpectrum,
     frame: number,
@@ -148,8 +148,8 @@ export class VocalsRefinement {
     return plane.subarray(start, start + bins)
   }
 
-  /** Rows in the kernels' memory and their places in a network's magnitudes. */
-  #places(start: number, channel: number, firstFrame: number, rows: number) {
+  /** Rows in the kernels' memory and their positions in a network's magnitudes. */
+  #rowLayout(start: number, channel: number, firstFrame: number, rows: number) {
     const { bins, frameCount } = this.#sizes
     const stridedStart = channel * bins * frameCount + firstFrame
     return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frameCount }
@@ -198,7 +198,7 @@ function covariance(left: number, right: number, re: number, im: number): Covari
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
-/** Not below zero, where rounding may bring that of a source which lies in one place. */
+/** At least zero: rounding may make that of a source at a single position negative. */
 function determinant({ left, right, re, im }: Covariance): number {
   return Math.max(0, left * right - re ** 2 - im ** 2)
 }

@@ -1,6 +1,6 @@
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
-/** The stream with so many sampleCount of silence before it. */
+/** The stream with `sampleCount` samples of silence before it. */
 export function delayed(stream: AudioStream, sampleCount: number): AudioStream {
   if (sampleCount === 0) return stream
   return {

@@ -12,8 +12,8 @@ export interface EnsembleMember {
 }
 
 /**
- * The weighted mean of what several members estimate, whatever the sizes of their blocks. All of them go through the track
- * side by side, so that memory does not grow with its length. The mixture is that of the first member.
+ * The weighted mean of the estimates of several members; their block sizes may differ. All members advance through the track
+ * together, so memory does not grow with its length. The mixture is taken from the first member.
  */
 export async function* weightedMean(
   members: readonly EnsembleMember[],

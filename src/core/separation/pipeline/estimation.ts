@@ -8,17 +8,17 @@ import type { StemName, Stems } from '../stems.js'
 import type { Network } from '../runtime/network.js'
 import { RunBatch } from './run-batch.js'
 
-/** What turns one stream into stems. */
+/** What is needed to estimate the stems of one stream. */
 export interface Estimator {
   architecture: Architecture
   /** The networks that the architecture was made for. */
   networks: readonly Network[]
   statistics?: TrackStatistics
-  /** Segments that go through the networks in one run, where these allow it. Default: 1. */
+  /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
 }
 
-/** Where the time went, in milliseconds. The networks run beside the rest, so the parts add up to more than the whole. */
+/** Time spent in each part, in milliseconds. The networks run in parallel, so the sum exceeds the elapsed time. */
 export interface PipelineTimings {
   decode: number
   dsp: number
@@ -27,13 +27,13 @@ export interface PipelineTimings {
 }
 
 export interface EstimationContext {
-  /** Stems to give; each is one of the architecture's or the complement of its `accompaniments`. */
+  /** Stems to return; each is one of the architecture's, or the complement of its `accompaniments`. */
   targets: readonly StemName[]
   timings: PipelineTimings
   signal?: AbortSignal
 }
 
-/** A stretch of estimated stems beside the mixture. Valid until the next one is asked for. */
+/** A block of estimated stems with the mixture. Valid until the next one is requested. */
 export interface StemBlock {
   sampleCount: number
   stems: Stems
@@ -46,14 +46,14 @@ interface Work {
   runs: Promise<NetworkRun>[]
 }
 
-/** Runs in the hands of the networks: one that works and one that waits, so that a network never waits for this thread. */
+/** Batches submitted to the networks: one running and one queued, so that a network never waits for this thread. */
 const maxInFlight = 2
 
 /**
- * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory: while the networks work on one
- * segment, this thread finishes the one before it and prepares the one after it. Nothing is running any more when it ends.
+ * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory. While the networks process one
+ * segment, this thread finishes the previous one and prepares the next. When the generator ends, no run is in progress.
  *
- * @throws the signal's reason, seen between two segments
+ * @throws the signal's reason; the signal is checked between segments
  */
 export async function* estimateStems(
   stream: AudioStream,
@@ -80,7 +80,7 @@ export async function* estimateStems(
       timings.network += result.runMs
       return { network, feeds: result.feeds, fetches: result.fetches }
     })
-    // Awaited in its turn; until then a failure must not count as unhandled.
+    // Awaited later; until then a rejection must not count as unhandled.
     for (const run of runs) run.catch(() => undefined)
     return { segments: group, batch: prepared, runs }
   }
@@ -140,7 +140,7 @@ function timed<T>(timings: PipelineTimings, part: keyof PipelineTimings, work: (
   return result
 }
 
-/** Gives the vocals of a model that estimates the rest: the mixture without it. */
+/** Derives the vocals for a model that only estimates the accompaniments: the mixture minus these. */
 class VocalsComplement {
   readonly #isNeeded: boolean
   readonly #scratch = new FloatPlanes()

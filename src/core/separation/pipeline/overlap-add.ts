@@ -8,20 +8,20 @@ export interface FinishedAudio {
 }
 
 /**
- * Weighted overlap-add of estimates that come in the order of the track: `sum(weight * estimate) / sum(weight)`, the divisor
- * guarded by 1e-8. Holds only the samples that later estimates may still change.
+ * Weighted overlap-add of estimates in track order: `sum(weight * estimate) / sum(weight)`, with the divisor at least 1e-8.
+ * Keeps only the samples that later estimates may still change.
  */
 export class OverlapAdd {
   #start = 0
-  /** Samples from `#start` that have got a contribution; beyond it the sums are zero. */
+  /** Number of samples from `#start` that have a contribution; beyond them the sums are zero. */
   #used = 0
   #weights = new Float32Array(0)
-  /** What is weighted for the sum of the weights themselves. */
+  /** Input for accumulating the sum of the weights. */
   #ones = new Float32Array(0)
   readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
   #finished: FinishedAudio | undefined
 
-  /** Adds one estimate and returns what it finished. */
+  /** Adds one estimate and returns the samples that this finished. */
   add(estimate: Estimate): FinishedAudio {
     this.#dropFinished()
     const offset = estimate.start - this.#start
@@ -41,7 +41,7 @@ export class OverlapAdd {
     const stems: Partial<Record<StemName, Float32Array[]>> = {}
     for (const [stem, sums] of entries(this.#sums)) {
       stems[stem] = sums.map((sum) => {
-        // Most samples come from one estimate with the weight 1.
+        // Most samples come from a single estimate with weight 1.
         for (let i = 0; i < sampleCount; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
         return sum.subarray(0, sampleCount)
       })
@@ -50,7 +50,7 @@ export class OverlapAdd {
     return this.#finished
   }
 
-  /** Moves what is not finished to the front. Done late, so that finished samples can be handed out without a copy. */
+  /** Moves unfinished samples to the front. Deferred, so that finished samples can be returned without a copy. */
   #dropFinished(): void {
     const dropped = this.#finished?.sampleCount ?? 0
     if (dropped === 0) return

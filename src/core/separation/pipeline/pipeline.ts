@@ -5,22 +5,22 @@ import { estimateStems, type Estimator, type PipelineTimings, type StemBlock } f
 import { FloatPlanes } from '../dsp/float-planes.js'
 import type { StemName, Stems } from '../stems.js'
 
-/** One estimator and the track to give it: a stream of its own, as streams are read once. */
+/** An estimator and its own stream of the track, since a stream can only be read once. */
 export interface PipelineMember extends Estimator {
   stream: AudioStream
-  /** Share in the mean over the members, relative to the others'. Default: 1. */
+  /** Relative weight in the mean over the members. Default: 1. */
   weight?: number
-  /** Samples of silence to put before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
+  /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
   delaySamples?: number
 }
 
 export interface PipelineOptions {
-  /** Stems to give. Default: vocals and accompaniments. */
+  /** Stems to return. Default: vocals and accompaniments. */
   outputs?: readonly StemName[]
-  /** Takes the accompaniments from the models instead of the mixture without the vocals. */
+  /** Takes the accompaniments from the models instead of subtracting the vocals from the mixture. */
   ownAccompaniments?: boolean
   signal?: AbortSignal
-  /** Receives the stems in the order of the track. They are valid until its promise resolves. */
+  /** Receives the stems in track order. They are valid until its promise resolves. */
   sink(audio: Stems): Promise<void>
   onSamples?(samplesDone: number): void
 }
@@ -34,9 +34,9 @@ const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 
 /**
  * Separates a track with one model, or with several whose estimates are averaged, in bounded memory. The accompaniments are
- * the mixture without the vocals, sample for sample, taken once at the end.
+ * the mixture minus the vocals, sample by sample, computed once at the end.
  *
- * @throws the signal's reason, seen between two segments
+ * @throws the signal's reason; the signal is checked between segments
  */
 export async function runPipeline(
   members: readonly PipelineMember[],
@@ -62,7 +62,7 @@ export async function runPipeline(
   return { sampleCount, timings }
 }
 
-/** The stems that models have to give for these outputs. */
+/** The stems that the models have to estimate for these outputs. */
 export function targetStems(outputs: readonly StemName[], ownAccompaniments = false): StemName[] {
   const targets = outputs.map((stem) => (stem === 'accompaniments' && !ownAccompaniments ? 'vocals' : stem))
   return [...new Set(targets)]

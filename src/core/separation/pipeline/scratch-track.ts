@@ -5,7 +5,7 @@ import { WavWriter } from '../encode/wav-writer.js'
 import type { TrackStatistics } from '../architectures/architecture.js'
 import { trackStatistics } from './track-statistics.js'
 
-/** A decoded track in a temporary file, for what has to see it more than once: memory must not grow with its length. */
+/** A decoded track in a temporary file, for reading it more than once without memory that grows with its length. */
 export class ScratchTrack {
   readonly statistics: TrackStatistics
   readonly #path: string
@@ -15,7 +15,7 @@ export class ScratchTrack {
     this.statistics = statistics
   }
 
-  /** Writes the stream to a file at this path, which is removed again when that fails. */
+  /** Writes the stream to a file at this path. The file is removed if that fails. */
   static async write(stream: AudioStream, path: string): Promise<ScratchTrack> {
     const { sampleRate, channelCount: channels } = stream
     const writer = await WavWriter.open(path, { sampleRate, channels, format: '32f' })
@@ -41,8 +41,7 @@ export class ScratchTrack {
 }
 
 /**
- * A decoder may give the whole track in one block: it is written piece by piece, so that only this thread's copy of it
- * exists.
+ * A decoder may return the whole track in one block. It is written in pieces, so that there is no second copy of it.
  */
 const pieceSamples = 65_536
 
