@@ -84,7 +84,7 @@ function blindRatio(s: Float32Array[], e: (channel: number, i: number) => number
 }
 
 describe('stemwork evaluate', () => {
-  it('gives every score by its definition, for songs of both layouts and beside trivial guesses', async () => {
+  it('gives every score by its definition, for songs of both layouts and with trivial baselines', async () => {
     const { status, stdout, stderr } = await stemwork([
       'evaluate',
       join(folder, 'songs'),

@@ -100,7 +100,10 @@ describe('stemwork models', () => {
     const process = new Stemwork(['models', 'pull', manifest, '--accept-licence'])
     await process.printed('stderr', /Downloading own\.onnx \d+%/)
     process.kill('SIGINT')
-    expect(await process.finished()).toMatchObject({ status: 130, stderr: expect.stringContaining('goes on with it') })
+    expect(await process.finished()).toMatchObject({
+      status: 130,
+      stderr: expect.stringContaining('run the same command to continue'),
+    })
     server.hold = undefined
     expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)

@@ -95,7 +95,7 @@ export function inverseStft(frames: Complex[], { size, hop, window }: ReferenceS
   return sum.map((value, i) => value / Math.max(weights[i], 1e-8))
 }
 
-/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i, and beyond that there is nothing. */
+/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i, and beyond that there is silence. */
 export function reflectPad(signal: ArrayLike<number>, before: number, after: number): Float64Array {
   const { length } = signal
   return Float64Array.from({ length: before + length + after }, (_, i) => {

@@ -212,10 +212,10 @@ describe('separate with other architectures', () => {
     [{ overlap: 0.95 }, 'overlap is 0.95'],
     [{ shifts: 0 }, 'shifts is 0'],
     [{ batch: 1.5 }, 'batch is 1.5'],
-    [{ denoise: true }, 'has no option denoise'],
-    [{ outputs: {} }, 'There is no output'],
+    [{ denoise: true }, 'does not support the option denoise'],
+    [{ outputs: {} }, 'outputs is empty'],
     [{ outputs: { piano: 'piano.wav' } }, 'does not give piano; it gives drums, bass, other, vocals'],
-    [{ model: [] }, 'The ensemble has no model'],
+    [{ model: [] }, 'model is an empty list'],
     [{ model: [{ model: 'demucs', weight: -1 }] }, 'The weight of model demucs is -1'],
   ])('refuses %j, saying why', async (wrong, reason) => {
     const options = { outputs: { vocals: own('never.wav') }, model: own('demucs'), ...wrong }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compareGuesses } from '../../src/core/separation/evaluation/compare.js'
+import { compareBaselines } from '../../src/core/separation/evaluation/compare.js'
 import { mixSong } from '../../src/core/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/separation/evaluation/song-folders.js'
@@ -70,7 +70,7 @@ describe('the songs of a folder', () => {
     await expect(findSongs(join(root, 'a'))).rejects.toThrow('There is no song in')
     await expect(findSongs(join(root, 'b'))).rejects.toThrow('The song "b" has no bass.')
     await expect(findSongs(join(root, 'c'))).rejects.toThrow('The song "c" has no accompaniments.')
-    await expect(findSongs(join(root, 'd'))).rejects.toThrow('two files of its vocals')
+    await expect(findSongs(join(root, 'd'))).rejects.toThrow('two files for vocals')
   })
 })
 
@@ -99,7 +99,7 @@ describe('streams side by side', () => {
         { name: 'b.wav', stream: streamOf([plane.subarray(0, rate)], rate) },
       ]
       await expect(collect(sideBySide(order > 0 ? sources : sources.reverse()))).rejects.toThrow(
-        'b.wav ends after 1.00 s, a.wav goes on',
+        'b.wav ends after 1.00 s, a.wav is longer',
       )
     }
   })
@@ -129,7 +129,7 @@ describe('false vocals', () => {
   })
 })
 
-describe('guesses', () => {
+describe('baselines', () => {
   const sampleRate = 44_100
   const sampleCount = 3 * 65_536 + 1001
   const centre = sine(sampleCount, 1000, sampleRate, 0.3)
@@ -152,7 +152,7 @@ describe('guesses', () => {
     expect(sum.map((plane) => plane[12_345])).toEqual(
       [0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])),
     )
-    return Object.fromEntries((await compareGuesses(mixed.song)).map(({ method, ...scores }) => [method, scores]))
+    return Object.fromEntries((await compareBaselines(mixed.song)).map(({ method, ...scores }) => [method, scores]))
   }
 
   it('have a band gain that keeps 0.35 of the middle and nothing of the bass, across all joints', async () => {

@@ -43,7 +43,7 @@ const files: Record<string, Expected> = {
 
 describe('encoded audio', () => {
   it.each(Object.entries(files))(
-    '%s decodes to the signal that was encoded, at its place in time',
+    '%s decodes to the signal that was encoded, at the same position in time',
     async (name, expected) => {
       const stream = await openAudio(fixture(name))
       const channels = await collect(stream)

@@ -238,7 +238,7 @@ describe('the htdemucs architecture', () => {
     expect(worstDifference([...vocals, ...accompaniments], [...silence, ...silence])).toBe(0)
   })
 
-  it('averages over shifts: an estimate that depends on the place in its segment comes out even', async () => {
+  it('averages over shifts: an estimate that depends on the position in its segment is evened out', async () => {
     const { manifest, networks } = await model(small, identity)
     const ramped = watched(networks[0], ({ mix }) => {
       for (let i = 0; i < mix.data.length; i++) mix.data[i] *= (i % small.samples) / small.samples

@@ -34,7 +34,7 @@ describe('a model folder', () => {
       code: 'INVALID_OPTIONS',
       message: expect.stringContaining('sha256'),
     })
-    await expect(loadModel(await model('size', { bytes: 5 }))).rejects.toThrow('should have 5')
+    await expect(loadModel(await model('size', { bytes: 5 }))).rejects.toThrow('expected 5')
     await expect(loadModel(await model('absent', { file: 'other.onnx' }))).rejects.toThrow('other.onnx is missing')
   })
 

@@ -122,7 +122,7 @@ describe('a network in a thread', () => {
 
 describe('an execution provider', () => {
   it.each(['cuda', 'coreml', 'dml'] as const)(
-    '%s gives way to the processor where it cannot be had, and the network says so',
+    'falls back from %s to the CPU if it is not available, and the network says so',
     async (provider) => {
       const thread = await openNetworkThread(embedded, { threads: 1, provider })
       // Whether CUDA is there depends on the machine; the others belong to one system each.

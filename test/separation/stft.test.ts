@@ -196,7 +196,7 @@ describe('reflected slice', () => {
     ])
   })
 
-  it('does not mirror where the track goes on', () => {
+  it('does not mirror where the track continues', () => {
     expect([
       ...reflectedSlice({ samples: track.subarray(4), start: 4 }, 5, 10, undefined, new Float32Array(0)),
     ]).toEqual([6, 7, 8, 9, 10])

@@ -153,7 +153,7 @@ describe('the umx architecture', () => {
   const tones = noiseA.map((_, i) => 0.3 * Math.sin(i / 3) + 0.2 * Math.sin(i / 17) + 0.1 * Math.sin(i / 1.3))
   it.each([
     [
-      'two sources in different places',
+      'two sources at different positions',
       noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]),
       noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]),
     ],

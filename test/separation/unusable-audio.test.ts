@@ -125,7 +125,7 @@ describe('damaged audio', () => {
     await expect(openAudio(await file(bytes.subarray(0, 200)))).rejects.toMatchObject({
       code: 'BAD_INPUT',
       reason: 'decode_failed',
-      message: expect.stringMatching(/Send a whole copy of it\.$/),
+      message: expect.stringMatching(/Send a complete copy of the file\.$/),
     })
   })
 

@@ -7,12 +7,12 @@ import { damagedFile } from './damaged-file.js'
 
 const readBytes = 64 * 1024
 const widestBits = 24
-/** Silence that stands for lost frames comes in blocks of at most this many. */
+/** Silence that replaces lost frames is returned in blocks of at most this many samples. */
 const silenceSamples = 65_536
 
 /**
  * Native FLAC, exactly as it was encoded: integers are divided by 2^(bits-1). Every frame is checked by its CRC-16; damaged ones are
- * skipped and replaced by silence of the same length, so that what follows stays in time. (The streaming decoder of
+ * skipped and replaced by silence of the same length, so that the rest stays in time. (The streaming decoder of
  * `audio-decode` 3 silently drops about one frame of 4,096 samples in three thousand, and scales by 2^(bits-1) - 1.)
  *
  * @param start position of the `fLaC` marker
@@ -125,7 +125,7 @@ function fits(header: FlacFrameHeader, info: FlacStreamInfo, nextSample: number)
   )
 }
 
-/** Incompressible samples are stored as they are, so that no frame is much larger. */
+/** Upper bound of a frame's size in bytes: incompressible samples are stored verbatim. */
 function largestFrame({ blockSize, channelCount, bits, headerBytes }: FlacFrameHeader): number {
   return headerBytes + Math.ceil((blockSize * channelCount * (bits + 1)) / 8) + channelCount * 8 + 2
 }

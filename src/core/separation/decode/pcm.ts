@@ -6,7 +6,7 @@ export interface PcmEncoding {
   littleEndian: boolean
 }
 
-/** Float files scaled to 16-bit integers still pass; anything beyond is damage, and would spread through the whole separation. */
+/** Float files with the range of 16-bit integers are accepted. Larger values are damage and would corrupt the whole separation. */
 const largestFloat = 65_536
 
 /**
@@ -31,7 +31,7 @@ export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount
   return channels
 }
 
-/** What most files hold, four times as fast as sample by sample. Every platform that ONNX Runtime supports is little-endian. */
+/** The most common encoding, four times as fast as a read per sample. Every platform that ONNX Runtime supports is little-endian. */
 function spread16(samples: Int16Array, first: number, step: number, plane: Float32Array): void {
   for (let index = 0, at = first; index < plane.length; index++, at += step) plane[index] = samples[at] / 32_768
 }

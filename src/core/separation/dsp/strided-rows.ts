@@ -5,8 +5,8 @@ export const rowCount = 16
 export interface RowLayout {
   rows: number
   length: number
-  /** Of the rows. Not a multiple of 1024, or equal layout of all rows fall into the same few lines of the first-level cache. */
   start: number
+  /** Not a multiple of 1024, or equal elements of all rows would share a few lines of the first-level cache. */
   pitch: number
   /** In the other array, element `i` of row `r` is at `stridedStart + r * rowStride + i * stride`. */
   stridedStart: number

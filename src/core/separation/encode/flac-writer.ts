@@ -12,14 +12,14 @@ export interface FlacOptions {
 /** Samples per channel that go through the encoder at once: it copies them into a heap of fixed size. */
 const pieceSamples = 16_384
 
-/** Where the number of samples and the MD5 of the audio stand in the file (RFC 9639, 8.2). */
+/** Position of the sample count and of the audio's MD5 in the file (RFC 9639, 8.2). */
 const streamInfoTail = { position: 21, bytes: 21 }
 
 type Encoder = Awaited<ReturnType<(typeof import('@audio/encode-flac'))['default']>>
 
 /**
  * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width: rounded from `sample * 2^(bits-1)` and
- * clipped. Length and MD5 are filled in by `close`, so that players and `flac -t` know them.
+ * clipped. `close` fills in length and MD5, for players and `flac -t`.
  */
 export class FlacWriter implements AudioEncoder {
   readonly #file: FileWriter
@@ -56,7 +56,7 @@ export class FlacWriter implements AudioEncoder {
     try {
       await this.#file.append(this.#encoder.flush())
       const tail = new Uint8Array(streamInfoTail.bytes)
-      // The first four of the 36 bits of the length share their byte with the last four of the width less one.
+      // The length has 36 bits. Its upper four share a byte with the lower four of (bits per sample - 1).
       tail[0] = (((this.#options.bits - 1) & 0xf) << 4) | Math.floor(this.#sampleCount / 2 ** 32)
       new DataView(tail.buffer).setUint32(1, this.#sampleCount % 2 ** 32)
       tail.set(this.#md5.digest(), 5)
@@ -78,7 +78,7 @@ export class FlacWriter implements AudioEncoder {
     const bytes = bits / 8
     const pcm = Buffer.alloc(planes[0].length * planes.length * bytes)
     const scaled = planes.map((plane, channel) => {
-      // The encoder multiplies by the largest integer; in doubles that gives back exactly the one chosen here.
+      // The encoder multiplies by the largest integer; with doubles, that restores exactly the integer chosen here.
       const values = new Float64Array(plane.length)
       for (let i = 0; i < plane.length; i++) {
         const value = this.#integer(plane[i], largest)

@@ -12,18 +12,18 @@ export interface Mp3Options {
 const bitrate = 320
 
 /**
- * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame says how many samples the encoder put before and behind the
- * audio, so that players which heed that give it back with its own start and length.
+ * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before and
+ * after the audio, so that players that support this restore the original start and length.
  */
 export class Mp3Writer implements AudioEncoder {
   readonly #file: FileWriter
   readonly #encoder: WasmMediaEncoder<'audio/mpeg'>
   #sampleCount = 0
   #header: Uint8Array | undefined
-  /** Bytes until the next header, and how many headers there were. */
+  /** Bytes until the next frame header, and the number of headers so far. */
   #toHeader = 0
   #frameCount = 0
-  /** The start of a header that ended with its piece. */
+  /** The start of a header that continues in the next piece. */
   #rest = new Uint8Array(0)
 
   private constructor(file: FileWriter, encoder: WasmMediaEncoder<'audio/mpeg'>) {
@@ -50,7 +50,7 @@ export class Mp3Writer implements AudioEncoder {
         const facts = { frameCount: this.#frameCount, bytes: this.#file.bytes, sampleCount: this.#sampleCount }
         await this.#file.correct(mp3InfoFrame(this.#header, facts), 0)
       }
-      // The codec has no integers that could clip; its decoder decides.
+      // MP3 stores no integers that could clip; clipping is up to the decoder.
       return { sampleCount: this.#sampleCount, clippedSamples: 0, bytes: this.#file.bytes }
     } finally {
       await this.#file.close()
@@ -62,7 +62,7 @@ export class Mp3Writer implements AudioEncoder {
   }
 
   async #append(encoded: Uint8Array): Promise<void> {
-    // The encoder's memory, which the next call overwrites.
+    // A copy: the next call overwrites the encoder's memory.
     const bytes = encoded.slice()
     if (bytes.length === 0) return
     this.#countFrames(bytes)

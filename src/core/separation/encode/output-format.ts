@@ -6,7 +6,7 @@ export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as con
 
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** How files of a format are named and announced. */
+/** File extension and content type of a format. */
 export function fileType(format: OutputFormat): { extension: string; contentType: string } {
   switch (format) {
     case '16':

@@ -6,14 +6,14 @@ export type PcmFormat = '16' | '24' | '32f'
 export const bytesPerSample: Record<PcmFormat, number> = { '16': 2, '24': 3, '32f': 4 }
 
 /**
- * Interleaves planes into little-endian samples, the opposite of `decodePcm`. Integers are rounded from `sample * 2^(bits-1)`,
- * halves upwards, and clipped.
+ * Interleaves planes into little-endian samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`, rounded half up
+ * and clipped.
  */
 export class PcmEncoder {
   /** Samples beyond the integer range so far. */
   clippedSamples = 0
   readonly #format: PcmFormat
-  /** Written anew for every block. */
+  /** Reused and overwritten for every block. */
   #samples: Samples = new Int16Array(0)
 
   constructor(format: PcmFormat) {
@@ -34,7 +34,7 @@ export class PcmEncoder {
     return format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
   }
 
-  /** Puts one channel after the other into place. */
+  /** Writes one channel after the other. */
   #interleave(planes: readonly Float32Array[], from: number, samples: Samples): void {
     const full = fullScale[this.#format]
     for (const [channel, plane] of planes.entries()) {
@@ -46,8 +46,8 @@ export class PcmEncoder {
   }
 }
 
-// What follows runs for every sample that is written. The arrays have the byte order of the file: every platform that ONNX Runtime
-// supports is little-endian.
+// The functions below run for every sample that is written. The arrays have the byte order of the file, because every platform
+// that ONNX Runtime supports is little-endian.
 
 type Samples = Int16Array | Int32Array | Float32Array
 
@@ -56,12 +56,12 @@ const sampleArrays = { '16': Int16Array, '24': Int32Array, '32f': Float32Array }
 /** `undefined`: samples are not rounded. */
 const fullScale: Record<PcmFormat, number | undefined> = { '16': 32_768, '24': 8_388_608, '32f': undefined }
 
-/** Writes one channel to every `step`th place from `at` on. */
+/** Writes one channel to every `step`th index from `at` on. */
 function spread(plane: Float32Array, samples: Samples, at: number, step: number): void {
   for (let i = 0; i < plane.length; i++, at += step) samples[at] = plane[i]
 }
 
-/** The same, rounded to `-full .. full - 1`, halves upwards. Returns how many samples were clipped. */
+/** The same, rounded half up to `-full .. full - 1`. Returns how many samples were clipped. */
 function quantise(plane: Float32Array, samples: Samples, at: number, step: number, full: number): number {
   let clipped = 0
   for (let i = 0; i < plane.length; i++, at += step) {

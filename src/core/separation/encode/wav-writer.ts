@@ -5,7 +5,7 @@ export interface WavWriterOptions {
   sampleRate: number
   channels: number
   format: PcmFormat
-  /** Largest size that the header states as RIFF; above it the file becomes RF64. Default: 4 GiB - 1, the format's limit. */
+  /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
 }
 
@@ -20,7 +20,7 @@ export interface WrittenWav {
 /**
  * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes
  * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
- * so samples that came from a file of that width keep their bytes.
+ * so samples from a file of the same width keep their bytes.
  */
 export class WavWriter {
   readonly #file: FileHandle
@@ -42,7 +42,7 @@ export class WavWriter {
     return writer
   }
 
-  /** Appends one plane per channel, all of the same length, nominal range -1..1. One call at a time. */
+  /** Appends one plane per channel, all of the same length, nominal range -1..1. Calls must not overlap. */
   async write(planes: readonly Float32Array[]): Promise<void> {
     const bytes = this.#pcm.encode(planes)
     await this.#writeAll(bytes)

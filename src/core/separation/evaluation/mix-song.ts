@@ -7,10 +7,10 @@ import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
 
 /**
- * Reads a song once, so that what is wrong with its files is told before a model works on it, and writes the sum of its stems to
- * `path` (WAV, floats) unless it has a mixture of its own.
+ * Reads a song once, so that errors in its files are found before a model runs, and writes the sum of its stems to `path` (float
+ * WAV) unless it has its own mixture.
  *
- * @throws StemworkError `BAD_INPUT` for files that cannot be read or do not belong together, or hold no audio; the signal's reason
+ * @throws StemworkError `BAD_INPUT` for files that cannot be read, do not match or hold no audio; the signal's reason
  */
 export async function mixSong(
   song: SongFolder,

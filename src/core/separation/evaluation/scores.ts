@@ -1,17 +1,17 @@
-/** Scores in dB. They grow with quality; the definitions are those of separation papers, sums run over channels and samples. */
+/** Scores in dB; higher is better. Definitions as in the literature; sums are over channels and samples. */
 export interface StemScores {
   /** `10 log10((sum s^2 + 1e-7) / (sum (s - e)^2 + 1e-7))` over the whole track. */
   uSdr: number
   /**
-   * Median of the same ratio over chunks of one second; chunks in which the reference or the estimate is silent are left out,
-   * and so is a rest shorter than a chunk unless there is nothing else. NaN when no chunk is left.
+   * Median of the same ratio over chunks of one second. Chunks with a silent reference or estimate are left out, and so is an
+   * incomplete last chunk unless it is the only one. NaN if no chunk is left.
    */
   cSdr: number
-  /** `10 log10(|a s|^2 / |a s - e|^2)` with the scale `a = <s, e> / <s, s>` that fits best, hence blind to level. */
+  /** `10 log10(|a s|^2 / |a s - e|^2)` with the best-fitting scale `a = <s, e> / <s, s>`, so that level does not matter. */
   siSdr: number
 }
 
-/** Compares an estimate with its reference as both arrive, block by block. */
+/** Compares an estimate with its reference, block by block. */
 export class StemComparison {
   readonly #chunks: Chunks
   readonly #whole = new Sums()
@@ -43,7 +43,7 @@ export class StemComparison {
   }
 }
 
-/** How loud predicted vocals are where there are none: in chunks of one second in which the true ones are 60 dB or more under the mixture. */
+/** Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more below the mixture. */
 export class FalseVocals {
   readonly #chunks: Chunks
   #vocals = 0
@@ -66,7 +66,7 @@ export class FalseVocals {
     }
   }
 
-  /** Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN where there are none. The rest behind the last whole second is left out. */
+  /** Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An incomplete last chunk is left out. */
   get level(): number {
     return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
   }
@@ -89,7 +89,7 @@ function energy(planes: readonly Float32Array[], from: number, to: number): numb
   return sum
 }
 
-/** Cuts blocks at the ends of chunks of one second. */
+/** Cuts blocks at the boundaries of chunks of one second. */
 class Chunks {
   readonly #length: number
   #position = 0
@@ -98,7 +98,7 @@ class Chunks {
     this.#length = Math.round(sampleRate)
   }
 
-  /** The parts of a block of so many samples; `isFull`: a chunk ends with this part. */
+  /** The parts of a block of `samples` samples; `isFull`: a chunk ends with this part. */
   *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
     for (let from = 0; from < samples;) {
       const to = Math.min(samples, from + this.#length - this.#position)
@@ -109,7 +109,7 @@ class Chunks {
   }
 }
 
-/** The middle value, or the mean of the two middle ones; NaN of nothing. */
+/** The middle value, or the mean of the two middle ones; NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1

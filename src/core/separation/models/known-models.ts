@@ -4,7 +4,7 @@ const audio = { sampleRate: 44_100, channels: 2 } as const
 const unstated = 'not stated by its authors'
 const fourStems = ['drums', 'bass', 'other', 'vocals'] as const
 
-/** Models that this version knows by name. None is bundled: they are downloaded when the user asks for them. */
+/** Models that this version knows by name. None is bundled: they are downloaded on request. */
 export const knownModels: readonly ModelEntry[] = [
   uvr('kim-vocal-2', {
     file: 'Kim_Vocal_2.onnx',
@@ -181,7 +181,7 @@ interface UvrModel {
   note?: string
 }
 
-/** The MDX-Net models that come with the Ultimate Vocal Remover. */
+/** The MDX-Net models of the Ultimate Vocal Remover. */
 function uvr(
   name: string,
   { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel,
@@ -202,7 +202,7 @@ function uvr(
   return { facts, files: [{ file, bytes, sha256, addresses: [address] }], aboutBytes, speed: 'medium', score }
 }
 
-/** Only the hash of the archive is published, so that vouches for what is in it. */
+/** Only the hash of the archive is published, so it also verifies the files in it. */
 function spleeterFile(file: string): WeightFile {
   const folder = 'sherpa-onnx-spleeter-2stems'
   return {

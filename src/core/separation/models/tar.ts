@@ -7,10 +7,10 @@ interface TarHeader {
 }
 
 /**
- * The chunks of one file of a tar archive (ustar, with pax and GNU long names), read as the archive streams by.
+ * The chunks of one file of a tar archive (ustar, with pax and GNU long names), read while the archive streams.
  *
- * @param isWanted tells by its path in the archive
- * @throws RangeError when the archive is damaged or does not have the file
+ * @param isWanted selects the file by its path in the archive
+ * @throws RangeError when the archive is damaged or does not contain the file
  */
 export async function* tarMember(
   archive: AsyncIterable<Uint8Array>,
@@ -21,7 +21,7 @@ export async function* tarMember(
   for (;;) {
     const block = await reader.take(blockBytes)
     if (block === undefined || block.every((byte) => byte === 0))
-      throw new RangeError('the archive does not have the file')
+      throw new RangeError('the archive does not contain the file')
     const header = headerOf(block)
     const padding = (blockBytes - (header.bytes % blockBytes)) % blockBytes
     if (header.type === 'x' || header.type === 'L') {
@@ -52,7 +52,7 @@ function headerOf(block: Uint8Array): TarHeader {
   }
 }
 
-/** Octal digits, or from 8 GiB on GNU's binary number, marked by the first bit. */
+/** Octal digits, or GNU's binary number for 8 GiB and more, marked by the first bit. */
 function sizeOf(block: Uint8Array, octal: string): number {
   if ((block[124] & 0x80) === 0) return parseInt(octal.trim() || '0', 8)
   return block.subarray(125, 136).reduce((size, byte) => size * 256 + byte, 0)
@@ -71,7 +71,7 @@ async function textOf(reader: BlockReader, bytes: number): Promise<string> {
   return Buffer.from(text).toString()
 }
 
-/** Cuts a stream of chunks anew. */
+/** Reads pieces of any size from a stream of chunks. */
 class BlockReader {
   readonly #chunks: AsyncIterator<Uint8Array>
   #rest: Uint8Array = new Uint8Array(0)
@@ -80,7 +80,7 @@ class BlockReader {
     this.#chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** So many bytes at once; undefined at the end of the stream. */
+  /** Exactly this many bytes; undefined at the end of the stream. */
   async take(bytes: number): Promise<Uint8Array | undefined> {
     const taken = new Uint8Array(bytes)
     let filled = 0

@@ -8,15 +8,15 @@ import { tarMember } from './tar.js'
 /**
  * The chunks of one file in an archive on disk.
  *
- * @throws RangeError when the archive is damaged or does not have the file; StemworkError `MISSING_DEPENDENCY` without the program `tar`,
- * which unpacks bzip2
+ * @throws RangeError when the archive is damaged or does not contain the file; StemworkError `MISSING_DEPENDENCY` if the program
+ * `tar`, which unpacks bzip2, is missing
  */
 export function unpack(
   path: string,
   { format, member }: NonNullable<LocatedFile['archive']>,
 ): AsyncIterable<Uint8Array> {
   if (format === 'tar.bz2') return outputOfTar(path, member)
-  // What npm packs lies in a folder whose name does not count.
+  // npm packs files into a folder whose name may vary.
   return tarMember(gunzipped(path), (found) => found === member || found.slice(found.indexOf('/') + 1) === member)
 }
 
@@ -33,22 +33,22 @@ async function* gunzipped(path: string): AsyncGenerator<Uint8Array, void, void> 
   }
 }
 
-/** Node has no bzip2; every desktop system and nearly every image has a `tar` that finds one. */
+/** Node has no bzip2. Desktop systems and nearly all container images have a `tar` that supports it. */
 async function* outputOfTar(path: string, member: string): AsyncGenerator<Uint8Array, void, void> {
   const tar = spawn('tar', ['-xOf', path, member], { stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = new Promise<number | null>((resolve, reject) => tar.once('error', reject).once('close', resolve))
-  // Without a reader of its own, a failed start would end the process.
+  // Without a handler here, a failed start would end the process.
   ended.catch(() => undefined)
   try {
     yield* tar.stdout
     const status = await ended.catch((error: unknown) => {
       throw new StemworkError(
         'MISSING_DEPENDENCY',
-        'This model comes as .tar.bz2, and the programs tar and bzip2 that unpack it are missing. Install them.',
+        'This model is packed as .tar.bz2, and the programs tar and bzip2 that unpack it are missing. Install them.',
         { cause: error },
       )
     })
-    if (status !== 0) throw new RangeError(`tar could not take ${member} out of the archive; is bzip2 installed?`)
+    if (status !== 0) throw new RangeError(`tar could not extract ${member} from the archive; is bzip2 installed?`)
   } finally {
     tar.kill()
   }

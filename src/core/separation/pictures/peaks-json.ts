@@ -2,7 +2,7 @@ import type { Levels } from './levels.js'
 
 /**
  * Peaks for players, in the JSON format of audiowaveform, version 2 (https://github.com/bbc/audiowaveform/blob/master/doc/DataFormat.md):
- * `data` holds the lowest and the highest sample of every `samples_per_pixel` samples in turn, -128 to 127, over all channels.
+ * `data` alternates the lowest and the highest value of every `samples_per_pixel` samples, -128 to 127, over all channels.
  * Peaks.js reads it as it is; for wavesurfer.js divide by 128: `peaks: [data.map((value) => value / 128)]`.
  */
 export function peaksJson({ sampleRate, samplesPerBin, lowest, highest }: Levels): string {
@@ -20,6 +20,6 @@ export function peaksJson({ sampleRate, samplesPerBin, lowest, highest }: Levels
 }
 
 function quantised(value: number): number {
-  // `|| 0`: JSON knows no -0, but a reader of the list may compare.
+  // `|| 0`: JSON has no -0, and callers may compare the values.
   return Math.max(-128, Math.min(127, Math.round(value * 128))) || 0
 }

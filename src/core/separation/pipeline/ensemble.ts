@@ -5,9 +5,9 @@ import type { StemName, Stems } from '../stems.js'
 /** Estimates of one track by one model. */
 export interface EnsembleMember {
   blocks: AsyncGenerator<StemBlock, void, void>
-  /** Share in the mean, relative to the other members'. */
+  /** Relative weight in the mean. */
   weight: number
-  /** Silent sampleCount before the track in this member's blocks, which are dropped. */
+  /** Samples of silence before the track in this member's blocks, which are dropped. */
   delaySamples: number
 }
 

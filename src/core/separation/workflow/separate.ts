@@ -28,21 +28,21 @@ export interface Separation {
   seconds: number
   sampleRate: number
   clippedSamples: number
-  /** Milliseconds. `load` is the time to get model and network ready: next to nothing in a process that has used them before. */
+  /** In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them before. */
   timings: PipelineTimings & { load: number }
-  /** The model, or those of the ensemble. */
+  /** The model, or the models of the ensemble. */
   models: UsedModel[]
-  /** What went otherwise than asked for, in words. */
+  /** Messages about anything that was not done as requested. */
   warnings: string[]
 }
 
 /**
- * Separates an audio file into stems: stereo WAV files at the model's sample rate, of the same length and start. Before rounding
- * to the file's format, vocals and accompaniments add up to the mixture, sample for sample; nothing is normalised. Memory does
+ * Separates an audio file into stems: stereo files at the model's sample rate, with the same length and start. Before
+ * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is normalised. Memory does
  * not grow with the length of the audio. The networks stay loaded for the next call.
  *
- * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` when a model or an option cannot,
- * `MODEL_UNAVAILABLE` for a model that has to be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
+ * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
+ * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
  */
 export async function separate(inputPath: string, options: SeparationOptions): Promise<Separation> {
   const { model = embeddedModelName, threads, provider, maxWarmBytes, signal } = options
@@ -71,7 +71,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
   })
 }
 
-/** One way of a model over the track: there is one for each shift. */
+/** One pass of a model over the track; there is one per shift. */
 type Pass = Omit<PipelineMember, 'stream' | 'statistics'>
 
 const longestShiftSeconds = 0.5
@@ -126,7 +126,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
 }
 
 function fallbackText({ wanted, reason }: ProviderFallback): string {
-  return `The execution provider ${wanted} could not be used, so the processor did the work: ${reason}`
+  return `The execution provider ${wanted} could not be used, so the CPU ran the network: ${reason}`
 }
 
 function outputStems({ outputs }: SeparationOptions): StemName[] {
@@ -139,12 +139,12 @@ function commonSampleRate(passes: readonly Pass[]): number {
   if (rates.size === 1) return sampleRate
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The models of the ensemble work at different sample rates (${[...rates].join(', ')} Hz). Choose models of one rate.`,
+    `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the same rate.`,
   )
 }
 
 /**
- * A header may promise too few sampleCount or none: then the share of the source's bytes that was read counts, and never reaches 1.
+ * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays below 1.
  */
 function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
   const startedAt = performance.now()
