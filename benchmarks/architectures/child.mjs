@@ -1,4 +1,4 @@
-// What benchmarks/architectures.mjs measures in a process of its own, which has no memory but that of the work.
+// What benchmarks/architectures.mjs measures in a process of its own, so that peak memory is that of the work alone.
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ const tasks = {
 /** One separation. `ms` is without the time to load, `cpuMs` with it. */
 async function run({ input, model, folder, threads, format }) {
   const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-  // A file system may write a file out at once when it takes the place of another one; those of a job never do.
+  // A file system may flush a file at once when it replaces another one. A job's files never replace others.
   for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
@@ -55,7 +55,7 @@ function cpuMsSince(before) {
   return (user + system) / 1000
 }
 
-/** Runs the networks of a model on the segments that its architecture makes of a track, one after another and nothing else. */
+/** Only runs the networks of a model, one after another, on the segments of a track. */
 class BareNetwork {
   #manifest
   #sessions

@@ -1,8 +1,8 @@
 // Networks of random weights with the true input and output shapes of every architecture. umx and spleeter also have the true layers and sizes.
-// The others are a few convolutions that cost as much as what they stand for (scnet) or less, in order that a table takes minutes; with
-// the real ones the ratios are nearer to 1. Milliards of multiplications for one segment:
+// The others are a few convolutions that cost as much as the real network (scnet) or less, so that a table takes minutes; with
+// the real ones the ratios are closer to 1. Billions of multiplications per segment:
 //   mdx       66 instead of about 280 (11 blocks of three 3 x 3 convolutions of 48 to 288 channels)
-//   scnet     110 like the real one (48 % of the time of HTDemucs for the same audio, by its authors' account)
+//   scnet     110 like the real one (48 % of the time of HTDemucs for the same audio, according to its authors)
 //   roformer  70 instead of about 1,400 (12 layers of 384 channels on 60 bands x 801 frames)
 //   htdemucs  115 (2 s of processor time on the machine where the real one takes 4.6)
 import { readFile } from 'node:fs/promises'
@@ -11,8 +11,8 @@ import ts from 'typescript'
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 
 /**
- * By name: the fields of the manifest and functions that write the files. `longer`: how many times as much audio a fast one gets; its
- * segments are few.
+ * By name: the fields of the manifest and functions that write the files. `longer`: factor by which a fast network gets more audio, because it has
+ * few segments.
  */
 export async function benchmarkNetworks() {
   const { onnxModel } = await graphWriter()
@@ -55,7 +55,7 @@ export async function benchmarkNetworks() {
   }
 }
 
-/** The shapes of htdemucs with hardly any network between: for what does not depend on the network, such as memory by length. */
+/** The shapes of htdemucs with a trivial network: for measurements that do not depend on the network, such as memory by length. */
 export async function cheapHtdemucs() {
   const { onnxModel } = await graphWriter()
   return { architecture: 'htdemucs', stems: fourStems, files: [() => onnxModel(htdemucs(new Graph(), [8], [1]))] }

