@@ -73,7 +73,7 @@ describe('stemwork models', () => {
       sha256: sha256(bytes),
     })
     expect(server.requests).toHaveLength(1)
-    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('right')
+    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('correct')
     expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
     expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
       removed: true,
