@@ -29,7 +29,7 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** A manifest of a user's, for weights that are to be downloaded. */
+/** A user's manifest, for weights that are downloaded. */
 export function manifestFor(bytes: Uint8Array, changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     name: 'own',

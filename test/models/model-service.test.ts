@@ -46,7 +46,7 @@ afterAll(async () => {
 const share = (gain: number) => song.map((plane) => plane.map((sample) => gain * sample))
 
 describe('a service with models of its own', () => {
-  it('lists service/stems-4 beside the first workflow', async () => {
+  it('lists service/stems-4 together with the first workflow', async () => {
     const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as {
       workflows: { id: string }[]
     }

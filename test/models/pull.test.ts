@@ -194,7 +194,7 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('asks nobody when it is offline, and says so', async () => {
+  it('makes no request when it is offline, and says so', async () => {
     const { manifest, server, options } = await setUp()
     await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
@@ -249,7 +249,7 @@ describe('pulling a model', () => {
     await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('models pull')
   })
 
-  it('never removes files that lie beside their manifest', async () => {
+  it('never removes files that are next to their manifest', async () => {
     const { cacheFolder, manifest } = await setUp({ addresses: [] })
     await writeFile(join(manifest, '../own.onnx'), bytes)
     expect((await resolveModel(manifest, cacheFolder)).path).toBe(join(manifest, '../own.onnx'))

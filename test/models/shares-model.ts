@@ -11,7 +11,7 @@ export interface SharesModel {
   hash: string
 }
 
-/** A model whose stems are fixed shares of the mixture, beside its manifest. */
+/** A model whose stems are fixed shares of the mixture, with its manifest. */
 export async function writeSharesModel(
   folder: string,
   name: string,

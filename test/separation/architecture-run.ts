@@ -8,7 +8,7 @@ import { runPipeline, targetStems, type PipelineMember } from '../../src/core/se
 import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
-/** A manifest with what an architecture needs beside the common fields. */
+/** A manifest with the common fields and those of an architecture. */
 export function manifestOf(architecture: string, fields: Record<string, unknown>): Manifest {
   return manifestSchema.parse({
     name: `test-${architecture}`,

@@ -106,7 +106,7 @@ describe('streams side by side', () => {
 })
 
 describe('false vocals', () => {
-  it('are measured in the seconds in which nobody sings, in dB under the mixture', () => {
+  it('are measured in the seconds without vocals, in dB relative to the mixture', () => {
     const mixture = noise(4 * rate + 100)
     const vocals = mixture.map((value, i) => (i < rate ? value : i < 2 * rate ? value * 1e-4 : 0))
     const estimate = mixture.map((value, i) =>

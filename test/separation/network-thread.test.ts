@@ -172,7 +172,7 @@ describe('warm networks', () => {
     expect(await openOf(1)).toEqual([true, false, false, true])
   })
 
-  it('are loaded anew after a load that failed', async () => {
+  it('are loaded again after a failed load', async () => {
     const path = join(folder, 'later.onnx')
     await expect(withWarmNetwork(path, { threads: 1 }, async () => undefined)).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-/** The signal that `test/fixtures/make-audio.sh` encodes, computed anew: one second, its level a bell around 0.5 s. */
+/** The signal that `test/fixtures/make-audio.sh` encodes, recomputed: one second, with a bell-shaped level around 0.5 s. */
 export function testSignal(sampleRate: number): Float32Array[] {
   return [
     [0.5, 440],

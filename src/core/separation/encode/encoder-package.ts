@@ -11,7 +11,7 @@ export async function encoderPackage<Module>(
   } catch (error) {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
-      `Writing ${format} needs the package ${name}, which could not be loaded. Install it beside stemwork: npm install ${name}`,
+      `Writing ${format} needs the package ${name}, which could not be loaded. Install it: npm install ${name}`,
       { cause: error },
     )
   }

@@ -84,7 +84,7 @@ async function importRuntime() {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
       'Separation needs the package onnxruntime-node, which could not be loaded. ' +
-        'Install it beside stemwork: npm install onnxruntime-node --onnxruntime-node-install=skip',
+        'Install it: npm install onnxruntime-node --onnxruntime-node-install=skip',
       { cause: error },
     )
   }
