@@ -1,5 +1,6 @@
 import { RealFft } from './fft.js'
 import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
+import type { Kernel } from './kernels/kernel.js'
 import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
 
 export interface StftOptions {
@@ -31,7 +32,7 @@ export class Stft {
   readonly hop: number
   readonly bins: number
   readonly #fft: RealFft
-  readonly #kernels: FrameKernels
+  readonly #kernels: Kernel<FrameKernels>
   readonly #offsets: Offsets
   readonly #squaredWindow: Float32Array
   /** 1 / overlap-added squared window, for the last requested frame count. */
@@ -42,7 +43,7 @@ export class Stft {
     this.hop = hop
     this.bins = bins
     this.#fft = fft
-    this.#offsets = offsets(size, hop)
+    this.#offsets = memoryOffsets(size, hop)
     this.#kernels = createFrameKernels(this.#offsets.end)
     this.#kernels.memory.set(window, this.#offsets.window)
     this.#kernels.memory.set(
@@ -79,7 +80,7 @@ export class Stft {
       this.#fft.forward(count)
       memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
       for (let row = 0; row < count; row++)
-        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
       this.#store(first, count, re, im, layout)
     }
   }
@@ -109,7 +110,7 @@ export class Stft {
       const count = Math.min(batchFrames, frameCount - first)
       this.#load(first, count, re, im, layout)
       for (let row = 0; row < count; row++)
-        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
       this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
       this.#fft.inverse(count)
       memory.set(this.#fft.time().subarray(0, count * size), at.rows)
@@ -118,7 +119,7 @@ export class Stft {
       // The samples that later batches cannot change; after the last batch, all of them.
       const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
       memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
-      multiply(at.rows, at.signal, at.envelope, roundUp(finished))
+      multiply(at.rows, at.signal, at.envelope, finished)
       out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
       memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
       memory.fill(0, at.signal + overlap, at.envelope)
@@ -236,9 +237,9 @@ interface Offsets {
   end: number
 }
 
-function offsets(size: number, hop: number): Offsets {
+function memoryOffsets(size: number, hop: number): Offsets {
   const rowFloats = batchFrames * size
-  const signalFloats = roundUp((batchFrames - 1) * hop + size)
+  const signalFloats = (batchFrames - 1) * hop + size
   const pitch = size / 2 + 16
   let end = 0
   const next = (floats: number) => (end += floats) - floats
@@ -253,10 +254,6 @@ function offsets(size: number, hop: number): Offsets {
     envelope: next(signalFloats),
     end,
   }
-}
-
-function roundUp(floats: number): number {
-  return Math.ceil(floats / 8) * 8
 }
 
 /** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */

@@ -1,5 +1,5 @@
 import { gatherRows, rowCount, spreadRows } from './strided-rows.js'
-import { createWienerKernels, tileFrames, tilePlanes, type WienerKernels } from './kernels/wiener-kernels.js'
+import { createWienerMemory, tileFrames, tilePlanes, type WienerMemory } from './wiener-memory.js'
 
 /** Both channels, `[2, frames, bins]`. */
 export interface StereoSpectrum {
@@ -33,13 +33,13 @@ const silence = 1e-30
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
-  readonly #kernels: WienerKernels
+  readonly #memory: WienerMemory
 
   constructor(sizes: RefinementSizes) {
     this.#sizes = sizes
-    this.#kernels = createWienerKernels(sizes.bins, sizes.windowFrames)
+    this.#memory = createWienerMemory(sizes.bins, sizes.windowFrames)
     // The same for all bins, and for the zeros after each row.
-    this.#kernels.filters.floor.fill(guard)
+    this.#memory.filters.floor.fill(guard)
   }
 
   /**
@@ -48,7 +48,7 @@ export class VocalsRefinement {
    * @returns the largest one of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
-    const { memory, tileRow, voiceRow, magnitudes } = this.#kernels
+    const { memory, tileRow, voiceRow, magnitudes } = this.#memory
     const { frameCount } = this.#sizes
     const peaks = new Float32Array(frameCount)
     const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
@@ -92,7 +92,7 @@ export class VocalsRefinement {
     { from, frameCount }: { from: number; frameCount: number },
     scale: number,
   ): void {
-    const { memory, voiceRow, addToSums, filter, sums } = this.#kernels
+    const { memory, voiceRow, addToSums, filter, sums } = this.#memory
     for (const channel of [0, 1]) {
       for (let row = 0; row < frameCount; row += rowCount) {
         gatherRows(
@@ -120,7 +120,7 @@ export class VocalsRefinement {
     frameCount: number,
     visit: (rows: number, offset: number) => void,
   ): void {
-    const { memory } = this.#kernels
+    const { memory } = this.#memory
     for (let offset = 0; offset < frameCount; offset += tileFrames) {
       const rows = Math.min(tileFrames, frameCount - offset)
       this.#eachTileRow(mixture, from + offset, rows, (source, row) => memory.set(source, row))
@@ -137,7 +137,7 @@ export class VocalsRefinement {
   ): void {
     tilePlanes.forEach((plane, index) => {
       for (let row = 0; row < rows; row++) {
-        visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#kernels.tileRow(plane, row))
+        visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#memory.tileRow(plane, row))
       }
     })
   }
@@ -152,12 +152,12 @@ export class VocalsRefinement {
   #rowLayout(start: number, channel: number, firstFrame: number, rows: number) {
     const { bins, frameCount } = this.#sizes
     const stridedStart = channel * bins * frameCount + firstFrame
-    return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frameCount }
+    return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frameCount }
   }
 
   /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */
   #findFilters(): void {
-    const { sums, filters } = this.#kernels
+    const { sums, filters } = this.#memory
     const g = Math.sqrt(guard)
     for (let bin = 0; bin < this.#sizes.bins; bin++) {
       const voice = covariance(sums.voiceLeft[bin], sums.voiceRight[bin], sums.voiceRe[bin], sums.voiceIm[bin])
@@ -177,10 +177,10 @@ export class VocalsRefinement {
       filters.nullLowerIm[bin] = voice.right * others.im - voice.im * others.right
       filters.nullRightRe[bin] = voice.right * others.left - crossRe
       filters.nullRightIm[bin] = crossIm
-      filters.placeLeft[bin] = g * voice.left
-      filters.placeRight[bin] = g * voice.right
-      filters.placeRe[bin] = g * voice.re
-      filters.placeIm[bin] = g * voice.im
+      filters.guardLeft[bin] = g * voice.left
+      filters.guardRight[bin] = g * voice.right
+      filters.guardRe[bin] = g * voice.re
+      filters.guardIm[bin] = g * voice.im
     }
   }
 }
