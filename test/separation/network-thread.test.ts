@@ -103,11 +103,11 @@ describe('a network in a thread', () => {
   it('asks for onnxruntime-node where it is not installed', async () => {
     const elsewhere = join(folder, 'elsewhere')
     const core = fileURLToPath(new URL('../../dist/core/', import.meta.url))
-    for (const file of ['errors.js', 'errors.js.map']) await cp(join(core, file), join(elsewhere, file))
-    await cp(join(core, 'separation/models'), join(elsewhere, 'separation/models'), { recursive: true })
+    for (const path of ['engine/errors.js', 'separation/runtime'])
+      await cp(join(core, path), join(elsewhere, path), { recursive: true })
     await writeFile(join(elsewhere, 'package.json'), '{"type":"module"}')
     const { openNetworkThread: open }: { openNetworkThread: typeof openNetworkThread } = await import(
-      pathToFileURL(join(elsewhere, 'separation/models/threaded-network.js')).href
+      pathToFileURL(join(elsewhere, 'separation/runtime/threaded-network.js')).href
     )
     await expect(open(doubling)).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',

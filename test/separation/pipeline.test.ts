@@ -246,7 +246,7 @@ describe('pipeline with the embedded architecture', () => {
     })
     await session.close()
     await expect(createArchitecture({ ...narrow.manifest, architecture: 'toString' }, [session])).rejects.toThrow(
-      'this version knows embedded',
+      'It knows embedded',
     )
   })
 })
