@@ -13,40 +13,36 @@ export type JobInserts = ReturnType<typeof jobInserts>
 
 /** Statements that add jobs. */
 export function jobInserts(schema: string, idempotencyMs: number) {
-  // The database sets `createdAt`, the first field of the record's text.
   const insert = `
-    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$2')}
+    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$1')},
+    input AS (
+      SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text, batch_name text, upload_keys text[],
+        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, deliverable_at bigint, record text)
+    )
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key, created_at, waiting_since,
       lease_until, ended_at, removable_at, deliverable_at, record)
-    SELECT $1, 1, $2, $3, $4, $5, $6, $7::text[], $8, now, CASE WHEN $3 = 'QUEUED' AND NOT $4 THEN greatest(now, $9::bigint) END,
-      $10, $11, $12, $13, ('{"createdAt":' || now || ',' || substr($14, 2))::json
-    FROM clock
+    SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
+      CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
+      lease_until, ended_at, removable_at, deliverable_at, ('{"createdAt":' || now || ',' || substr(record, 2))::json
+    FROM input, clock
     ON CONFLICT DO NOTHING
-    RETURNING created_at, record`
+    RETURNING id, record`
 
-  /** Adds the job if its id and idempotency key are free. */
+  /** Adds those jobs of one application whose id and idempotency key are free; `undefined` stands for the others. */
   async function insertFree(
     run: (text: string, values: unknown[]) => Promise<Row[]>,
-    { createdAt: _, ...job }: JobRecord,
-  ): Promise<JobRecord | undefined> {
-    const record = { createdAt: 0, ...job }
-    const [row] = await run(insert, [
-      columnText(job.id),
-      columnText(job.app),
-      job.status,
-      job.deleted,
-      columnText(job.workflow),
-      columnText(job.batchName),
-      uploadKeys(record),
-      columnText(job.idempotency?.key ?? null),
-      Math.round(job.notBefore),
-      leaseUntil(record),
-      endedAt(record),
-      removable(record),
-      deliverable(record),
-      JSON.stringify(job),
-    ])
-    return row && parseRecord(row[1], null)
+    app: string,
+    jobs: readonly JobRecord[],
+  ): Promise<(JobRecord | undefined)[]> {
+    const rows = await run(insert, [columnText(app), JSON.stringify(jobs.map(rowOf))])
+    const made = new Map(rows.map(([id, record]) => [id, record]))
+    return jobs.map((job) => {
+      const id = columnText(job.id)
+      const record = made.get(id)
+      // Once, should a batch hold one id twice.
+      made.delete(id)
+      return record === undefined ? undefined : parseRecord(record, null)
+    })
   }
 
   /** The job that has the idempotency key, and whether the key's time has not passed. */
@@ -99,7 +95,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
         const holder = await holderOfKey(client, job)
         if (holder) return { job: holder, created: false }
         if (refused) throw refused
-        const made = await insertFree((text, values) => query(client, text, values), job)
+        const [made] = await insertFree((text, values) => query(client, text, values), job.app, [job])
         if (made) return { job: made, created: true }
         // Either the id is taken, or another call took the key in between: then the next round finds its job.
         const [taken] = await query(client, `SELECT idempotency_key FROM ${schema}.jobs WHERE id = $1`, [
@@ -116,7 +112,22 @@ export function alreadyExists(id: string): StemworkError {
   return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} exists already. Give each job an id of its own.`)
 }
 
-function uploadKeys(job: JobRecord): string[] | null {
-  const keys = Object.values(job.uploads).map((key) => columnText(key))
-  return keys.length === 0 ? null : keys
+/** The columns of a new job; the database adds `createdAt` to its record. */
+function rowOf(job: JobRecord) {
+  const uploadKeys = Object.values(job.uploads).map((key) => columnText(key))
+  return {
+    id: columnText(job.id),
+    status: job.status,
+    deleted: job.deleted,
+    workflow: columnText(job.workflow),
+    batch_name: columnText(job.batchName),
+    upload_keys: uploadKeys.length === 0 ? null : uploadKeys,
+    idempotency_key: columnText(job.idempotency?.key ?? null),
+    not_before: Math.round(job.notBefore),
+    lease_until: leaseUntil(job),
+    ended_at: endedAt(job),
+    removable_at: removable(job),
+    deliverable_at: deliverable(job),
+    record: JSON.stringify({ ...job, createdAt: undefined }),
+  }
 }

@@ -67,11 +67,11 @@ export function deliverable(job: JobRecord): number | null {
   return whole(deliverableAt(job))
 }
 
-/** Postgres text holds every character but U+0000. Only columns that are searched by are changed so, never the record. */
+/** Postgres text holds every character but U+0000, and no half of a surrogate pair. Only columns that are searched by are changed so, never the record. */
 export function columnText(text: string): string
 export function columnText(text: string | null): string | null
 export function columnText(text: string | null): string | null {
-  return text !== null && text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
+  return text === null ? null : Buffer.from(text.replaceAll('\0', '\uFFFD')).toString()
 }
 
 function whole(value: number | null): number | null {

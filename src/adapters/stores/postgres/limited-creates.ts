@@ -21,7 +21,7 @@ export type LimitedOutcome = JobRecord | 'taken' | 'full'
 
 /** Jobs that are created under one lock at most, and only those of one application at a time: a second batch would wait for the lock. */
 const batch = {
-  maxItems: 50,
+  maxItems: 200,
   parallel: 1,
   isItemsFault: (error: unknown) => StemworkError.is(error) && !error.retryable,
 }
@@ -38,14 +38,15 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     return await transaction(pool, async (client) => {
       await lock(client, app)
       let queued = await queuedJobs(client, app, Math.max(...jobs.map(({ maxQueued }) => maxQueued)))
-      const outcomes: LimitedOutcome[] = []
-      for (const { job, maxQueued } of jobs) {
-        const made =
-          queued < maxQueued ? await inserts.insertFree((text, values) => query(client, text, values), job) : 'full'
-        if (made !== undefined && made !== 'full') queued++
-        outcomes.push(made ?? 'taken')
-      }
-      return outcomes
+      const fitting = jobs.map(({ maxQueued }) => {
+        const fits = queued < maxQueued
+        if (fits) queued++
+        return fits
+      })
+      const chosen = jobs.filter((_, index) => fitting[index]).map(({ job }) => job)
+      const run = (text: string, values: unknown[]) => query(client, text, values)
+      const created = chosen.length > 0 ? await inserts.insertFree(run, app, chosen) : []
+      return fitting.map((fits): LimitedOutcome => (fits ? (created.shift() ?? 'taken') : 'full'))
     })
   }
 

@@ -95,7 +95,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }
 
   async function insertNew(job: JobRecord): Promise<CreatedJob> {
-    const created = await inserts.insertFree(runPrepared, job)
+    const [created] = await inserts.insertFree(runPrepared, job.app, [job])
     if (!created) throw alreadyExists(job.id)
     return { job: created, created: true }
   }
