@@ -198,6 +198,20 @@ test('a webhook that a job names is sent with the signature of its application a
   expect(body).not.toContain('signature')
 })
 
+test('a JSON answer is kept by no cache and taken for nothing else, whether it succeeds or not', async () => {
+  const service = await start()
+  const { id } = (await (await create(service, {})).json()) as { id: string }
+  const paths = ['/upload', '/job', `/job/${id}`, `/job/${id}/status`, '/application', '/workflow', '/healthz', '/none']
+  for (const path of paths) {
+    const { headers } = await service.api(path)
+    expect([path, headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
+      path,
+      'no-store',
+      'nosniff',
+    ])
+  }
+})
+
 describe('on a raw connection', () => {
   const ask = (service: Service, target: string, headers: string[]) =>
     rawRequest(service.base, [

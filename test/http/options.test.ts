@@ -127,6 +127,17 @@ describe('links', () => {
     }
   })
 
+  test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(
+    'do not follow the forwarded prefix %s out of their path',
+    async (prefix) => {
+      const service = await startService({ http: { trustProxy: true } })
+      const answer = await service.api('/upload', { headers: { 'x-forwarded-prefix': prefix } })
+      const { uploadUrl } = (await answer.json()) as { uploadUrl: string }
+      expect(uploadUrl.startsWith(`${service.base}/storage/uploads/`)).toBe(true)
+      await service.close()
+    },
+  )
+
   test('live as long as the options say', async () => {
     const service = await startService({ http: { links: { uploadSeconds: 10, inputSeconds: 20 } } })
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }

@@ -22,8 +22,10 @@ export const problemKinds = {
   TIMEOUT: { status: 408, title: 'The request took too long' },
   CONFLICT: { status: 409, title: 'The request collides with an earlier one' },
   GONE: { status: 410, title: 'The file was removed' },
+  PRECONDITION_FAILED: { status: 412, title: 'The file is another one' },
   TOO_LARGE: { status: 413, title: 'The request is too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },
+  RANGE_NOT_SATISFIABLE: { status: 416, title: 'The file has no such range' },
   UNKNOWN_WORKFLOW: { status: 422, title: 'There is no such workflow' },
   UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
   IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
@@ -105,7 +107,7 @@ export function problemAnswer(problem: Problem, request: { accept: string | null
     ...(problem.issues === undefined ? {} : { errors: problem.issues }),
     requestId: request.requestId,
   }
-  const headers = { ...problem.headers, 'cache-control': 'no-store' }
+  const { headers } = problem
   if (!request.accept?.includes('application/problem+json')) return json(body, { status, headers })
   const type = `urn:stemwork:problem:${problem.code.toLowerCase().replaceAll('_', '-')}`
   return json(

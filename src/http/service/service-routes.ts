@@ -76,7 +76,7 @@ export const operatorRoutes = [
     access: 'open',
     atRoot: true,
     answer: { description: 'It does.', schema: z.object({ ok: z.boolean() }) },
-    handle: async () => json({ ok: true }, { headers: { 'cache-control': 'no-store' } }),
+    handle: async () => json({ ok: true }),
   }),
   defineRoute({
     method: 'GET',
@@ -89,7 +89,7 @@ export const operatorRoutes = [
     answer: { description: 'It can.', schema: healthSchema },
     async handle({ service }) {
       const { ok, problems } = await service.engine.health()
-      return json({ ok, problems }, { status: ok ? 200 : 503, headers: { 'cache-control': 'no-store' } })
+      return json({ ok, problems }, { status: ok ? 200 : 503 })
     },
   }),
   defineRoute({

@@ -60,10 +60,8 @@ export const storageRoutes = [
     otherAnswers: {
       206: 'The range of the file that was asked for.',
       304: 'The copy that the client has is still good.',
-      412: 'The file is not the one that If-Match names.',
-      416: 'The file has no such range.',
     },
-    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE'],
+    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'],
     requestHeaders: {
       Range: 'One range of bytes.',
       'If-Range': 'ETag of the file that the range belongs to.',

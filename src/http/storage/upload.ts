@@ -12,6 +12,7 @@ import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
   const grant = requireGrant(call, 'PUT', key)
+  if (call.request.headers.has('content-range')) throw partOfFile()
   const { blobs } = call.service.engine
   const body = new RequestBody(call)
   try {
@@ -59,6 +60,14 @@ async function* atMost(
     if (rest < 0) throw tooLarge(shownLimit)
     yield chunk
   }
+}
+
+/** RFC 9110, section 14.4: a server that would store the part as the whole must refuse it. */
+function partOfFile(): Problem {
+  return new Problem(
+    'BAD_INPUT',
+    'This request has Content-Range, and a link takes whole files only. Send the whole file in one PUT without that header.',
+  )
 }
 
 function tooLarge(maxBytes: number): Problem {
