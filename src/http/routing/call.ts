@@ -5,6 +5,7 @@ import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { Caller, HandlerOptions } from '../options.js'
 import { publicOrigin } from './public-origin.js'
+import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 
@@ -23,7 +24,7 @@ interface CallFacts {
   service: Service
   request: ApiRequest
   requestId: string
-  bodyRead: boolean
+  body: RequestBody
   headers: Record<string, string>
   /** Where the request came in. */
   url: RequestUrl
@@ -36,8 +37,7 @@ export class Call {
   readonly service: Service
   readonly request: ApiRequest
   readonly requestId: string
-  /** True if the host's framework has read the body before us. */
-  readonly bodyRead: boolean
+  readonly body: RequestBody
   /** Headers that the answer gets, whatever it is. */
   readonly headers: Record<string, string>
   /** Who sent the request; `undefined` on routes that need no key. */
@@ -49,7 +49,7 @@ export class Call {
     this.service = facts.service
     this.request = facts.request
     this.requestId = facts.requestId
-    this.bodyRead = facts.bodyRead
+    this.body = facts.body
     this.headers = facts.headers
     this.caller = caller
     this.#url = facts.url

@@ -26,15 +26,26 @@ export function storageLink(
 
 /** @throws Problem `FORBIDDEN`, with one message for every cause but expiry. */
 export function requireGrant(call: Call, method: Grant['method'], key: string): Grant {
+  const grant = requireSigned(call, method, key)
+  refuseExpired(grant)
+  return grant
+}
+
+/** What the link allows, or did until it expired. @throws Problem `FORBIDDEN` if it was not made here. */
+export function requireSigned(call: Call, method: Grant['method'], key: string): Grant {
   const grant = call.service.signer.verify(method, key, call.search)
   if (!grant)
     throw new Problem(
       'FORBIDDEN',
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
+  return grant
+}
+
+/** @throws Problem `FORBIDDEN`. */
+export function refuseExpired(grant: Grant): void {
   if (grant.expiresAt * 1000 <= Date.now())
     throw new Problem('FORBIDDEN', 'This link has expired. Ask the service for a fresh one.')
-  return grant
 }
 
 /**

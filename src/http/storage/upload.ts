@@ -3,19 +3,20 @@ import { fileFromForm, formOverheadBytes, peekBoundary } from '../../core/engine
 import { type ApiAnswer, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem, toProblem } from '../routing/problem.js'
-import { RequestBody } from '../routing/request-body.js'
+import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
-import { requireGrant, storageKey } from './storage-link.js'
+import { refuseExpired, requireSigned, storageKey } from './storage-link.js'
 import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
 
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = requireGrant(call, 'PUT', key)
-  if (call.request.headers.has('content-range')) throw partOfFile()
+  const grant = requireSigned(call, 'PUT', key)
   const { blobs } = call.service.engine
-  const body = new RequestBody(call)
+  const { body } = call
   try {
+    refuseExpired(grant)
+    if (call.request.headers.has('content-range')) throw partOfFile()
     if (await blobs.stat(key)) throw alreadyWritten()
     const stat = await blobs.put(key, payload(call, body, grant), {
       ifAbsent: true,
