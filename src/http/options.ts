@@ -77,6 +77,18 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(256 * 1024)
         .describe('Largest JSON body.'),
+      paramsBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(16 * 1024)
+        .describe('Largest `params` of a job, as JSON; they are stored with the job and shown with it.'),
+      listBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(2 * 1024 ** 2)
+        .describe('Largest page of a list; a request for a larger one is refused and told what fits.'),
       idleMs: z
         .number()
         .int()

@@ -68,19 +68,39 @@ export const workflowListSchema = z.object({ workflows: z.array(workflowSummaryS
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
 
+/** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
+function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
+  return z.preprocess(
+    (value, context) => {
+      const size = typeof value === 'object' && value !== null ? Object.keys(value).length : 0
+      if (size > count)
+        context.issues.push({ code: 'custom', input: value, message: `may have at most ${count} ${things}` })
+      return value
+    },
+    schema.meta(things === 'keys' ? { maxProperties: count } : { maxItems: count }),
+  )
+}
+
+/** Length of a value as JSON, about the bytes that a job keeps of it. */
+function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schema) {
+  return schema.refine((value) => JSON.stringify(value).length <= characters, {
+    message: `may have at most ${characters} characters as JSON`,
+  })
+}
+
 export const newJobSchema = z
   .object({
     name: nameSchema.nullish(),
     workflow: z.string().min(1).max(200),
     params: z.record(z.string(), z.unknown()),
     batchName: nameSchema.nullish(),
-    metadata: z
-      .record(z.string().min(1).max(40), z.string().max(500))
-      .refine((metadata) => Object.keys(metadata).length <= 50, 'may have at most 50 keys')
+    metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500))).optional(),
+    copyResultsTo: atMost(32, 'keys', shorterThan(32 * 1024, z.record(z.string().min(1).max(100), httpUrl)))
       .optional()
-      .meta({ maxProperties: 50 }),
-    copyResultsTo: z.record(z.string(), httpUrl).optional().describe('Output name to a PUT URL in your own storage.'),
-    webhook: z.object({ url: httpUrl, events: z.array(z.string().min(1).max(100)).max(20).nullish() }).nullish(),
+      .describe('Output name to a PUT URL in your own storage; all of it at most 32,768 characters as JSON.'),
+    webhook: z
+      .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
+      .nullish(),
   })
   .meta({ id: 'NewJob' })
 

@@ -211,7 +211,7 @@ describe('a body that nobody asked for', () => {
     // What lies in the buffers of both sides counts as sent; without the bound all 25 MiB are taken.
     expect(sent).toBeLessThan(15 * 1024 ** 2)
     // A client that goes on sending may be cut off before it has read the answer.
-    if (answer) expect(answer.toLowerCase()).toContain('connection: close')
+    expect(answer).toMatch(/^$|connection: close/i)
   })
 
   test('costs a small one no connection', async () => {

@@ -4,6 +4,7 @@ import { leaseLost } from './dispatch/heartbeat.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { releaseUploads } from './dispatch/uploads.js'
 import { StemworkError } from './errors.js'
+import { fieldIssues, issuesText } from './field-issues.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
 import { requestDigest } from './job/idempotency.js'
@@ -123,13 +124,11 @@ export class JobEngine {
     const workflow = this.workflows.require(input.workflow)
     const checked = workflow.params.safeParse(input.params)
     if (!checked.success) {
-      const issues = checked.error.issues.map((issue) => ({
-        path: ['params', ...issue.path].join('.'),
-        message: issue.message,
-      }))
+      const found = checked.error.issues
+      const issues = fieldIssues(found, ['params'])
       throw new StemworkError(
         'INVALID_PARAMS',
-        `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
+        `Invalid params for ${workflow.id}: ${issuesText(issues, found.length)}.`,
         { details: { issues } },
       )
     }
@@ -347,15 +346,14 @@ export class JobEngine {
 function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
   const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
   if (unknown.length === 0) return
-  const issues = unknown.map((name) => ({
-    path: `copyResultsTo.${name}`,
-    message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`,
-  }))
-  throw new StemworkError(
-    'INVALID_PARAMS',
-    `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
-    { details: { issues } },
+  const message = `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`
+  const issues = fieldIssues(
+    unknown.map((name) => ({ path: [name], message })),
+    ['copyResultsTo'],
   )
+  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issuesText(issues, unknown.length)}.`, {
+    details: { issues },
+  })
 }
 
 function jobRequest(

@@ -9,6 +9,7 @@ import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
+  refuseLongParams(body.params, call.service.options.limits.paramsBytes)
   const { job } = await call.service.engine.submit({
     app: call.caller.id,
     workflow: body.workflow,
@@ -35,6 +36,15 @@ async function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>)
     uploads[param] = key
   }
   return uploads
+}
+
+function refuseLongParams(params: Record<string, unknown>, maxBytes: number): void {
+  const bytes = Buffer.byteLength(JSON.stringify(params))
+  if (bytes <= maxBytes) return
+  const message = `may have at most ${maxBytes} bytes as JSON, and these have ${bytes}`
+  throw new Problem('BAD_INPUT', `The request is not valid. params: ${message}.`, {
+    issues: [{ path: 'params', message }],
+  })
 }
 
 function idempotencyKey(headers: RequestHeaders): string | undefined {
