@@ -1,11 +1,7 @@
 import { StemworkError } from '../../core/engine/errors.js'
+import type { FieldIssue } from '../../core/engine/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import { json } from './answer.js'
-
-export interface FieldIssue {
-  path: string
-  message: string
-}
 
 interface ProblemKind {
   status: number
@@ -26,11 +22,13 @@ export const problemKinds = {
   TOO_LARGE: { status: 413, title: 'The request is too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },
   RANGE_NOT_SATISFIABLE: { status: 416, title: 'The file has no such range' },
+  EXPECTATION_FAILED: { status: 417, title: 'The expectation cannot be met' },
   UNKNOWN_WORKFLOW: { status: 422, title: 'There is no such workflow' },
   UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
   IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
   RATE_LIMITED: { status: 429, title: 'Too many requests' },
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
+  HEADERS_TOO_LARGE: { status: 431, title: 'The head of the request is too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
   SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
 } satisfies Record<string, ProblemKind>
