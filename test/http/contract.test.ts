@@ -102,8 +102,8 @@ describe('a body with thousands of wrong values', () => {
   const wrong = Array.from({ length: 20_000 }, (_, index) => index)
 
   test.each<[string, Record<string, unknown>, string]>([
-    ['metadata', { metadata: { ...wrong } }, 'at most 50 keys'],
-    ['copyResultsTo', { copyResultsTo: { ...wrong } }, 'at most 32 keys'],
+    ['metadata', { metadata: Object.fromEntries(wrong.entries()) }, 'at most 50 keys'],
+    ['copyResultsTo', { copyResultsTo: Object.fromEntries(wrong.entries()) }, 'at most 32 keys'],
     ['webhook.events', { webhook: { url: 'https://example.com', events: wrong } }, 'at most 20 entries'],
   ])('is counted before it is looked at: %s', async (path, body, message) => {
     const service = await start({ worker: false })
