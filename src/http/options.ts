@@ -89,6 +89,18 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(2 * 1024 ** 2)
         .describe('Largest page of a list; a request for a larger one is refused and told what fits.'),
+      storedBytes: z
+        .union([z.literal(false), z.number().int().positive()])
+        .default(100 * 1024 ** 3)
+        .describe(
+          'Uploads and results that an application may keep; a full one gets 429 STORAGE_FULL for uploads and new jobs. Processes that share a store may exceed it by the uploads that each has under way, all by the results of jobs already accepted. `false`: no limit.',
+        ),
+      uploadsInFlight: z
+        .number()
+        .int()
+        .positive()
+        .default(20)
+        .describe('Uploads of an application at a time, for each process.'),
       idleMs: z
         .number()
         .int()

@@ -1,6 +1,6 @@
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
-import { JobEngine } from '../../src/core/engine/engine.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
@@ -29,6 +29,8 @@ export interface ServiceSettings {
   http?: HandlerSettings
   engine?: EngineSettings
   blobs?: BlobStore
+  /** Default: in memory. */
+  stores?: Pick<EngineParts, 'jobs' | 'applications'>
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -43,6 +45,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       queue: localQueue(),
       blobs: settings.blobs ?? memoryBlobs(),
       applications: memoryApplications(),
+      ...settings.stores,
       runner: inlineRunner({
         resolve(id) {
           const workflow = workflows.find((one) => one.id === id)

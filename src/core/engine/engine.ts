@@ -178,6 +178,11 @@ export class JobEngine {
     return this.#jobs.count(query)
   }
 
+  /** Bytes of the result files that an application's jobs keep in the blob store. */
+  resultBytes(app: string): Promise<number> {
+    return this.#jobs.resultBytes(app)
+  }
+
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
   async cancel(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     const known = await this.get(id, scope)

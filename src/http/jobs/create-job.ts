@@ -9,6 +9,7 @@ import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
+  await call.service.storage.refuseFull(call.caller.id)
   refuseLongParams(body.params, call.service.options.limits.paramsBytes)
   const { job } = await call.service.engine.submit({
     app: call.caller.id,

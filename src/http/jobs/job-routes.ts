@@ -31,6 +31,7 @@ export const jobRoutes = [
       'UPLOAD_REFUSED',
       'IDEMPOTENCY_CONFLICT',
       'QUEUE_FULL',
+      'STORAGE_FULL',
       'SHUTTING_DOWN',
     ],
     requestHeaders: {

@@ -7,6 +7,7 @@ import type { Caller, HandlerOptions } from '../options.js'
 import { publicOrigin } from './public-origin.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
+import type { StorageUse } from '../storage/storage-use.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 
 /** What all requests share. */
@@ -16,6 +17,7 @@ export interface Service {
   readonly signer: UrlSigner
   readonly watch: JobWatch
   readonly keys: KnownKeys
+  readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined
 }

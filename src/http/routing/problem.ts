@@ -27,6 +27,7 @@ export const problemKinds = {
   UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
   IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
   RATE_LIMITED: { status: 429, title: 'Too many requests' },
+  STORAGE_FULL: { status: 429, title: 'The storage of the application is full' },
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
   HEADERS_TOO_LARGE: { status: 431, title: 'The head of the request is too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },

@@ -17,11 +17,15 @@ export const storageRoutes = [
     access: 'key',
     bucket: 'other',
     answer: { description: 'Where to send the file, and the input URL to use afterwards.', schema: uploadTicketSchema },
+    problems: ['STORAGE_FULL'],
     async handle(call) {
       const { engine, options } = call.service
       const app = call.caller.id
+      await call.service.storage.refuseFull(app)
       const key = uploadKey(app, randomUUID())
-      const seconds = options.links.uploadSeconds
+      // A used ticket is known as such for as long as unused uploads are kept.
+      const keptSeconds = Math.max(1, Math.floor(engine.options.retention.unusedUploadsMs / 1000))
+      const seconds = Math.min(options.links.uploadSeconds, keptSeconds)
       const direct = options.directStorage
         ? await engine.blobs.signPut?.(key, { expiresInSeconds: seconds })
         : undefined
@@ -46,7 +50,16 @@ export const storageRoutes = [
       description: 'The file is stored.',
       schema: z.object({ bytes: z.number().int().nonnegative() }).meta({ id: 'StoredUpload' }),
     },
-    problems: ['BAD_INPUT', 'FORBIDDEN', 'NOT_FOUND', 'TIMEOUT', 'CONFLICT', 'TOO_LARGE'],
+    problems: [
+      'BAD_INPUT',
+      'FORBIDDEN',
+      'NOT_FOUND',
+      'TIMEOUT',
+      'CONFLICT',
+      'TOO_LARGE',
+      'RATE_LIMITED',
+      'STORAGE_FULL',
+    ],
     handle: (call, { params }) => upload(call, params.file),
   }),
   defineRoute({
