@@ -19,6 +19,7 @@ import { RequestIds } from './routing/request-ids.js'
 import type { RequestUrl } from './routing/request-url.js'
 import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
+import { WrongKeys } from './auth/wrong-keys.js'
 import { StorageUse } from './storage/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
@@ -40,6 +41,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
     watch: new JobWatch(engine, options.limits.waitingRequests),
     keys: new KnownKeys(),
+    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
@@ -62,6 +63,26 @@ export const uploadTicketSchema = z
   .meta({ id: 'UploadTicket' })
 
 export const applicationViewSchema = z.object({ id: z.string(), name: z.string() }).meta({ id: 'Application' })
+
+export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
+
+export const newWebhookSecretSchema = z
+  .object({
+    secret: z
+      .string()
+      .max(100)
+      .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
+      .optional()
+      .describe('Default: a new one, which is the better choice.'),
+    overlapSeconds: z
+      .int()
+      .min(0)
+      .max(30 * 24 * 3600)
+      .optional()
+      .describe('How long the secret before it signs along. Default: a day.')
+      .meta({ default: 86_400 }),
+  })
+  .meta({ id: 'NewWebhookSecret' })
 
 export const workflowListSchema = z.object({ workflows: z.array(workflowSummarySchema) }).meta({ id: 'WorkflowList' })
 

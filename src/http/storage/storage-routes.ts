@@ -20,7 +20,7 @@ export const storageRoutes = [
     problems: ['STORAGE_FULL'],
     async handle(call) {
       const { engine, options } = call.service
-      const app = call.caller.id
+      const { id: app, keyId } = call.caller
       await call.service.storage.refuseFull(app)
       const key = uploadKey(app, randomUUID())
       // A used ticket is known as such for as long as unused uploads are kept.
@@ -32,7 +32,7 @@ export const storageRoutes = [
       return json({
         uploadUrl:
           direct ??
-          storageLink(call, { method: 'PUT', key, app, seconds, maxBytes: engine.options.limits.maxFileBytes }),
+          storageLink(call, { method: 'PUT', key, app, keyId, seconds, maxBytes: engine.options.limits.maxFileBytes }),
         downloadUrl: storageLink(call, { method: 'GET', key, app, seconds: options.links.inputSeconds }),
       })
     },

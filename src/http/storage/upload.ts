@@ -5,7 +5,7 @@ import type { Call } from '../routing/call.js'
 import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'
 import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
-import { refuseExpired, requireSigned, storageKey } from './storage-link.js'
+import { refuseEndedKey, refuseExpired, requireSigned, storageKey } from './storage-link.js'
 import type { UploadSlot } from './storage-use.js'
 import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
 import { isUsed, markUsed } from './used-ticket.js'
@@ -14,6 +14,7 @@ import { isUsed, markUsed } from './used-ticket.js'
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
   const grant = requireSigned(call, 'PUT', key)
+  await refuseEndedKey(grant, call)
   const { blobs } = call.service.engine
   const { body } = call
   let slot: UploadSlot | undefined
