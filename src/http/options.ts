@@ -75,7 +75,7 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept neither chunked bodies nor forms.',
+      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept no chunked bodies, and their size is checked when a job is created.',
     ),
   limits: z
     .strictObject({
