@@ -30,7 +30,7 @@ export interface ServiceSettings {
   engine?: EngineSettings
   blobs?: BlobStore
   /** Default: in memory. */
-  stores?: Pick<EngineParts, 'jobs' | 'applications'>
+  stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }

@@ -39,7 +39,7 @@ export const storageRoutes = [
   }),
   defineRoute({
     method: 'PUT',
-    path: '/storage/*file',
+    path: '/storage/**:file',
     operation: 'uploadFile',
     summary: 'Upload a file to a ticket',
     description:
@@ -64,7 +64,7 @@ export const storageRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/storage/*file',
+    path: '/storage/**:file',
     operation: 'downloadFile',
     summary: 'Download a file',
     description: 'Use a result link or a `downloadUrl` as it is. Answers ranges, conditional requests and HEAD.',

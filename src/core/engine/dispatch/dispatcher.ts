@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { Scratch } from './scratch.js'
 
 /**
  * Turns references from the queue into claimed runs. The reference is a hint; the lease that the store grants is the right to
@@ -11,25 +12,29 @@ import { Attempt, type AttemptPorts } from './attempt.js'
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
-  readonly #scratchDirectory: string
+  readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
-  #subscription: QueueSubscription | undefined
+  #subscription: Promise<QueueSubscription> | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
-    this.#scratchDirectory = ports.options.scratchDirectory ?? tmpdir()
+    this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
   }
 
   get running(): number {
     return this.#running.size
   }
 
+  /** May be called again after it failed. */
   async start(): Promise<void> {
-    const { queue, options } = this.#ports
-    this.#subscription ??= await queue.subscribe(async ({ id }) => void (await this.run(id)), {
-      concurrency: options.dispatch.concurrency,
-    })
+    this.#subscription ??= this.#subscribe()
+    try {
+      await this.#subscription
+    } catch (error) {
+      this.#subscription = undefined
+      throw error
+    }
   }
 
   /**
@@ -40,7 +45,7 @@ export class Dispatcher {
     const { jobs, options, logger } = this.#ports
     const job = await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
     if (!job) return undefined
-    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
+    const attempt = new Attempt(job, this.#ports, this.#scratch)
     this.#running.set(job.id, attempt)
     try {
       return await attempt.run()
@@ -60,15 +65,33 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then hands them back to the queue. */
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then gives them back to the queue. */
   async stop(timeoutMs: number): Promise<void> {
-    // Stopping the subscription waits for its handlers, which are the running attempts.
-    const stopped = Promise.resolve(this.#subscription?.stop())
-    const handBack = setTimeout(() => {
+    const interruptAll = () => {
       for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
-    }, timeoutMs)
-    await stopped.finally(() => clearTimeout(handBack))
-    this.#subscription = undefined
+    }
+    const timer = setTimeout(interruptAll, timeoutMs)
+    try {
+      // A start that failed has reported it to its own caller.
+      const subscription = await this.#subscription?.catch(() => undefined)
+      // Waits for the handlers, which are the running attempts.
+      await subscription?.stop()
+      this.#subscription = undefined
+    } catch (error) {
+      interruptAll()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+    await this.#scratch.close()
+  }
+
+  async #subscribe(): Promise<QueueSubscription> {
+    const { queue, options } = this.#ports
+    await this.#scratch.removeLeftovers()
+    return await queue.subscribe(async ({ id }) => void (await this.run(id)), {
+      concurrency: options.dispatch.concurrency,
+    })
   }
 }
 
