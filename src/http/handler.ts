@@ -19,8 +19,8 @@ import { RequestIds } from './routing/request-ids.js'
 import type { RequestUrl } from './routing/request-url.js'
 import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
-import { WrongKeys } from './auth/wrong-keys.js'
-import { StorageUse } from './storage/storage-use.js'
+import { WrongKeys } from './routing/wrong-keys.js'
+import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
 /**

@@ -50,7 +50,7 @@ describe('a server of ours', () => {
 
   test('closes a connection on which nothing moves in the middle of a body', async () => {
     const server = await start({ idleTimeoutMs: 200 }, () => new Promise<Response>(() => {}))
-    await open(server, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12').closed
+    expect(await open(server, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12').closed).toBe('')
   })
 
   test('takes no more connections than it may have, and takes some again when others end', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { clientAddress, WrongKeys } from '../../src/http/auth/wrong-keys.js'
+import { clientAddress, WrongKeys } from '../../src/http/routing/wrong-keys.js'
 import { generateApiKey } from '../../src/http/auth/api-key.js'
 import { issueKey } from '../../src/http/index.js'
 import { type Service, type ServiceSettings, startService } from './harness.js'

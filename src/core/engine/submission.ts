@@ -1,5 +1,5 @@
 import { StemworkError } from './errors.js'
-import { fieldIssues, issuesText } from './field-issues.js'
+import { fieldIssues, issuesText } from './job/field-issues.js'
 import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
 import type { JobRequest } from './job/new-job.js'

@@ -1,7 +1,7 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import type { ApiRequest } from './api-request.js'
 import { fingerprint, type KeyFingerprint, sameHash } from '../auth/api-key.js'
-import { clientAddress } from '../auth/wrong-keys.js'
+import { clientAddress } from './wrong-keys.js'
 import type { Service } from './call.js'
 import { type Caller, callerSchema, type Sender } from '../options.js'
 import { Problem } from './problem.js'

@@ -7,9 +7,9 @@ import type { HandlerOptions, Sender } from '../options.js'
 import { publicOrigin } from './public-origin.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
-import type { StorageUse } from '../storage/storage-use.js'
+import type { StorageUse } from './storage-use.js'
 import type { UrlSigner } from '../auth/signed-url.js'
-import type { WrongKeys } from '../auth/wrong-keys.js'
+import type { WrongKeys } from './wrong-keys.js'
 
 /** What all requests share. */
 export interface Service {

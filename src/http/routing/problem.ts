@@ -1,5 +1,5 @@
 import { StemworkError } from '../../core/engine/errors.js'
-import type { FieldIssue } from '../../core/engine/field-issues.js'
+import type { FieldIssue } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import { json } from './answer.js'
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { fieldIssues, issuesText } from '../../core/engine/field-issues.js'
+import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'

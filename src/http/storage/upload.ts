@@ -6,7 +6,7 @@ import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'
 import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
 import { refuseEndedKey, refuseExpired, requireSigned, storageKey } from './storage-link.js'
-import type { UploadSlot } from './storage-use.js'
+import type { UploadSlot } from '../routing/storage-use.js'
 import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
 import { isUsed, markUsed } from './used-ticket.js'
 

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import type { ApiRequest } from '../routing/api-request.js'
+import type { ApiRequest } from './api-request.js'
 import type { HandlerOptions } from '../options.js'
-import { Problem } from '../routing/problem.js'
+import { Problem } from './problem.js'
 
 const maxAddresses = 10_000
 

@@ -1,6 +1,6 @@
 import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
 import type { HttpEngine } from '../http-engine.js'
-import { Problem } from '../routing/problem.js'
+import { Problem } from './problem.js'
 
 export interface StorageLimits {
   /** Bytes of uploads and results that an application may keep; false: no limit. */
