@@ -35,8 +35,9 @@ export function answerBrokenRequests(server: Server): void {
     ]
     const { status, headers, body } = answerOf(new Problem(code, message))
     const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${typeof body === 'string' ? body : ''}`, () =>
-      socket.destroy(),
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${typeof body === 'string' ? body : ''}`,
+      () => socket.destroy(),
     )
   })
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
