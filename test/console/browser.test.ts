@@ -97,7 +97,7 @@ describe.skipIf(!chromiumPath)(
       await page.evaluate(axe)
       const run =
         "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
-      return page.evaluate(run) as Promise<string[]>
+      return page.evaluate<string[]>(run)
     }
 
     test('takes a song to stems that play, mute, seek and download', async () => {

@@ -34,7 +34,7 @@ describe('a SQLite store whose process is killed while it writes', () => {
       const { jobs, close } = sqliteStores({ path, openTimeoutMs: 0 })
       try {
         for (const id of created)
-          expect(await jobs.get(String(id)), `job ${id} was acknowledged and is lost`).toBeDefined()
+          expect(await jobs.get(String(id)), `job ${String(id)} was acknowledged and is lost`).toBeDefined()
         for (const id of succeeded) expect((await jobs.get(String(id)))?.status).toBe('SUCCEEDED')
         const listed = await jobs.list({ limit: 100_000 })
         // One job a run may have been written and not yet acknowledged.

@@ -252,7 +252,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('type parsers of the host change nothing', async () => {
     const spoiled = { getTypeParser: () => () => 'spoiled' }
-    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled as never })
+    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled })
     try {
       const { jobs } = postgresStores({ pool: spoiledPool, schema })
       const { job } = await jobs.create(sampleJob())

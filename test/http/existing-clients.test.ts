@@ -4,6 +4,7 @@ import { createServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from './harness.js'
@@ -188,11 +189,11 @@ test.skipIf(!canMakeCertificates())(
         const sent = httpsRequest(
           url,
           { method, headers, ca: tls.cert, checkServerIdentity: () => undefined },
-          async (answer) => {
-            const chunks: Buffer[] = []
-            for await (const chunk of answer) chunks.push(chunk as Buffer)
-            if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString())
-            else reject(new Error(`${answer.statusCode} ${Buffer.concat(chunks)}`))
+          (answer) => {
+            text(answer).then(
+              (body) => (answer.statusCode === 200 ? resolve(body) : reject(new Error(`${answer.statusCode} ${body}`))),
+              reject,
+            )
           },
         )
         sent.on('error', reject)

@@ -177,7 +177,7 @@ function wellFormed(text: string): string {
 
 /** Also for a generated object without a prototype, which `String` cannot turn into text. */
 function textOf(value: unknown): string {
-  return typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 function queryOf(operation: Operation): fc.Arbitrary<string> {

@@ -93,7 +93,7 @@ describe('filters', () => {
   test('by time: from the first on, before the second', async () => {
     const { jobs } = await list('')
     const query = new URLSearchParams({ createdAfter: jobs[4].createdAt, createdBefore: jobs[2].createdAt })
-    expect((await list(`?${query}`)).ids).toEqual([ids[3], ids[4]])
+    expect((await list(`?${query.toString()}`)).ids).toEqual([ids[3], ids[4]])
   })
 })
 

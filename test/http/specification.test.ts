@@ -258,7 +258,7 @@ describe('errors', () => {
 
   test('__proto__ and deep nesting do no harm', async () => {
     const polluted = `{"workflow":"service/held","params":{},"metadata":{},"__proto__":{"name":"polluted"}}`
-    const id = ((await json(service.api('/job', { method: 'POST', body: polluted }))) as { id: string }).id
+    const id = (await json<{ id: string }>(service.api('/job', { method: 'POST', body: polluted }))).id
     expect((await json<JobJson>(service.api(`/job/${id}`))).name).toBeNull()
     expect(({} as Record<string, unknown>).name).toBeUndefined()
     await service.api(`/job/${id}`, { method: 'DELETE' })

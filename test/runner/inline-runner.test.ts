@@ -11,7 +11,7 @@ const workflowOf = (stage: Stage['run']) =>
     description: '',
     params: z.unknown(),
     outputs: {},
-    stages: [{ name: 'only', run: stage as never }],
+    stages: [{ name: 'only', run: stage }],
   })
 
 const start = (stage: Stage['run'] = async () => {}) => opened(inlineRunner({ resolve: () => workflowOf(stage) }))

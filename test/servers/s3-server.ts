@@ -264,5 +264,5 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
 /** The work is done, and nobody hears of it. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
-  response.end = () => response.destroy() as ServerResponse
+  response.end = () => response.destroy()
 }

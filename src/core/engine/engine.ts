@@ -281,12 +281,12 @@ export class JobEngine {
   }
 
   on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.on(name, listener as (...values: unknown[]) => void)
+    this.#events.on(name, listener)
     return this
   }
 
   off<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.off(name, listener as (...values: unknown[]) => void)
+    this.#events.off(name, listener)
     return this
   }
 

@@ -47,7 +47,9 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   const host = options.host ?? '127.0.0.1'
   // Node's limit on a whole request would cut long uploads off; the handler has limits on idle time instead.
   // A keep-alive time above that of common load balancers (60 s) lets them, not us, end idle connections.
-  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, ...options.server }, listener(handler))
+  const serverOptions = { requestTimeout: 0, keepAliveTimeout: 65_000, ...options.server }
+  const answer = listener(handler)
+  const server = createServer(serverOptions, (request, response) => void answer(request, response))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port ?? 8080, host, resolve)

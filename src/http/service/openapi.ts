@@ -71,7 +71,7 @@ function operation(route: Route, schemas: Components): Operation {
     ...(route.description === undefined ? {} : { description: route.description }),
     security: route.access === 'open' ? [] : [{ [route.access === 'key' ? 'apiKey' : 'signedLink']: [] }],
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
-    ...(requestBody(route, schemas) ?? {}),
+    ...requestBody(route, schemas),
     responses: {
       '200': {
         description: answer.description,

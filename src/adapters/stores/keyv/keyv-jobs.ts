@@ -180,7 +180,7 @@ export function keyvJobs({
       if (candidates.length === 0) return undefined
       const next = candidates.find(({ id }) => !claiming.has(id))
       if (!next) {
-        await Promise.race(candidates.map(({ id }) => claiming.get(id)))
+        await Promise.race(candidates.map(async ({ id }) => claiming.get(id)))
         deadline.check()
         continue
       }
