@@ -97,14 +97,15 @@ export const listCases = {
     // A store that ignores the cursor would page for ever.
     for (let pages = 0; pages < 10; pages++) {
       const page = await store.list({ limit: 7, after })
-      if (page.length === 0) break
+      const last = page.at(-1)
+      if (!last) break
       seen.push(...page.map(idOf))
-      after = page[page.length - 1]
+      after = last
       await advance(2)
       await store.create(sampleJob({ name: 'added meanwhile' }))
       // The cursor's own job goes: its place in the order does not.
-      await store.apply(after.id, { kind: 'delete' })
-      await store.purge({ id: after.id })
+      await store.apply(last.id, { kind: 'delete' })
+      await store.purge({ id: last.id })
     }
     assert.deepEqual(seen, ids)
   },
@@ -116,9 +117,10 @@ export const listCases = {
     let after: JobRecord | undefined
     for (let pages = 0; pages < 10; pages++) {
       const page: JobRecord[] = await store.list({ app: 'app-1', limit: 3, after })
-      if (page.length === 0) break
+      const last = page.at(-1)
+      if (!last) break
       seen.push(...page.map(idOf))
-      after = page[page.length - 1]
+      after = last
     }
     assert.equal(seen.length, 20)
     assert.deepEqual(seen, all)
@@ -211,8 +213,9 @@ function matches(job: JobRecord, query: JobQuery): boolean {
 function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
   const fields = Object.entries(options)
   const build = function* (index: number, chosen: Record<string, unknown>): Generator<JobQuery> {
-    if (index === fields.length) return yield chosen
-    const [field, values] = fields[index]
+    const entry = fields[index]
+    if (!entry) return yield chosen
+    const [field, values] = entry
     for (const value of values) {
       if (value === undefined) yield* build(index + 1, chosen)
       else if (Object.keys(chosen).length < 3) yield* build(index + 1, { ...chosen, [field]: value })
