@@ -1,6 +1,15 @@
 import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../http/auth/applications.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
@@ -25,7 +34,8 @@ export const keysCommand: Command = {
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   async run(input, terminal) {
-    const [action, keyId] = input.positionals
+    const action = firstPositional(input)
+    const keyId = input.positionals[1]
     if (!isAction(action))
       throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
