@@ -91,7 +91,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       answer = problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
     }
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
-    for (const name in headers) answer.headers[name] = headers[name]
+    Object.assign(answer.headers, headers)
     if (isWatched) {
       const tookMs = performance.now() - startedAt
       service.metrics?.observe(operation, answer.status, tookMs / 1000)

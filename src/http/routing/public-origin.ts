@@ -3,7 +3,7 @@ import type { ApiRequest } from './api-request.js'
 /** Scheme, host and cut-off path of the service as the client wrote them, by way of a trusted proxy or directly. */
 export function publicOrigin(request: ApiRequest, direct: URL, trustProxy: boolean): string {
   if (!trustProxy) return direct.origin
-  const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0].trim()
+  const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0]?.trim()
   const scheme = forwarded('proto')
   const host = forwarded('host')
   const prefix = forwarded('prefix')

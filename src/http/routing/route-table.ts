@@ -10,6 +10,7 @@ interface Entry {
   route: Route
   /** The path's segments. */
   pattern: string[]
+  first: string
   /** Where in the path its params are. */
   params: { name: string; index: number; takesRest: boolean }[]
 }
@@ -24,11 +25,11 @@ export class RouteTable {
     this.routes = routes
     const entries = routes.map(newEntry)
     const longest = Math.max(...entries.map(({ pattern }) => pattern.length))
-    const firsts = new Set(entries.map(({ pattern }) => pattern[0]))
-    const fitting = (first: string, length: number) =>
-      entries.filter(({ pattern, params }) => {
+    const firsts = new Set(entries.map(({ first }) => first))
+    const fitting = (wanted: string, length: number) =>
+      entries.filter(({ pattern, params, first }) => {
         const fitsLength = pattern.length === length || (pattern.length < length && params.at(-1)?.takesRest)
-        return pattern[0] === first && fitsLength
+        return first === wanted && fitsLength
       })
     this.#entries = new Map(
       [...firsts].map((first) => [first, Array.from({ length: longest + 2 }, (_, length) => fitting(first, length))]),
@@ -38,10 +39,10 @@ export class RouteTable {
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
   match(method: string, path: string, baseLength: number): Match {
     const segments = segmentsOf(path, baseLength)
-    const byLength = this.#entries.get(segments[0])
+    const byLength = this.#entries.get(segments[0] ?? '')
     if (!byLength) return { kind: 'none' }
     const wanted = method === 'HEAD' ? 'GET' : method
-    const fitting = byLength[Math.min(segments.length, byLength.length - 1)]
+    const fitting = byLength[Math.min(segments.length, byLength.length - 1)] ?? []
     for (const { route, pattern, params } of fitting) {
       if (route.method === wanted && fits(pattern, segments))
         return { kind: 'route', route, params: paramsOf(params, segments) }
@@ -61,7 +62,7 @@ function newEntry(route: Route): Entry {
   const params = pattern.flatMap((segment, index) =>
     isParam(segment) ? [{ name: segment.slice(1), index, takesRest: segment[0] === '*' }] : [],
   )
-  return { route, pattern, params }
+  return { route, pattern, first: pattern[0] ?? '', params }
 }
 
 function isParam(segment: string): boolean {
@@ -82,16 +83,12 @@ function segmentsOf(path: string, baseLength: number): string[] {
 
 /** Whether a path of fitting length has the pattern's fixed segments. */
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {
-  for (let index = 0; index < pattern.length; index++) {
-    const expected = pattern[index]
-    if (expected !== segments[index] && !isParam(expected)) return false
-  }
-  return true
+  return pattern.every((expected, index) => expected === segments[index] || isParam(expected))
 }
 
 function paramsOf(params: Entry['params'], segments: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {}
   for (const { name, index, takesRest } of params)
-    found[name] = takesRest ? segments.slice(index).join('/') : segments[index]
+    found[name] = segments.slice(index, takesRest ? undefined : index + 1).join('/')
   return found
 }

@@ -21,7 +21,7 @@ export interface Operation {
 export interface OpenApiDocument {
   openapi: '3.1.0'
   info: { title: string; version: string; description: string }
-  servers: { url: string }[]
+  servers: [{ url: string }]
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
 }
@@ -97,7 +97,7 @@ function responseHeaders(headers: Record<string, string>): JsonObject {
 }
 
 function pathParameters(route: Route): Operation['parameters'] {
-  return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name]) => ({
+  return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name = '']) => ({
     name,
     in: 'path',
     required: true,
