@@ -79,3 +79,12 @@ export class StemworkError extends Error {
 export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason, cause })
 }
+
+/** What a client may know of an error that is not the library's own: nothing of its text; the operator's log gets the cause. */
+export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    { retryable: true, details, cause },
+  )
+}

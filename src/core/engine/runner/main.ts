@@ -1,6 +1,6 @@
-import { StemworkError } from '../errors.js'
+import { internalError, StemworkError } from '../errors.js'
 import { Interruption } from '../interruption.js'
-import { execute, internalError } from './execute.js'
+import { execute } from './execute.js'
 import { dieWithHost } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
 import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'

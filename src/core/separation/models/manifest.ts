@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { stemNames } from '../stems.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file beside the manifest')
 const bytes = z.number().int().positive()
@@ -72,10 +73,10 @@ export async function checkModel(folder: string, manifest: Manifest): Promise<Mo
 export function kindParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(manifest)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
+  const issue = firstIssueText(parsed.error, 'manifest')
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The manifest of model ${manifest.name} does not fit its kind: "${issue.path.join('.')}" ${issue.message}. Correct it.`,
+    `The manifest of model ${manifest.name} does not fit its kind: ${issue}. Correct it.`,
     {
       cause: parsed.error,
     },
@@ -91,8 +92,7 @@ async function readManifest(folder: string): Promise<Manifest> {
   }
   const parsed = manifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw invalid(folder, `in its model.json "${issue.path.join('.')}" ${issue.message}`, parsed.error)
+    throw invalid(folder, `in its model.json ${firstIssueText(parsed.error, 'manifest')}`, parsed.error)
   }
   return parsed.data
 }

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import type { StemName } from '../stems.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 /** One ONNX file of a model and where it can be had. */
 export interface WeightFile {
@@ -74,12 +75,10 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   }
   const parsed = ownManifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `In the manifest ${path}, "${issue.path.join('.')}" ${issue.message}. Correct it.`,
-      { cause: parsed.error },
-    )
+    const issue = firstIssueText(parsed.error, 'manifest')
+    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${issue}. Correct it.`, {
+      cause: parsed.error,
+    })
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
   return {

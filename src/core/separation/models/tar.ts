@@ -48,13 +48,13 @@ function headerOf(block: Uint8Array): TarHeader {
   return {
     name: prefix ? `${prefix}/${field(0, 100)}` : field(0, 100),
     bytes: sizeOf(block, field(124, 12)),
-    type: text[156],
+    type: text.charAt(156),
   }
 }
 
 /** Octal digits, or from 8 GiB on GNU's binary number, marked by the first bit. */
 function sizeOf(block: Uint8Array, octal: string): number {
-  if ((block[124] & 0x80) === 0) return parseInt(octal.trim() || '0', 8)
+  if (((block[124] ?? 0) & 0x80) === 0) return parseInt(octal.trim() || '0', 8)
   return block.subarray(125, 136).reduce((size, byte) => size * 256 + byte, 0)
 }
 
