@@ -19,7 +19,7 @@ export interface AnswerDescription {
 
 interface RouteFacts<A extends Access> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Segments like `:id` are params; a last segment `*name` takes the rest of the path. */
+  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
   /** Unique name, for the OpenAPI document and metrics. */
   operation: string
@@ -41,7 +41,7 @@ interface RouteFacts<A extends Access> {
 }
 
 /** The names of a path's params. */
-type ParamName<Path extends string> = Path extends `${string}/${':' | '*'}${infer Rest}`
+type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Further}`
     ? Name | ParamName<`/${Further}`>
     : Rest
