@@ -87,7 +87,7 @@ describe('a blob folder whose process is killed while it writes', () => {
         let bytes = 0
         for await (const chunk of found.body) {
           bytes += chunk.byteLength
-          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index])
+          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index]!)
         }
         expect(bytes).toBe(blobBytes)
         expect(versions.size, 'a blob is mixed of two versions').toBe(1)

@@ -160,7 +160,9 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       ['fulfilled', 'rejected', 'fulfilled'],
     )
     const [, refused] = results
-    assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
+    assert.ok(
+      refused!.status === 'rejected' && StemworkError.is(refused!.reason) && refused!.reason.code === 'TOO_LARGE',
+    )
   })
 
   test('text that Postgres cannot hold is kept as it was sent', async () => {
@@ -181,7 +183,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('two nodes that claim the next job at the same time get different ones', async () => {
     const nodes = [stores().jobs, stores().jobs, stores().jobs]
-    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0].create(sampleJob())))
+    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0]!.create(sampleJob())))
     const claimed: string[] = []
     await Promise.all(
       nodes.flatMap((jobs, node) =>
@@ -230,16 +232,17 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     for (const app of apps) {
       for (const status of statuses) {
         const expected = Number(rows.find((row) => row.app === app && row.status === status)?.n ?? 0)
-        assert.equal(await nodes[0].count({ app, statuses: [status] }), expected, `${app} ${status}`)
+        assert.equal(await nodes[0]!.count({ app, statuses: [status] }), expected, `${app} ${status}`)
       }
     }
     assert.equal(
-      await nodes[1].count({}),
+      await nodes[1]!.count({}),
       rows.reduce((sum, { n }) => sum + Number(n), 0),
     )
-    const {
-      rows: [{ deltas }],
-    } = await pool.query<{ deltas: string }>(`SELECT count(*) AS deltas FROM ${schema}.job_counts`)
+    const { rows: counted } = await pool.query<{ deltas: string }>(
+      `SELECT count(*) AS deltas FROM ${schema}.job_counts`,
+    )
+    const { deltas } = counted[0]!
     assert.ok(Number(deltas) < 1000, `${deltas} rows are left to sum up`)
   })
 

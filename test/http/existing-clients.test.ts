@@ -70,7 +70,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       expect(polled.json).toMatchObject({ id, status: expect.stringMatching(/^(QUEUED|STARTED|SUCCEEDED)$/) })
     } while (polled.json.status !== 'SUCCEEDED')
     const job = await exchange([`GET ${base}/job/${id} HTTP/1.1`, authorization()])
-    expect(Object.keys(job.json.result)).toEqual(['vocals', 'accompaniments'])
+    expect(Object.keys(job.json.result!)).toEqual(['vocals', 'accompaniments'])
     const deleted = await exchange([`DELETE ${base}/job/${id} HTTP/1.1`, authorization()])
     expect([deleted.status, deleted.json]).toEqual([200, { id }])
   })
@@ -119,7 +119,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       [`PUT ${base}/job HTTP/1.1`, authorization()],
       [`POST ${base}/job HTTP/1.1`, authorization()],
     ]) {
-      const { status, json } = await exchange([line, header])
+      const { status, json } = await exchange([line!, header!])
       expect(status).toBeGreaterThanOrEqual(400)
       expect(json.message).toMatch(/\S/)
     }

@@ -86,7 +86,7 @@ async function readEvents(answer: Response, onEvent: (event: Event) => void = ()
       )
       if (fields.data === undefined) continue
       events.push({ event: fields.event, id: fields.id, data: JSON.parse(fields.data) })
-      onEvent(events[events.length - 1])
+      onEvent(events[events.length - 1]!)
     }
   }
   return events

@@ -119,7 +119,7 @@ describe('the flow of the specification', () => {
   test('the workflows come in an object, with id, name and description', async () => {
     const { workflows } = await json<{ workflows: { id: string }[] }>(service.api('/workflow?page=0&size=100'))
     expect(workflows.map((workflow) => workflow.id)).toContain(stems)
-    expect(Object.keys(workflows[0])).toEqual(['id', 'name', 'description'])
+    expect(Object.keys(workflows[0]!)).toEqual(['id', 'name', 'description'])
   })
 })
 

@@ -18,7 +18,7 @@ const start = (stage: Stage['run'] = async () => {}) => opened(inlineRunner({ re
 
 it('runs a workflow module in this process', async () => {
   const { outputs, details } = await run(start(), orderTo('write'))
-  expect(outputs.report.bytes).toBe(5)
+  expect(outputs.report!.bytes).toBe(5)
   expect(details.pid).toBe(process.pid)
 })
 
@@ -65,5 +65,5 @@ it('survives a listener that throws', async () => {
   const onProgress = () => {
     throw new Error('listener')
   }
-  expect((await run(start(), orderTo('write'), { onProgress })).outputs.report.bytes).toBe(5)
+  expect((await run(start(), orderTo('write'), { onProgress })).outputs.report!.bytes).toBe(5)
 })
