@@ -9,7 +9,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Together they have every source file, each in one of them. */
 export const projects = [
   'tsconfig.json',
-  'tsconfig.console.json',
+  'src/console/tsconfig.json',
+  'test/console/page/tsconfig.json',
   'src/core/separation/tsconfig.json',
   'test/separation/tsconfig.json',
 ]

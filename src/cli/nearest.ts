@@ -14,8 +14,8 @@ function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [index, letter] of Array.from(a).entries()) {
     let left = index + 1
-    let [diagonal = 0, ...rest] = row
-    const next = rest.map((above, column) => {
+    let [diagonal = 0] = row
+    const next = row.slice(1).map((above, column) => {
       left = Math.min(above + 1, left + 1, diagonal + (letter === b[column] ? 0 : 1))
       diagonal = above
       return left

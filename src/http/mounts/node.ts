@@ -12,11 +12,11 @@ import { responder } from './node-bridge.js'
 export function listener(
   handler: Handler,
   options: { path?: string } = {},
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+): (request: IncomingMessage, response: ServerResponse) => void {
   const mountPath = (options.path ?? '').replace(/\/+$/, '')
   const respond = responder(handler)
   const mountPoint = { mountPath }
-  return (request, response) => respond(request, response, mountPoint)
+  return (request, response) => void respond(request, response, mountPoint)
 }
 
 export interface ServeOptions {
@@ -47,9 +47,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   const host = options.host ?? '127.0.0.1'
   // Node's limit on a whole request would cut long uploads off; the handler has limits on idle time instead.
   // A keep-alive time above that of common load balancers (60 s) lets them, not us, end idle connections.
-  const serverOptions = { requestTimeout: 0, keepAliveTimeout: 65_000, ...options.server }
-  const answer = listener(handler)
-  const server = createServer(serverOptions, (request, response) => void answer(request, response))
+  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, ...options.server }, listener(handler))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port ?? 8080, host, resolve)
