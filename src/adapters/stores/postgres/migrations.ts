@@ -64,8 +64,10 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
       `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     )
     const [[applied]] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
-    for (let number = Number(applied) + 1; number <= steps.length; number++) {
-      for (const text of steps[number - 1](schema)) await run(text)
+    for (const [index, step] of steps.entries()) {
+      const number = index + 1
+      if (number <= Number(applied)) continue
+      for (const text of step(schema)) await run(text)
       await run(`INSERT INTO ${schema}.migrations (number) VALUES ($1)`, [number])
     }
   })

@@ -94,7 +94,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       if (statuses?.length === 0) return 0
       if (Object.values(rest).every((value) => value === undefined)) return await counts.count({ app, statuses })
       const count = countStatement(schema, { app, statuses, ...rest })
-      return count ? Number((await run(count.text, count.values))[0][0]) : 0
+      const [total] = count ? await run(count.text, count.values) : []
+      return Number(total?.[0] ?? 0)
     },
 
     claim({ id, ...request }) {
