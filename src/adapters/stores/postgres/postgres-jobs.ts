@@ -184,11 +184,11 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       const found = await query(client, `${waitingSql(schema)} LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
       found.push(...(await query(client, `${lapsedSql(schema)} LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)))
       if (found.length === 0) return []
-      const [[now]] = await query(client, `SELECT ${nowSql}`)
+      const [now] = await query(client, `SELECT ${nowSql}`)
       const longestFirst = found.sort(([, , a], [, , b]) => Number(a) - Number(b)).map((row) => parseStored(row))
       const claimed = requests.map((request, index): Replacement | undefined => {
         const stored = longestFirst[index]
-        const next = stored && claim(stored.job, request, Number(now))
+        const next = stored && claim(stored.job, request, Number(now?.[0]))
         return next && { previous: stored.job, version: stored.version, next, json: JSON.stringify(next) }
       })
       await replaceIn(

@@ -2,7 +2,7 @@
  * Items in ascending order. Adding at the end (new jobs) costs the push alone; removed items stay in place, unseen, until they
  * are half of the list, so that a removal does not move everything behind it.
  */
-export class SortedList<Item extends object | string> {
+export class SortedList<Item extends NonNullable<unknown>> {
   #items: Item[] = []
   readonly #removed = new Set<Item>()
   readonly #compare: (a: Item, b: Item) => number
