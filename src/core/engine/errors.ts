@@ -13,6 +13,7 @@ export type EngineErrorCode =
   | 'ALREADY_EXISTS'
   | 'TOO_LARGE'
   | 'SHUTTING_DOWN'
+  | 'CLOSE_FAILED'
   | 'LEASE_LOST'
   | 'STORE_UNAVAILABLE'
   | 'MISSING_DEPENDENCY'
@@ -87,4 +88,17 @@ export function internalError(cause: unknown, details: Record<string, unknown> =
     'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
     { retryable: true, details, cause },
   )
+}
+
+/** The client's file is over the limit. */
+export function tooLarge(maxBytes: number): StemworkError {
+  const message = `The file is larger than ${maxBytes} bytes, which is the limit. Give a smaller or compressed one.`
+  return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
+}
+
+/** A part of the engine takes no new work, or interrupts what it has, because the engine closes. */
+export function shuttingDown(): StemworkError {
+  const message =
+    'The service is shutting down. Jobs that it has accepted go on elsewhere or after the restart; try again then.'
+  return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }

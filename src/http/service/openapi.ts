@@ -151,6 +151,7 @@ function problemResponses(route: Route, schemas: Components): Operation['respons
     ...(route.problems ?? []),
     ...(route.access === 'key' ? (['UNAUTHORIZED', 'RATE_LIMITED'] as const) : []),
     'INTERNAL_ERROR' as const,
+    'STORE_UNAVAILABLE' as const,
   ]
   if (route.query || route.body) codes.push('BAD_INPUT')
   const responses: Operation['responses'] = {}
