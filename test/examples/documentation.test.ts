@@ -20,8 +20,8 @@ describe('the documentation', () => {
   test.each(pages)('%s links to files and headings that are there', (page) => {
     const missing: string[] = []
     for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
-      if (/^https?:/.test(target)) continue
-      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
+      if (/^https?:/.test(target!)) continue
+      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
       if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
         missing.push(`${target}#${anchor ?? ''}`)
     }
@@ -44,7 +44,7 @@ function anchorsOf(page: string): string[] {
     .replace(/^```[\s\S]*?^```$/gm, '')
     .matchAll(/^#+ (.+)$/gm)
   return Array.from(headings, ([, text]) =>
-    text
+    text!
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-'),
