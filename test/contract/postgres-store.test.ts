@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
 import { sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
@@ -44,10 +45,41 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2],
+        [1, 2, 3],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
+    }
+  })
+
+  test('tables of the first schema are brought up to date, and their waiting and lapsed jobs are claimed', async () => {
+    const old = `${schema.slice(0, 40)}_o`
+    try {
+      await pool.query(`CREATE SCHEMA ${old}`)
+      await pool.query(
+        `CREATE TABLE ${old}.migrations (number integer PRIMARY KEY, applied_at timestamptz DEFAULT now())`,
+      )
+      for (const text of steps[0]?.(old) ?? []) await pool.query(text)
+      await pool.query(`INSERT INTO ${old}.migrations VALUES (1)`)
+      for (const [id, app, status, at] of [
+        ['late', 'a', 'QUEUED', 3],
+        ['early', 'b', 'QUEUED', 2],
+        ['lapsed', 'c', 'STARTED', 4],
+      ]) {
+        const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
+        await pool.query(
+          `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, record)
+          VALUES ($1, 1, $2, $3, false, 'w', 1, $4, $5, $6)`,
+          [id, app, status, lease ? null : at, lease && at, { ...sampleJob({ createdAt: 1 }), id, app, status, lease }],
+        )
+      }
+      const { jobs, migrate } = postgresStores({ pool, schema: old })
+      await migrate()
+      const claimed: (string | undefined)[] = []
+      for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
+      assert.deepEqual(claimed, ['lapsed', 'early', 'late', undefined])
+    } finally {
+      await pool.query(`DROP SCHEMA IF EXISTS ${old} CASCADE`)
     }
   })
 

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import Database from 'libsql'
@@ -34,6 +34,29 @@ describe('a SQLite file', () => {
     expect(await second.jobs.count({ uploadKey: 'uploads/app-1/ticket-2' })).toBe(1)
     expect(await second.applications.getApplication('app-1')).toEqual(application)
     second.close()
+  })
+
+  test('of the first schema is brought up to date, and its waiting and lapsed jobs are claimed', async () => {
+    await mkdir(dirname(path))
+    const database = new Database(path)
+    database.exec(`${migrations[0]}; PRAGMA user_version = 1`)
+    const insert = database.prepare(
+      "INSERT INTO jobs (id, app, created_at, status, workflow, deleted, claimable_at, record) VALUES (?, ?, 1, ?, 'w', 0, ?, ?)",
+    )
+    for (const [id, app, status, at] of [
+      ['late', 'a', 'QUEUED', 3],
+      ['early', 'b', 'QUEUED', 2],
+      ['lapsed', 'c', 'STARTED', 4],
+    ]) {
+      const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
+      insert.run([id, app, status, at, JSON.stringify({ ...sampleJob({ createdAt: 1 }), id, app, status, lease })])
+    }
+    database.close()
+    const { jobs, close } = sqliteStores({ path })
+    const claimed: (string | undefined)[] = []
+    for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
+    expect(claimed).toEqual(['lapsed', 'early', 'late', undefined])
+    close()
   })
 
   test.skipIf(process.platform === 'win32')(

@@ -4,7 +4,7 @@ import { query, type PostgresPool, transaction } from './database.js'
  * The tables, in steps that are applied once and never changed afterwards. Text is compared by bytes (`COLLATE "C"`): ids sort
  * as they do in JavaScript, and the order does not change with the server's locale.
  */
-const steps: ((schema: string) => string[])[] = [
+export const steps: ((schema: string) => string[])[] = [
   (schema) => [
     // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is derived from
     // it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where they do not apply.
