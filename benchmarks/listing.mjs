@@ -125,7 +125,7 @@ function sample() {
       lease: null,
       token: 0,
       attempts: 0,
-      handbacks: 0,
+      shutdownRequeues: 0,
       notBefore: 0,
       cancelRequested: false,
       deleted: false,

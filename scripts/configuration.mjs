@@ -41,7 +41,7 @@ export function configuration() {
     '',
     '## Variables of the command line',
     '',
-    '`stemwork <command> --help` lists the options. Secrets, which no list of processes should show, and places come from the environment:',
+    '`stemwork <command> --help` lists the options. Secrets, which must not appear in a process list, and paths come from the environment:',
     '',
     '| variable | meaning |',
     '|---|---|',

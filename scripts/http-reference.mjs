@@ -38,8 +38,13 @@ function section(method, path, { summary, description, security, parameters, req
   const access = security.length === 0 ? 'Needs no key.' : 'signedLink' in security[0] ? 'Signed link, no key.' : ''
   // What a path holds, the path says.
   const rows = parameters
-    .filter(({ in: place }) => place !== 'path')
-    .map(({ name, in: place, description: meaning = '', schema }) => [code(name), place, typeText(schema), meaning])
+    .filter(({ in: location }) => location !== 'path')
+    .map(({ name, in: location, description: meaning = '', schema }) => [
+      code(name),
+      location,
+      typeText(schema),
+      meaning,
+    ])
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
   )

@@ -4,10 +4,10 @@ import type { Terminal } from './command.js'
 /** Log lines for people: time, level, message, then the fields as JSON. Debug lines only if asked for. */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
   const write = (level: string) => (fields: Record<string, unknown>, message: string) => {
-    const told = Object.fromEntries(
+    const shown = Object.fromEntries(
       Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? errorText(value) : value]),
     )
-    const details = Object.keys(told).length > 0 ? ` ${JSON.stringify(told)}` : ''
+    const details = Object.keys(shown).length > 0 ? ` ${JSON.stringify(shown)}` : ''
     stderr.write(`${new Date().toISOString()} ${level} ${message}${details}\n`)
   }
   return { debug: debug ? write('debug') : () => {}, info: write('info'), warn: write('warn'), error: write('error') }

@@ -30,7 +30,7 @@ function explanation({
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `This process may not use ${file}. Check who owns it and whether it can be written, or name another place.`
+      return `This process may not use ${file}. Check who owns it and whether it can be written, or name another path.`
     case 'ENOTDIR':
     case 'EEXIST':
       return `${file} cannot be a folder: a file is in its way. Name another folder.`
@@ -38,7 +38,7 @@ function explanation({
       return `${file} is a folder where a file was expected. Name a file.`
     case 'ENOSPC':
     case 'EDQUOT':
-      return `There is no space left for ${file}. Free some, or name a place on another disk.`
+      return `There is no space left for ${file}. Free some, or name a path on another disk.`
     case 'EMFILE':
       return 'This process has too many files open. Raise its limit (ulimit -n).'
     default:

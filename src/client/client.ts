@@ -35,7 +35,7 @@ export interface Client {
   getJob(id: string, options?: RequestOptions): Promise<Job>
   /** One page of jobs, newest first. */
   listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage>
-  /** The job when it has ended; whether it is SUCCEEDED or FAILED is told by its status. Throws `NOT_FOUND` once it is deleted. */
+  /** The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted. */
   waitForJob(id: string, options?: WaitOptions): Promise<Job>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>

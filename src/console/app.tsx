@@ -4,8 +4,8 @@ import { ClientError, type Client } from '../client/client.js'
 import { Home } from './home.js'
 import { type Choices, stemsWorkflowId } from './job-choices.js'
 import { JobPage } from './job-page.js'
-import { Problem } from './problem.js'
-import { usePlace } from './place.js'
+import { ErrorNotice } from './error-notice.js'
+import { useRoute } from './route.js'
 import { forgetKey, hasKey, keepKey, sessionClient } from './session.js'
 import { SignIn } from './sign-in.js'
 import { useUploads } from './uploads.js'
@@ -63,11 +63,11 @@ function App() {
       <main>
         {access.kind === 'checking' && <p class="quiet centred">One moment …</p>}
         {access.kind === 'unreachable' && (
-          <Problem problem={access.problem}>
+          <ErrorNotice problem={access.problem}>
             <button type="button" onClick={() => void enter()}>
               Try again
             </button>
-          </Problem>
+          </ErrorNotice>
         )}
         {access.kind === 'out' && (
           <SignIn
@@ -86,11 +86,11 @@ function App() {
 
 /** Uploads go on, and choices stay, while the person looks at another job. */
 function Inside({ client }: { client: Client }) {
-  const place = usePlace()
+  const route = useRoute()
   const uploads = useUploads(client)
   const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })
-  return place.name === 'job' ? (
-    <JobPage key={place.id} client={client} id={place.id} />
+  return route.name === 'job' ? (
+    <JobPage key={route.id} client={client} id={route.id} />
   ) : (
     <Home client={client} uploads={uploads} choices={choices} onChoices={setChoices} />
   )

@@ -3,7 +3,7 @@ import type { Client, WorkflowSummary } from '../client/client.js'
 import { DropZone } from './drop-zone.js'
 import { type Choices, JobChoices } from './job-choices.js'
 import { JobList } from './job-list.js'
-import { Problem } from './problem.js'
+import { ErrorNotice } from './error-notice.js'
 import type { Uploads } from './uploads.js'
 import { explain, type Explanation, sizeWords } from './words.js'
 
@@ -36,7 +36,7 @@ export function Home({ client, uploads, choices, onChoices }: HomeProps) {
         <h1 id="send-title">Separate a song</h1>
         <DropZone onFiles={(files) => uploads.add(files, choices)} />
         <JobChoices client={client} workflows={workflows} choices={choices} onChange={onChoices} />
-        {problem && <Problem problem={problem} />}
+        {problem && <ErrorNotice problem={problem} />}
         {uploads.list.length > 0 && (
           <ul class="uploads" aria-label="Uploads">
             {uploads.list.map(({ number, file, progress, problem: failed }) => (
@@ -60,7 +60,7 @@ export function Home({ client, uploads, choices, onChoices }: HomeProps) {
                   </button>
                 </div>
                 {failed ? (
-                  <Problem problem={failed} />
+                  <ErrorNotice problem={failed} />
                 ) : (
                   <progress value={progress} aria-label={`Upload of ${file.name}`} />
                 )}

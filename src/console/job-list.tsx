@@ -8,8 +8,8 @@ import {
   type WorkflowSummary,
 } from '../client/client.js'
 import { JobActions } from './job-actions.js'
-import { jobAddress } from './place.js'
-import { Problem } from './problem.js'
+import { jobAddress } from './route.js'
+import { ErrorNotice } from './error-notice.js'
 import { explain, type Explanation, statusWords, whenWords } from './words.js'
 
 const pageSize = 20
@@ -135,7 +135,7 @@ export function JobList({ client, workflows }: { client: Client; workflows: read
           onChange={({ currentTarget: { value } }) => setBatchName(value.trim())}
         />
       </div>
-      {problem && <Problem problem={problem} />}
+      {problem && <ErrorNotice problem={problem} />}
       {listing?.jobs.length === 0 && (
         <p class="quiet centred">
           {isFiltered ? 'No job passes these filters.' : 'Nothing here yet. Your first song will be.'}

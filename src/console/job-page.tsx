@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { type Client, hasEnded, type Job, type JobProgress } from '../client/client.js'
 import { JobActions } from './job-actions.js'
 import { Results } from './results.js'
-import { Problem } from './problem.js'
+import { ErrorNotice } from './error-notice.js'
 import { TimeLeft } from './time-left.js'
 import {
   explain,
@@ -57,15 +57,15 @@ export function JobPage({ client, id }: { client: Client; id: string }) {
         </header>
       )}
       {problem && (
-        <Problem problem={problem}>
+        <ErrorNotice problem={problem}>
           <button type="button" onClick={() => setTurn((now) => now + 1)}>
             Try again
           </button>
-        </Problem>
+        </ErrorNotice>
       )}
       {!job && !problem && <p class="quiet">One moment …</p>}
       {job && !hasEnded(job) && <Work job={job} />}
-      {job?.error && <Problem problem={explainFailure(job.error)} />}
+      {job?.error && <ErrorNotice problem={explainFailure(job.error)} />}
       {job?.result && <Results client={client} job={job} result={job.result} />}
     </article>
   )

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { Lane, type LaneSettings, type LaneView } from './lane.js'
 import { Player } from './player.js'
-import { Problem } from './problem.js'
+import { ErrorNotice } from './error-notice.js'
 import type { Stem } from './stems.js'
 import { clock, explain, type Explanation } from './words.js'
 
@@ -133,7 +133,7 @@ export function Mixer({ stems }: { stems: readonly Stem[] }) {
           ))}
         </fieldset>
       </div>
-      {problem && <Problem problem={problem} />}
+      {problem && <ErrorNotice problem={problem} />}
       <div class="lanes" ref={lanes}>
         {stems.map((stem) => (
           <Lane

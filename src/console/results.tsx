@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Client, Job } from '../client/client.js'
 import { Mixer } from './mixer.js'
-import { Problem } from './problem.js'
+import { ErrorNotice } from './error-notice.js'
 import { ResultFiles } from './result-files.js'
 import { isAudio, openStems, type Stem } from './stems.js'
 import { explain, type Explanation, outputWords } from './words.js'
@@ -38,7 +38,7 @@ export function Results({ client, job, result }: { client: Client; job: Job; res
 
   return (
     <>
-      {problem && <Problem problem={problem} />}
+      {problem && <ErrorNotice problem={problem} />}
       {!stems && !problem && <p class="quiet">Loading the stems …</p>}
       {stems && stems.length > 0 && <Mixer stems={stems} />}
       <section class="downloads" aria-labelledby="downloads-title">

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Problem } from './problem.js'
+import { ErrorNotice } from './error-notice.js'
 import type { Explanation } from './words.js'
 
 export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: string): void }) {
@@ -30,7 +30,7 @@ export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: s
         required
         aria-invalid={problem !== undefined}
       />
-      {problem && <Problem problem={problem} />}
+      {problem && <ErrorNotice problem={problem} />}
       <button type="submit" class="main">
         Continue
       </button>

@@ -5,7 +5,7 @@ import type { Stem } from './stems.js'
 const columns = 480
 const rows = 160
 
-/** Dark to light through violet and orange, so that level is also told by lightness alone. */
+/** Dark to light through violet and orange, so that level can also be read from lightness alone. */
 const colours: readonly (readonly [number, number, number])[] = [
   [10, 10, 22],
   [58, 20, 98],
@@ -44,8 +44,8 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
 }
 
 function colourOf(level: number): [number, number, number, number] {
-  const place = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
-  const [from, to, share] = [colours[Math.floor(place)], colours[Math.floor(place) + 1], place % 1]
+  const position = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
+  const [from, to, share] = [colours[Math.floor(position)], colours[Math.floor(position) + 1], position % 1]
   const mix = (channel: 0 | 1 | 2) => from[channel] + (to[channel] - from[channel]) * share
   return [mix(0), mix(1), mix(2), 255]
 }

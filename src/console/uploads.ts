@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type Client } from '../client/client.js'
 import { type Choices, choosable } from './job-choices.js'
-import { jobAddress } from './place.js'
+import { jobAddress } from './route.js'
 import { explain, type Explanation } from './words.js'
 
 export interface Upload {

@@ -86,19 +86,19 @@ export function succeed(
     outputs: sampleOutputs(job.id, job.token),
     details: { model: 'embedded' },
     retentionMs,
-    announce: [],
+    messages: [],
     ...fields,
   }
 }
 
 export function fail(token: number, fields: Partial<Change<'fail'>> = {}): Change<'fail'> {
-  return { kind: 'fail', token, error: sampleError, retentionMs, announce: [], ...fields }
+  return { kind: 'fail', token, error: sampleError, retentionMs, messages: [], ...fields }
 }
 
 export function requeue(token: number, fields: Partial<Change<'requeue'>> = {}): Change<'requeue'> {
-  return { kind: 'requeue', token, delayMs: 0, handback: false, ...fields }
+  return { kind: 'requeue', token, delayMs: 0, onShutdown: false, ...fields }
 }
 
 export function cancel(fields: Partial<Change<'cancel'>> = {}): Change<'cancel'> {
-  return { kind: 'cancel', error: canceledError, retentionMs, announce: [], ...fields }
+  return { kind: 'cancel', error: canceledError, retentionMs, messages: [], ...fields }
 }

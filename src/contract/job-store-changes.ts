@@ -17,7 +17,7 @@ import {
 } from './job-samples.js'
 import type { Cases } from './suite.js'
 
-const announce = [
+const messages = [
   { id: 'message-1', url: 'https://example.com/hook', event: 'job.succeeded' },
   { id: 'message-2', url: 'https://example.com/hook', event: 'job.ended' },
 ]
@@ -78,14 +78,14 @@ export const changeCases = {
     const { id, token } = await claimed(store)
     const retried = await store.apply(id, requeue(token))
     assert.deepEqual(
-      [retried?.status, retried?.attempts, retried?.handbacks, retried?.lease, retried?.progress],
+      [retried?.status, retried?.attempts, retried?.shutdownRequeues, retried?.lease, retried?.progress],
       ['QUEUED', 1, 0, null, 0],
     )
     const again = await store.claim({ id, owner: 'w', leaseMs })
     assert.deepEqual([again?.attempts, again?.token], [2, 2])
-    const handedBack = await store.apply(id, requeue(2, { handback: true }))
+    const handedBack = await store.apply(id, requeue(2, { onShutdown: true }))
     assert.deepEqual(
-      [handedBack?.status, handedBack?.attempts, handedBack?.handbacks, handedBack?.token],
+      [handedBack?.status, handedBack?.attempts, handedBack?.shutdownRequeues, handedBack?.token],
       ['QUEUED', 1, 1, 2],
     )
     assert.deepEqual(await store.get(id), handedBack)
@@ -118,7 +118,7 @@ export const changeCases = {
         succeed(running),
         fail(1),
         requeue(1),
-        requeue(1, { handback: true }),
+        requeue(1, { onShutdown: true }),
         cancel(),
       ])
       assert.equal(await store.claim({ id: running.id, owner: 'w', leaseMs }), undefined)
@@ -156,12 +156,12 @@ export const changeCases = {
     await store.apply(
       running.id,
       succeed(running, {
-        announce: Array.from({ length: 12 }, (_, n) => ({ id: `m${n}`, url: 'https://example.com', event: 'e' })),
+        messages: Array.from({ length: 12 }, (_, n) => ({ id: `m${n}`, url: 'https://example.com', event: 'e' })),
       }),
     )
     await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
-        store.apply(running.id, { kind: 'deliver', deliveryId: `m${n}`, outcome: 'delivered', status: 200 + n }),
+        store.apply(running.id, { kind: 'endDelivery', deliveryId: `m${n}`, outcome: 'delivered', status: 200 + n }),
       ),
     )
     const job = await store.get(running.id)
@@ -208,33 +208,33 @@ export const changeCases = {
   async "an end's webhook messages are stored with it, and their tries are taken by count"({ store }) {
     const running = await claimed(store)
     const { id } = running
-    const ended = await store.apply(id, succeed(running, { announce }))
+    const ended = await store.apply(id, succeed(running, { messages }))
     assert.ok(ended?.completedAt)
     assert.deepEqual(
       ended.deliveries,
-      announce.map((message) => ({
+      messages.map((message) => ({
         ...message,
         occurredAt: ended.completedAt,
-        tries: 0,
-        nextTryAt: ended.completedAt,
+        attempts: 0,
+        nextAttemptAt: ended.completedAt,
         outcome: 'pending',
         lastStatus: null,
       })),
     )
     const takers = await Promise.all(
       Array.from({ length: 8 }, () =>
-        store.apply(id, { kind: 'try', deliveryId: 'message-1', tries: 0, retryInMs: 500 }),
+        store.apply(id, { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 0, retryInMs: 500 }),
       ),
     )
     assert.equal(takers.filter((taker) => taker !== undefined).length, 1, 'a try of a message is taken once')
     const delivered = await store.apply(id, {
-      kind: 'deliver',
+      kind: 'endDelivery',
       deliveryId: 'message-1',
       outcome: 'delivered',
       status: 204,
     })
     assert.deepEqual(
-      delivered?.deliveries.map(({ tries, outcome, lastStatus }) => [tries, outcome, lastStatus]),
+      delivered?.deliveries.map(({ attempts, outcome, lastStatus }) => [attempts, outcome, lastStatus]),
       [
         [1, 'delivered', 204],
         [0, 'pending', null],
@@ -242,10 +242,10 @@ export const changeCases = {
     )
     assert.ok(delivered)
     await changesNothing(store, delivered, [
-      { kind: 'deliver', deliveryId: 'message-1', outcome: 'gone', status: 410 },
-      { kind: 'try', deliveryId: 'message-1', tries: 1, retryInMs: 1 },
-      { kind: 'try', deliveryId: 'message-2', tries: 1, retryInMs: 1 },
-      { kind: 'try', deliveryId: 'unknown', tries: 0, retryInMs: 1 },
+      { kind: 'endDelivery', deliveryId: 'message-1', outcome: 'gone', status: 410 },
+      { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 1, retryInMs: 1 },
+      { kind: 'beginDelivery', deliveryId: 'message-2', attempts: 1, retryInMs: 1 },
+      { kind: 'beginDelivery', deliveryId: 'unknown', attempts: 0, retryInMs: 1 },
     ])
   },
 } satisfies Cases<JobStoreContext>

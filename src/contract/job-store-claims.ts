@@ -96,7 +96,7 @@ export const claimCases = {
       succeed(first),
       fail(first.token),
       requeue(first.token),
-      requeue(first.token, { handback: true }),
+      requeue(first.token, { onShutdown: true }),
     ]) {
       assert.equal(await store.apply(job.id, change), undefined, `${change.kind} of a superseded worker was accepted`)
       assert.deepEqual(await store.get(job.id), second)

@@ -97,7 +97,7 @@ async function work(
     async () => void (held && (await store.apply(held.id, heartbeat(held.token, { leaseMs, progress: random() })))),
     async () => ledger.settled(held && (await store.apply(held.id, succeed(held)))),
     async () => ledger.settled(held && (await store.apply(held.id, fail(held.token)))),
-    async () => void (held && (await store.apply(held.id, requeue(held.token, { handback: random() < 0.5 })))),
+    async () => void (held && (await store.apply(held.id, requeue(held.token, { onShutdown: random() < 0.5 })))),
     async () => ledger.settled(await store.apply(anyId(), cancel())),
     async () => {
       const id = anyId()

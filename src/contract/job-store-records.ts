@@ -65,13 +65,13 @@ export const recordCases = {
     spoil(beating)
     const change = succeed(
       { id: original.id, token },
-      { announce: [{ id: 'm1', url: 'https://example.com', event: 'job.succeeded' }] },
+      { messages: [{ id: 'm1', url: 'https://example.com', event: 'job.succeeded' }] },
     )
     const outputs = structuredClone(change.outputs)
     const done = await store.apply(original.id, change)
     spoil(change.outputs)
     spoil(change.details)
-    spoil(change.announce)
+    spoil(change.messages)
     spoil(done)
     const last = await store.get(original.id)
     assert.deepEqual(last?.outputs, outputs)

@@ -62,19 +62,19 @@ export const sweepCases = {
 
   async 'a webhook message is due from its time on until it is tried or done'({ store, advance }) {
     const [id, silent, deleted] = await createInTurn(store, advance, 3)
-    const announce = ['m1', 'm2'].map((message) => ({ id: message, url: 'https://example.com', event: 'job.failed' }))
-    await store.apply(id, cancel({ announce }))
+    const messages = ['m1', 'm2'].map((message) => ({ id: message, url: 'https://example.com', event: 'job.failed' }))
+    await store.apply(id, cancel({ messages }))
     await store.apply(silent, cancel())
-    await store.apply(deleted, cancel({ announce }))
+    await store.apply(deleted, cancel({ messages }))
     await store.apply(deleted, { kind: 'delete' })
     assert.deepEqual(await dueIds(store, 'deliverable'), [id])
-    await store.apply(id, { kind: 'try', deliveryId: 'm1', tries: 0, retryInMs: leaseMs })
+    await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm1', attempts: 0, retryInMs: leaseMs })
     assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the second message is still due')
-    await store.apply(id, { kind: 'try', deliveryId: 'm2', tries: 0, retryInMs: null })
+    await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm2', attempts: 0, retryInMs: null })
     assert.deepEqual(await dueIds(store, 'deliverable'), [])
     await advance(leaseMs + 100)
     assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the first is due again')
-    await store.apply(id, { kind: 'deliver', deliveryId: 'm1', outcome: 'delivered', status: 200 })
+    await store.apply(id, { kind: 'endDelivery', deliveryId: 'm1', outcome: 'delivered', status: 200 })
     assert.deepEqual(await dueIds(store, 'deliverable'), [])
   },
 

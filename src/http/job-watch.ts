@@ -19,7 +19,7 @@ export interface FollowOptions {
 export class JobWatch {
   readonly #engine: Pick<HttpEngine, 'get' | 'on' | 'off'>
   readonly #maxWaiting: number
-  readonly #bells = new Map<string, Set<() => void>>()
+  readonly #listeners = new Map<string, Set<() => void>>()
   readonly #waiting = new Map<string, number>()
 
   /** @param maxWaiting followers that an application may have at a time. */
@@ -38,8 +38,8 @@ export class JobWatch {
     id: string,
     { app, signal, idleMs = Infinity }: FollowOptions,
   ): AsyncGenerator<JobRecord | 'idle', void, undefined> {
-    const bell = new Bell(signal)
-    this.#add(id, bell.ring)
+    const changes = new ChangeSignal(signal)
+    this.#add(id, changes.notify)
     this.#count(app, 1)
     try {
       let shown: JobRecord | undefined
@@ -56,11 +56,11 @@ export class JobWatch {
           quietSince = performance.now()
           yield 'idle'
         }
-        await bell.heard(Math.min(pollMs, idleMs))
+        await changes.wait(Math.min(pollMs, idleMs))
       }
     } finally {
-      bell.close()
-      this.#remove(id, bell.ring)
+      changes.close()
+      this.#remove(id, changes.notify)
       this.#count(app, -1)
     }
   }
@@ -71,42 +71,42 @@ export class JobWatch {
     else this.#waiting.delete(app)
   }
 
-  #add(id: string, ring: () => void): void {
-    if (this.#bells.size === 0) for (const event of events) this.#engine.on(event, this.#onEvent)
-    const bells = this.#bells.get(id) ?? new Set()
-    this.#bells.set(id, bells.add(ring))
+  #add(id: string, notify: () => void): void {
+    if (this.#listeners.size === 0) for (const event of events) this.#engine.on(event, this.#onEvent)
+    const listeners = this.#listeners.get(id) ?? new Set()
+    this.#listeners.set(id, listeners.add(notify))
   }
 
-  #remove(id: string, ring: () => void): void {
-    const bells = this.#bells.get(id)
-    bells?.delete(ring)
-    if (bells?.size === 0) this.#bells.delete(id)
-    if (this.#bells.size === 0) for (const event of events) this.#engine.off(event, this.#onEvent)
+  #remove(id: string, notify: () => void): void {
+    const listeners = this.#listeners.get(id)
+    listeners?.delete(notify)
+    if (listeners?.size === 0) this.#listeners.delete(id)
+    if (this.#listeners.size === 0) for (const event of events) this.#engine.off(event, this.#onEvent)
   }
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {
-    for (const ring of this.#bells.get(job.id) ?? []) ring()
+    for (const notify of this.#listeners.get(job.id) ?? []) notify()
   }
 }
 
-/** A ring that comes while nobody listens is heard by the next one who does. */
-class Bell {
+/** Remembers a notification that arrives between two waits, so that the next wait returns at once. */
+class ChangeSignal {
   readonly #signal: AbortSignal
-  #rung = false
+  #notified = false
   #wake = () => {}
 
   constructor(signal: AbortSignal) {
     this.#signal = signal
-    signal.addEventListener('abort', this.ring)
+    signal.addEventListener('abort', this.notify)
   }
 
-  readonly ring = (): void => {
-    this.#rung = true
+  readonly notify = (): void => {
+    this.#notified = true
     this.#wake()
   }
 
-  async heard(atMostMs: number): Promise<void> {
-    if (!this.#rung) {
+  async wait(atMostMs: number): Promise<void> {
+    if (!this.#notified) {
       let timer: NodeJS.Timeout | undefined
       await new Promise<void>((resolve) => {
         this.#wake = resolve
@@ -114,11 +114,11 @@ class Bell {
       })
       clearTimeout(timer)
     }
-    this.#rung = false
+    this.#notified = false
   }
 
   close(): void {
-    this.#signal.removeEventListener('abort', this.ring)
+    this.#signal.removeEventListener('abort', this.notify)
   }
 }
 

@@ -30,7 +30,7 @@ describe('a restart of the process that owns a Keyv store', () => {
       done.id,
       succeed(
         { id: done.id, token: 1 },
-        { announce: [{ id: 'm', url: 'https://example.com', event: 'job.succeeded' }] },
+        { messages: [{ id: 'm', url: 'https://example.com', event: 'job.succeeded' }] },
       ),
     )
     for (const { id } of [deleted, purged]) await before.apply(id, { kind: 'delete' })

@@ -36,7 +36,7 @@ describe('a contract suite', () => {
       'loses what runs at the same time': (store) => ({
         apply: async (id, change) => (
           await new Promise((resolve) => setImmediate(resolve)),
-          change.kind === 'deliver' && change.status === 205 ? undefined : store.apply(id, change)
+          change.kind === 'endDelivery' && change.status === 205 ? undefined : store.apply(id, change)
         ),
       }),
       'lists oldest first': (store) => ({ list: async (page) => (await store.list(page)).reverse() }),
@@ -115,7 +115,7 @@ describe('withFaults', () => {
     const { job } = await jobs.create(sampleJob())
     const running = await jobs.claim({ id: job.id, owner: 'w', leaseMs: 1000 })
     if (!running) return expect.unreachable()
-    await jobs.apply(job.id, { kind: 'cancel', error: fail(1).error, retentionMs: 1, announce: [] })
+    await jobs.apply(job.id, { kind: 'cancel', error: fail(1).error, retentionMs: 1, messages: [] })
     await expect(jobs.apply(job.id, succeed(running))).rejects.toBe(error)
     expect((await jobs.get(job.id))?.status).toBe('SUCCEEDED')
   })

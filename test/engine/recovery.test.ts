@@ -91,7 +91,7 @@ describe('close', () => {
     const job = await first.submit()
     await started.opened
     await first.engine.close({ timeoutMs: 0 })
-    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, handbacks: 1 })
+    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, shutdownRequeues: 1 })
     await expect(first.submit()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 
     const second = testEngine(textWorkflow(), {}, { jobs, blobs })

@@ -95,12 +95,12 @@ describe('webhooks', () => {
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', tries: 1, lastStatus: 500 })
+    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', attempts: 1, lastStatus: 500 })
     await engine.sendWebhooks()
     expect(received).toHaveLength(1)
     clock.advance(10_000)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'delivered', tries: 2, lastStatus: 204 })
+    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'delivered', attempts: 2, lastStatus: 204 })
     clock.advance(24 * 60 * 60 * 1000)
     await engine.sendWebhooks()
     expect(received).toHaveLength(2)
@@ -108,7 +108,7 @@ describe('webhooks', () => {
     await engine.close()
   })
 
-  test('are given up after seven tries, and at once when the receiver answers 410', async () => {
+  test('are given up after seven attempts, and at once when the receiver answers 410', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const { engine } = withSecret({}, { jobs })
@@ -117,7 +117,7 @@ describe('webhooks', () => {
     const gone = await engine.submit(input)
     await engine.run(gone.job.id)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, gone.job.id)).toMatchObject({ outcome: 'gone', tries: 1 })
+    expect(await delivered(jobs, gone.job.id)).toMatchObject({ outcome: 'gone', attempts: 1 })
 
     const failing = await engine.submit(input)
     await engine.run(failing.job.id)
@@ -127,7 +127,7 @@ describe('webhooks', () => {
       clock.advance((60 * 60 * 1000) / 12)
       hours += 1 / 12
     }
-    expect(await delivered(jobs, failing.job.id)).toMatchObject({ outcome: 'given_up', tries: 7 })
+    expect(await delivered(jobs, failing.job.id)).toMatchObject({ outcome: 'given_up', attempts: 7 })
     expect(hours).toBeGreaterThan(17)
     expect(hours).toBeLessThan(22)
     await engine.close()

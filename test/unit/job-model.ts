@@ -24,7 +24,7 @@ type HeldStep =
   | { do: 'heartbeat'; job: number; worker: Worker; progress: number }
   | { do: 'succeed'; job: number; worker: Worker }
   | { do: 'fail'; job: number; worker: Worker }
-  | { do: 'requeue'; job: number; worker: Worker; delayMs: number; handback: boolean }
+  | { do: 'requeue'; job: number; worker: Worker; delayMs: number; onShutdown: boolean }
 /** Steps that need no lease. */
 type OpenStep = { do: 'cancel'; job: number } | { do: 'delete'; job: number } | { do: 'expire'; job: number }
 type Step =
@@ -59,7 +59,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
         job,
         worker,
         delayMs: fc.constantFrom(0, 50, 150),
-        handback: fc.boolean(),
+        onShutdown: fc.boolean(),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('cancel' as const), job }) },
@@ -83,7 +83,7 @@ interface Expected {
   notBefore: number
   token: number
   claims: number
-  handbacks: number
+  shutdownRequeues: number
   progress: number
   cancelRequested: boolean
   deleted: boolean
@@ -108,7 +108,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       notBefore: 0,
       token: 0,
       claims: 0,
-      handbacks: 0,
+      shutdownRequeues: 0,
       progress: 0,
       cancelRequested: false,
       deleted: false,
@@ -211,7 +211,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
         status: 'QUEUED',
         holder: null,
         notBefore: now + step.delayMs,
-        handbacks: expected.handbacks + (step.handback ? 1 : 0),
+        shutdownRequeues: expected.shutdownRequeues + (step.onShutdown ? 1 : 0),
         progress: 0,
       })
     } else {
@@ -231,8 +231,8 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
     expect(record).toMatchObject({
       status: expected.status,
       token: expected.token,
-      attempts: expected.claims - expected.handbacks,
-      handbacks: expected.handbacks,
+      attempts: expected.claims - expected.shutdownRequeues,
+      shutdownRequeues: expected.shutdownRequeues,
       cancelRequested: expected.cancelRequested,
       deleted: expected.deleted,
       expired: expected.expired,
@@ -255,7 +255,7 @@ function changeOf(step: HeldStep, held: { id: string; token: number }): JobChang
     case 'fail':
       return fail(held.token)
     case 'requeue':
-      return requeue(held.token, { delayMs: step.delayMs, handback: step.handback })
+      return requeue(held.token, { delayMs: step.delayMs, onShutdown: step.onShutdown })
     default:
       return step satisfies never
   }

@@ -82,12 +82,12 @@ describe('the times that stores index', () => {
   })
 
   test('the earliest pending message decides when a job is deliverable', () => {
-    const message = { url: 'u', event: 'e', occurredAt: 0, tries: 0, lastStatus: null }
+    const message = { url: 'u', event: 'e', occurredAt: 0, attempts: 0, lastStatus: null }
     const deliveries: JobRecord['deliveries'] = [
-      { ...message, id: 'a', outcome: 'delivered', nextTryAt: 1 },
-      { ...message, id: 'b', outcome: 'pending', nextTryAt: 9 },
-      { ...message, id: 'c', outcome: 'pending', nextTryAt: 4 },
-      { ...message, id: 'd', outcome: 'pending', nextTryAt: null },
+      { ...message, id: 'a', outcome: 'delivered', nextAttemptAt: 1 },
+      { ...message, id: 'b', outcome: 'pending', nextAttemptAt: 9 },
+      { ...message, id: 'c', outcome: 'pending', nextAttemptAt: 4 },
+      { ...message, id: 'd', outcome: 'pending', nextAttemptAt: null },
     ]
     expect(deliverableAt(sampleJob({ deliveries }))).toBe(4)
     expect(deliverableAt(sampleJob({ deliveries: deliveries.slice(0, 1) }))).toBeNull()

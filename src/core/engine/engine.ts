@@ -16,7 +16,7 @@ import type { JobQueue } from './ports/job-queue.js'
 import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
 import { type Logger, silentLogger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
-import { announcements } from './webhooks/announcement.js'
+import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
@@ -187,7 +187,7 @@ export class JobEngine {
       kind: 'cancel',
       error: jobError(canceled()),
       retentionMs: this.options.retention.resultsMs,
-      announce: announcements(known, 'job.failed'),
+      messages: webhookMessages(known, 'job.failed'),
     })
     if (!job) return this.get(id, scope)
     if (job.status === 'FAILED') {

@@ -67,7 +67,7 @@ export const dispatchSchema = z.strictObject({
     .positive()
     .default(3)
     .describe('Attempts before a job whose failure may pass ends FAILED.'),
-  maxHandbacks: z
+  maxShutdownRequeues: z
     .number()
     .int()
     .nonnegative()
@@ -94,7 +94,7 @@ export const webhooksSchema = z.strictObject({
     .positive()
     .default(15 * seconds)
     .describe('How long a receiver may take to answer.'),
-  tryDelaysMs: z
+  retryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
     .describe('Waits between the tries of a message: by default seven tries over about 18 hours.'),

@@ -6,7 +6,7 @@ import { type Handler, plainAnswerOf } from './mountable.js'
 import { NodeRequestReader } from './node-request.js'
 
 /** Where a framework has put the mount. */
-export interface MountPlace {
+export interface MountPoint {
   /** Front of the path that belongs to the host. */
   mountPath?: string
   /** The request's whole URL, if the framework has cut something off `request.url`. */
@@ -14,7 +14,7 @@ export interface MountPlace {
 }
 
 /** Answers a `node:http` request. Resolves when the answer is handed over or the client is gone; never rejects. */
-export type Responder = (request: IncomingMessage, response: ServerResponse, place?: MountPlace) => Promise<void>
+export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
 /** Web requests and responses are made only for what needs them: streams, and handlers of the host's own. */
 export function responder(handler: Handler): Responder {

@@ -15,8 +15,8 @@ export function listener(
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const mountPath = (options.path ?? '').replace(/\/+$/, '')
   const respond = responder(handler)
-  const place = { mountPath }
-  return (request, response) => respond(request, response, place)
+  const mountPoint = { mountPath }
+  return (request, response) => respond(request, response, mountPoint)
 }
 
 export interface ServeOptions {

@@ -95,8 +95,8 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix:
     path: prefix + issue.path.join('.'),
     message: issue.message,
   }))
-  const told = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
-  throw new Problem('BAD_INPUT', `The request is not valid. ${told}.`, { issues })
+  const problems = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
+  throw new Problem('BAD_INPUT', `The request is not valid. ${problems}.`, { issues })
 }
 
 /** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */

@@ -53,9 +53,9 @@ ${schemas.join('\n')}
 }
 
 function section(method: string, path: string, operation: Operation): string {
-  const parameters = operation.parameters.map(({ name, in: place, description, schema }) => [
+  const parameters = operation.parameters.map(({ name, in: location, description, schema }) => [
     code(name),
-    escape(place),
+    escape(location),
     escape(description ?? ''),
     code(JSON.stringify(schema)),
   ])

@@ -7,7 +7,7 @@ const chunkBytes = 256 * 1024
 
 /**
  * The bytes of `range` of an open file, which is closed at the end, at an error and when the iteration is ended. Not a
- * generator: one that was never started would leave the file open when it is told to end.
+ * generator: one that was never started would leave the file open when it is closed.
  */
 export class FileBody implements AsyncIterableIterator<Uint8Array> {
   readonly #file: FileHandle

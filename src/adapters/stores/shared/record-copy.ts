@@ -30,7 +30,7 @@ export function copyRecord(job: JobRecord): JobRecord {
     lease: copyPlain(job.lease),
     token: job.token,
     attempts: job.attempts,
-    handbacks: job.handbacks,
+    shutdownRequeues: job.shutdownRequeues,
     notBefore: job.notBefore,
     cancelRequested: job.cancelRequested,
     deleted: job.deleted,

@@ -27,8 +27,8 @@ const commits: Record<JobChange['kind'], Commit> = {
   cancel: 'durable',
   delete: 'durable',
   expire: 'quick',
-  try: 'quick',
-  deliver: 'quick',
+  beginDelivery: 'quick',
+  endDelivery: 'quick',
 }
 
 const dueSql: Record<DueKind, string> = {

@@ -7,7 +7,7 @@ import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { Interruption } from '../interruption.js'
 import { attemptPrefix } from '../job/blob-keys.js'
-import { canceled, jobError, mayPass } from '../job/failure.js'
+import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
@@ -19,7 +19,7 @@ import type { InputFile, Run, Runner, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
-import { announcements } from '../webhooks/announcement.js'
+import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
@@ -120,7 +120,7 @@ export class Attempt {
         outputs,
         details: result.details,
         retentionMs: options.retention.resultsMs,
-        announce: announcements(this.#job, 'job.succeeded'),
+        messages: webhookMessages(this.#job, 'job.succeeded'),
       }
     } catch (error) {
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
@@ -209,14 +209,14 @@ export class Attempt {
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
   #failure(error: unknown): JobChange | undefined {
     const { dispatch, retention } = this.#ports.options
-    const { token, attempts, handbacks } = this.#job
+    const { token, attempts, shutdownRequeues } = this.#job
     if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
     if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
-      return { kind: 'requeue', token, delayMs: 0, handback: handbacks < dispatch.maxHandbacks }
+      return { kind: 'requeue', token, delayMs: 0, onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues }
     }
-    if (mayPass(error) && attempts < dispatch.maxAttempts) {
+    if (isTransient(error) && attempts < dispatch.maxAttempts) {
       this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
-      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), handback: false }
+      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), onShutdown: false }
     }
     this.#warn('The job failed.', error)
     return {
@@ -224,7 +224,7 @@ export class Attempt {
       token,
       error: jobError(error),
       retentionMs: retention.resultsMs,
-      announce: announcements(this.#job, 'job.failed'),
+      messages: webhookMessages(this.#job, 'job.failed'),
     }
   }
 

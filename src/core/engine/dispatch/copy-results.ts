@@ -14,7 +14,7 @@ export interface CopyOptions {
 
 /**
  * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without redirects.
- * The copy is tried again by itself, because running the whole job again for it would be dear.
+ * The copy is retried on its own: running the whole job again would be expensive.
  *
  * @throws StemworkError `BAD_INPUT` with reason `copy_failed`.
  */

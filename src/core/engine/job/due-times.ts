@@ -25,8 +25,9 @@ export function removableAt(
 export function deliverableAt(job: Pick<JobRecord, 'deleted' | 'deliveries'>): number | null {
   if (job.deleted) return null
   let first: number | null = null
-  for (const { outcome, nextTryAt } of job.deliveries) {
-    if (outcome === 'pending' && nextTryAt !== null && (first === null || nextTryAt < first)) first = nextTryAt
+  for (const { outcome, nextAttemptAt } of job.deliveries) {
+    if (outcome === 'pending' && nextAttemptAt !== null && (first === null || nextAttemptAt < first))
+      first = nextAttemptAt
   }
   return first
 }

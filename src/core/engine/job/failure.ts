@@ -30,7 +30,7 @@ export function jobError(error: unknown): JobError {
 }
 
 /** Whether another attempt may succeed. Unknown errors may pass (a full disk, a store that was away); refused inputs do not. */
-export function mayPass(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   return StemworkError.is(error) ? error.retryable : true
 }
 

@@ -44,9 +44,9 @@ export const deliverySchema = z.object({
   url: z.string(),
   event: z.string(),
   occurredAt: z.number(),
-  tries: z.number().int(),
+  attempts: z.number().int(),
   /** Epoch milliseconds of the next try; null when delivered or given up. */
-  nextTryAt: z.number().nullable(),
+  nextAttemptAt: z.number().nullable(),
   outcome: z.enum(['pending', 'delivered', 'gone', 'given_up']),
   lastStatus: z.number().int().nullable(),
 })
@@ -91,7 +91,7 @@ export const jobRecordSchema = z.object({
   /** Claims so far, except those handed back. Counted at the claim, so an input that kills its process cannot loop. */
   attempts: z.number().int().nonnegative(),
   /** Claims handed back by a graceful shutdown, with a cap of their own. */
-  handbacks: z.number().int().nonnegative(),
+  shutdownRequeues: z.number().int().nonnegative(),
   /** A queued job is not claimed before this time (retry back-off). */
   notBefore: z.number(),
   cancelRequested: z.boolean(),

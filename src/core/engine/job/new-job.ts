@@ -43,7 +43,7 @@ export function newJob(request: JobRequest): JobRecord {
     lease: null,
     token: 0,
     attempts: 0,
-    handbacks: 0,
+    shutdownRequeues: 0,
     notBefore: 0,
     cancelRequested: false,
     deleted: false,

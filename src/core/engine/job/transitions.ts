@@ -20,14 +20,14 @@ export type JobChange =
       outputs: Record<string, JobOutput>
       details: Record<string, unknown>
       retentionMs: number
-      announce: readonly Announcement[]
+      messages: readonly WebhookMessage[]
     }
   /** Ends the claim, and the job, with an error. */
-  | { kind: 'fail'; token: number; error: JobError; retentionMs: number; announce: readonly Announcement[] }
-  /** Ends the claim and queues the job again, not before `delayMs` from now. `handback` does not count the attempt. */
-  | { kind: 'requeue'; token: number; delayMs: number; handback: boolean }
+  | { kind: 'fail'; token: number; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
+  | { kind: 'requeue'; token: number; delayMs: number; onShutdown: boolean }
   /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
-  | { kind: 'cancel'; error: JobError; retentionMs: number; announce: readonly Announcement[] }
+  | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Hides the job for good and fences its worker off. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
@@ -36,12 +36,12 @@ export type JobChange =
    * Takes the next try of a webhook message: of several processes that find it due, only one has the count right. The try after
    * it is due in `retryInMs`, also when the process dies in this one; null: this is the last.
    */
-  | { kind: 'try'; deliveryId: string; tries: number; retryInMs: number | null }
+  | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
   /** Notes how that try went; `pending` leaves the message to its next try. */
-  | { kind: 'deliver'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
+  | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
 
 /** A webhook message that a change puts into the job's outbox, in the same write. */
-export interface Announcement {
+export interface WebhookMessage {
   id: string
   url: string
   event: string
@@ -109,8 +109,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         progress: 0,
         stage: null,
         notBefore: now + change.delayMs,
-        attempts: change.handback ? job.attempts - 1 : job.attempts,
-        handbacks: change.handback ? job.handbacks + 1 : job.handbacks,
+        attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
+        shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
       }
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
@@ -123,22 +123,22 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'expire':
       if (job.deleted || !isTerminal(job) || job.expired) return undefined
       return { ...job, expired: true }
-    case 'try':
+    case 'beginDelivery':
       return withDelivery(job, change.deliveryId, (delivery) =>
-        delivery.tries === change.tries
+        delivery.attempts === change.attempts
           ? {
               ...delivery,
-              tries: delivery.tries + 1,
-              nextTryAt: change.retryInMs === null ? null : now + change.retryInMs,
+              attempts: delivery.attempts + 1,
+              nextAttemptAt: change.retryInMs === null ? null : now + change.retryInMs,
             }
           : undefined,
       )
-    case 'deliver':
+    case 'endDelivery':
       return withDelivery(job, change.deliveryId, (delivery) => ({
         ...delivery,
         outcome: change.outcome,
         lastStatus: change.status,
-        nextTryAt: change.outcome === 'pending' ? delivery.nextTryAt : null,
+        nextAttemptAt: change.outcome === 'pending' ? delivery.nextAttemptAt : null,
       }))
     default:
       return change satisfies never
@@ -153,13 +153,13 @@ function heldLease(job: JobRecord, token: number): Lease | undefined {
 function ended(
   job: JobRecord,
   now: number,
-  change: { retentionMs: number; announce: readonly Announcement[] },
+  change: { retentionMs: number; messages: readonly WebhookMessage[] },
 ): JobRecord {
-  const announced = change.announce.map((message): Delivery => ({
+  const announced = change.messages.map((message): Delivery => ({
     ...message,
     occurredAt: now,
-    tries: 0,
-    nextTryAt: now,
+    attempts: 0,
+    nextAttemptAt: now,
     outcome: 'pending',
     lastStatus: null,
   }))

@@ -54,7 +54,7 @@ export interface Run {
 
 /** Runs work orders: the only door through which a workflow's code is reached. */
 export interface Runner {
-  /** Runs the order to its end, when its turn has come. What goes wrong is told by the run's `result`. */
+  /** Runs the order to its end, when its turn has come. Failures are reported by the run's `result`. */
   start(order: WorkOrder, onProgress: (progress: WorkProgress) => void): Run
   /** For health checks: slots and whether each has a live process. */
   status(): { slots: number; busy: number; restarts: number }

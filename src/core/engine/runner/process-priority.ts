@@ -14,7 +14,7 @@ const maxTries = 10
  *
  * Linux shares the processors out among sessions first and looks at niceness only within one (`sched(7)`, "The autogroup feature"):
  * without a niceness of its own for the session, the child would get as much as the host however nice it is. Where the kernel knows
- * no such groups, or control groups have taken their place, the process's own niceness is what counts.
+ * no such groups, or control groups have replaced them, the process's own niceness is what counts.
  *
  * @param niceness -20 to 19; below 0 needs privileges.
  * @throws the system's error if one of them could not be set.

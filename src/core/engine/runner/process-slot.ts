@@ -33,7 +33,7 @@ export interface ChildSettings {
   logger: Logger
 }
 
-/** One place for a child process: forked when first needed, kept warm between orders, replaced after it died or was killed. */
+/** A slot for one child process: forked when first needed, kept warm between orders, replaced after it died or was killed. */
 export class ProcessSlot {
   readonly #settings: ChildSettings
   #child: ChildProcess | undefined

@@ -58,7 +58,7 @@ export class Outbox {
   async #sendDue(job: JobRecord): Promise<number> {
     let sent = 0
     for (const delivery of job.deliveries) {
-      if (delivery.outcome !== 'pending' || delivery.nextTryAt === null) continue
+      if (delivery.outcome !== 'pending' || delivery.nextAttemptAt === null) continue
       try {
         if (await this.#try(job, delivery)) sent++
       } catch (error) {
@@ -73,12 +73,12 @@ export class Outbox {
 
   async #try(job: JobRecord, delivery: Delivery): Promise<boolean> {
     const { jobs, options, logger } = this.#ports
-    const { tryDelaysMs } = options.webhooks
-    const nextDelayMs = tryDelaysMs[delivery.tries]
+    const { retryDelaysMs } = options.webhooks
+    const nextDelayMs = retryDelaysMs[delivery.attempts]
     const taken = await jobs.apply(job.id, {
-      kind: 'try',
+      kind: 'beginDelivery',
       deliveryId: delivery.id,
-      tries: delivery.tries,
+      attempts: delivery.attempts,
       retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
     })
     if (!taken) return false
@@ -92,7 +92,7 @@ export class Outbox {
           : last
             ? 'given_up'
             : 'pending'
-    await jobs.apply(job.id, { kind: 'deliver', deliveryId: delivery.id, outcome, status })
+    await jobs.apply(job.id, { kind: 'endDelivery', deliveryId: delivery.id, outcome, status })
     if (outcome === 'given_up')
       logger.warn(
         { jobId: job.id, deliveryId: delivery.id, status },

@@ -58,8 +58,8 @@ async function refuseUnusable(url: string, response: Response): Promise<void> {
   await response.body?.cancel()
   if (isDowngraded) throw new PermanentFailure(`${hostOf(url)} redirects to ${response.url}, which is not encrypted`)
   const message = `${hostOf(url)} answered with the HTTP status ${response.status} to ${url}`
-  const mayPass = response.status >= 500 || response.status === 408 || response.status === 429
-  throw mayPass ? new Error(message) : new PermanentFailure(message)
+  const isTransient = response.status >= 500 || response.status === 408 || response.status === 429
+  throw isTransient ? new Error(message) : new PermanentFailure(message)
 }
 
 function rangeStart(response: Response): number {

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { Explanation } from './words.js'
 
 /** Tells a person what went wrong. Screen readers say it at once. */
-export function Problem({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {
+export function ErrorNotice({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {
   return (
     <div class="problem" role="alert">
       <p>{problem.text}</p>
