@@ -7,6 +7,7 @@ import { pages, root } from './snippets.js'
 const generated = [
   ['docs/configuration.md', 'scripts/configuration.mjs'],
   ['docs/http.md', 'scripts/http-reference.mjs'],
+  ['docs/api.txt', 'scripts/api-report.mjs'],
 ]
 
 describe('the documentation', () => {

@@ -68,8 +68,10 @@ export interface WorkflowDefinition<
   params: Schema
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: readonly Input[]
-  /** The outputs, or those that the given params ask for. */
-  outputs: Record<Output, OutputDeclaration> | ((params: z.output<Schema>) => Record<Output, OutputDeclaration>)
+  /** The outputs, or those that the given params ask for; one that is `undefined` is not asked for. */
+  outputs:
+    | Record<Output, OutputDeclaration>
+    | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
@@ -150,15 +152,19 @@ export function defineWorkflow<
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
     outputs(params) {
-      const declared: Record<string, OutputDeclaration> =
+      const given: Record<string, OutputDeclaration | undefined> =
         typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
-      for (const [name, { fileName }] of Object.entries(declared)) {
+      const declared: Record<string, OutputDeclaration> = {}
+      for (const [name, declaration] of Object.entries(given)) {
+        if (declaration === undefined) continue
+        const { fileName } = declaration
         if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
           throw new StemworkError(
             'INVALID_OPTIONS',
             `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`,
           )
         }
+        declared[name] = declaration
       }
       return declared
     },
