@@ -158,7 +158,7 @@ async function separateSong(
   try {
     const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
     signal.throwIfAborted()
-    const run = runner.start(
+    const result = await runner.run(
       {
         jobId: 'separate',
         workflow: workflow.id,
@@ -170,10 +170,8 @@ async function separateSong(
         directory,
         limits: { maxAudioSeconds },
       },
-      ({ progress: fraction }) => progress.show('Separating', fraction),
+      { signal, onProgress: ({ progress: fraction }) => progress.show('Separating', fraction) },
     )
-    signal.addEventListener('abort', () => run.abort(signal.reason as Error), { once: true })
-    const result = await run.result
     signal.throwIfAborted()
     outputs = await publish(result, request.folder)
     return reportOf(request, result, outputs, (performance.now() - startedAt) / 1000)

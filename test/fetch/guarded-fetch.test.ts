@@ -366,6 +366,16 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: true })
   })
 
+  it('that trickles is given up, though it never stops, and is not worth another attempt', async () => {
+    const server = await loopback((_, response) => {
+      response.writeHead(200)
+      const timer = setInterval(() => response.write('.'), 5)
+      response.on('close', () => clearInterval(timer))
+    })
+    const response = await get(server.url, server.policy, { timeouts: { idleMs: 100, minBytesPerSecond: 1_000_000 } })
+    expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: false })
+  })
+
   it('end a body that drips for ever', async () => {
     const server = await loopback((_, response) => {
       const timer = setInterval(() => response.write('x'), 10)

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { defineWorkflow, type Stage } from '../../src/core/engine/workflow/workflow.js'
@@ -66,24 +66,4 @@ it('survives a listener that throws', async () => {
     throw new Error('listener')
   }
   expect((await run(start(), orderTo('write'), { onProgress })).outputs.report.bytes).toBe(5)
-})
-
-it('makes an AbortSignal only for a stage that asks for it: it costs more than a run that does nothing', async () => {
-  let made = 0
-  class Counted extends AbortController {
-    constructor() {
-      super()
-      made++
-    }
-  }
-  vi.stubGlobal('AbortController', Counted)
-  try {
-    await run(start(), orderTo('', { module: null }))
-    expect(made).toBe(0)
-    const asking = start(async ({ signal }) => expect(signal.aborted).toBe(false))
-    await run(asking, orderTo('', { module: null }))
-    expect(made).toBe(1)
-  } finally {
-    vi.unstubAllGlobals()
-  }
 })

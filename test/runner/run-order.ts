@@ -46,13 +46,9 @@ export interface OrderOptions {
 export function run(
   runner: Runner,
   order: WorkOrder,
-  { signal, onProgress = () => {} }: OrderOptions = {},
+  { signal = new AbortController().signal, onProgress = () => {} }: OrderOptions = {},
 ): Promise<WorkResult> {
-  const started = runner.start(order, onProgress)
-  const abort = () => started.abort(signal?.reason as Error)
-  signal?.addEventListener('abort', abort, { once: true })
-  if (signal?.aborted) abort()
-  return started.result
+  return runner.run(order, { signal, onProgress })
 }
 
 /** Runs the order until it reports the progress that `reached` accepts, then calls `then` with it. */

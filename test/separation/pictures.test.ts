@@ -9,6 +9,7 @@ import { peaksJson } from '../../src/core/separation/pictures/peaks-json.js'
 import { waveformPicture } from '../../src/core/separation/pictures/waveform-picture.js'
 import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
 import { noise, sine, streamOf, writeWav } from './tracks.js'
+import { run } from '../runner/run-order.js'
 
 interface Peaks {
   version: number
@@ -92,19 +93,16 @@ describe('the stems workflow', () => {
     try {
       const path = join(folder, 'song.wav')
       await writeWav(path, [noise(120_000, 1), noise(120_000, 2)], 44_100)
-      const { outputs } = await runner.start(
-        {
-          jobId: 'job-1',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings,
-          params: { inputUrl: 'https://example.com/song.wav', pictures: true },
-          inputs: { inputUrl: { path, bytes: 1 } },
-          directory: folder,
-          limits: { maxAudioSeconds: 60 },
-        },
-        () => undefined,
-      ).result
+      const { outputs } = await run(runner, {
+        jobId: 'job-1',
+        workflow: workflow.id,
+        module: workflow.module?.url ?? null,
+        settings: workflow.module?.settings,
+        params: { inputUrl: 'https://example.com/song.wav', pictures: true },
+        inputs: { inputUrl: { path, bytes: 1 } },
+        directory: folder,
+        limits: { maxAudioSeconds: 60 },
+      })
       expect(Object.values(outputs).map(({ fileName, contentType }) => `${fileName} ${contentType}`)).toEqual([
         'vocals.wav audio/wav',
         'accompaniments.wav audio/wav',

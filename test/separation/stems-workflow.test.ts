@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/workflow/stems-workflow.js'
+import { run } from '../runner/run-order.js'
 import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
 
 const usual = stemsWorkflow({ format: '32f', threads: 1 })
@@ -78,9 +79,10 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => workflow })
     try {
       const progress: WorkProgress[] = []
-      const run = async () => runner.start(await order(path, 'run-'), (each) => void progress.push(each)).result
-      const first = await run()
-      const second = await run()
+      const separate = async () =>
+        run(runner, await order(path, 'run-'), { onProgress: (each) => void progress.push(each) })
+      const first = await separate()
+      const second = await separate()
       expect(first.outputs).toMatchObject({
         vocals: { fileName: 'vocals.wav', contentType: 'audio/wav' },
         accompaniments: { fileName: 'accompaniments.wav' },
@@ -120,7 +122,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => workflow })
     try {
       const asked = await order(path, 'format-', 600, workflow, { format, pictures: true })
-      const { outputs } = await runner.start(asked, () => undefined).result
+      const { outputs } = await run(runner, asked)
       for (const stem of ['vocals', 'accompaniments']) {
         expect(outputs[stem]).toMatchObject({ fileName: `${stem}.${extension}`, contentType })
         expect((await readAudio(outputs[stem].path)).channels[0].length).toBe(50_000)
@@ -137,9 +139,7 @@ describe('the stems workflow', () => {
     const absent = stemsWorkflow({ model: 'kim-vocal-2' })
     const runner = processRunner({ resolve: () => absent, environment: { STEMWORK_MODELS: join(folder, 'no-models') } })
     try {
-      await expect(
-        runner.start(await order(path, 'absent-', 600, absent), () => undefined).result,
-      ).rejects.toMatchObject({
+      await expect(run(runner, await order(path, 'absent-', 600, absent))).rejects.toMatchObject({
         code: 'MODEL_UNAVAILABLE',
         message: expect.stringContaining('stemwork models pull kim-vocal-2'),
       })
@@ -162,7 +162,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => open })
     try {
       const asked = await order(path, 'allowed-', 600, open, { model: 'embedded' })
-      const { details } = await runner.start(asked, () => undefined).result
+      const { details } = await run(runner, asked)
       expect(details.model).toMatchObject({ name: 'tiny-band-unet-2', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
     } finally {
       await runner.close()
@@ -188,7 +188,7 @@ describe('the stems workflow', () => {
     await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
     const runner = processRunner({ resolve: () => karaoke })
     try {
-      const { outputs } = await runner.start(await order(path, 'karaoke-', 600, karaoke), () => undefined).result
+      const { outputs } = await run(runner, await order(path, 'karaoke-', 600, karaoke))
       expect((await readAudio(outputs.accompaniments.path)).channels[0].length).toBe(20_000)
     } finally {
       await runner.close()
@@ -203,7 +203,7 @@ describe('the stems workflow', () => {
       const accelerated = stemsWorkflow({ provider: 'coreml' })
       const runner = processRunner({ resolve: () => accelerated })
       try {
-        const { details } = await runner.start(await order(path, 'provider-', 600, accelerated), () => undefined).result
+        const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
         expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
       } finally {
         await runner.close()
@@ -216,7 +216,7 @@ describe('the stems workflow', () => {
     await writeWav(path, [noise(100_000)], 44_100)
     const runner = processRunner({ resolve: () => workflow })
     try {
-      await expect(runner.start(await order(path, 'long-', 1), () => undefined).result).rejects.toMatchObject({
+      await expect(run(runner, await order(path, 'long-', 1))).rejects.toMatchObject({
         code: 'BAD_INPUT',
         reason: 'too_long',
       })

@@ -1,3 +1,4 @@
+import { addRoute, createRouter, findRoute } from 'rou3'
 import type { Route } from './route.js'
 
 export type Match =
@@ -6,92 +7,28 @@ export type Match =
   | { kind: 'method'; allow: string[] }
   | { kind: 'none' }
 
-interface Entry {
-  route: Route
-  /** The path's segments. */
-  pattern: string[]
-  /** Where in the path its params are. */
-  params: { name: string; index: number; takesRest: boolean }[]
-}
-
-/** Finds the route of a request. Fixed segments win over params because the table names them first. */
+/** Finds the route of a request. Fixed segments win over params. */
 export class RouteTable {
   readonly routes: readonly Route[]
-  /** By first segment, which is fixed in every route, and count of segments; the last count stands for all that are longer. */
-  readonly #entries: ReadonlyMap<string, readonly (readonly Entry[])[]>
+  readonly #router = createRouter<Route>()
+  readonly #methods: readonly string[]
 
   constructor(routes: readonly Route[]) {
     this.routes = routes
-    const entries = routes.map(newEntry)
-    const longest = Math.max(...entries.map(({ pattern }) => pattern.length))
-    const firsts = new Set(entries.map(({ pattern }) => pattern[0]))
-    const fitting = (first: string, length: number) =>
-      entries.filter(({ pattern, params }) => {
-        const fitsLength = pattern.length === length || (pattern.length < length && params.at(-1)?.takesRest)
-        return pattern[0] === first && fitsLength
-      })
-    this.#entries = new Map(
-      [...firsts].map((first) => [first, Array.from({ length: longest + 2 }, (_, length) => fitting(first, length))]),
-    )
+    this.#methods = [...new Set(routes.map(({ method }) => method))]
+    for (const route of routes) addRoute(this.#router, route.method, route.path, route)
   }
 
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
   match(method: string, path: string, baseLength: number): Match {
-    const segments = segmentsOf(path, baseLength)
-    const byLength = this.#entries.get(segments[0])
-    if (!byLength) return { kind: 'none' }
-    const wanted = method === 'HEAD' ? 'GET' : method
-    const fitting = byLength[Math.min(segments.length, byLength.length - 1)]
-    for (const { route, pattern, params } of fitting) {
-      if (route.method === wanted && fits(pattern, segments))
-        return { kind: 'route', route, params: paramsOf(params, segments) }
+    const below = path.slice(baseLength) || '/'
+    const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
+    if (found) return { kind: 'route', route: found.data, params: found.params ?? {} }
+    const allow = this.#methods.filter((other) => findRoute(this.#router, other, below))
+    if (allow.length === 0) return { kind: 'none' }
+    return {
+      kind: 'method',
+      allow: [...allow.flatMap((other) => (other === 'GET' ? ['GET', 'HEAD'] : [other])), 'OPTIONS'],
     }
-    const allow = new Set<string>()
-    for (const { route, pattern } of fitting) {
-      if (!fits(pattern, segments)) continue
-      allow.add(route.method)
-      if (route.method === 'GET') allow.add('HEAD')
-    }
-    return allow.size > 0 ? { kind: 'method', allow: [...allow, 'OPTIONS'] } : { kind: 'none' }
   }
-}
-
-function newEntry(route: Route): Entry {
-  const pattern = segmentsOf(route.path, 0)
-  const params = pattern.flatMap((segment, index) =>
-    isParam(segment) ? [{ name: segment.slice(1), index, takesRest: segment[0] === '*' }] : [],
-  )
-  return { route, pattern, params }
-}
-
-function isParam(segment: string): boolean {
-  return segment[0] === ':' || segment[0] === '*'
-}
-
-/** The segments below the base, of which there is always one; a slash at the end begins none. */
-function segmentsOf(path: string, baseLength: number): string[] {
-  const segments: string[] = []
-  let from = baseLength + 1
-  for (let end = path.indexOf('/', from); end >= 0; end = path.indexOf('/', from)) {
-    segments.push(path.slice(from, end))
-    from = end + 1
-  }
-  if (from < path.length || segments.length === 0) segments.push(path.slice(from))
-  return segments
-}
-
-/** Whether a path of fitting length has the pattern's fixed segments. */
-function fits(pattern: readonly string[], segments: readonly string[]): boolean {
-  for (let index = 0; index < pattern.length; index++) {
-    const expected = pattern[index]
-    if (expected !== segments[index] && !isParam(expected)) return false
-  }
-  return true
-}
-
-function paramsOf(params: Entry['params'], segments: readonly string[]): Record<string, string> {
-  const found: Record<string, string> = {}
-  for (const { name, index, takesRest } of params)
-    found[name] = takesRest ? segments.slice(index).join('/') : segments[index]
-  return found
 }

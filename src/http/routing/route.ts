@@ -19,7 +19,7 @@ export interface AnswerDescription {
 
 interface RouteFacts<A extends Access> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Segments like `:id` are params; a last segment `*name` takes the rest of the path. */
+  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
   /** Unique name, for the OpenAPI document and metrics. */
   operation: string

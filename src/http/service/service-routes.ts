@@ -49,7 +49,7 @@ export const serviceRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/workflow/*id',
+    path: '/workflow/**:id',
     operation: 'getWorkflow',
     summary: 'Get a workflow, with what its params must look like',
     access: 'key',

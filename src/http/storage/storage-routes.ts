@@ -35,7 +35,7 @@ export const storageRoutes = [
   }),
   defineRoute({
     method: 'PUT',
-    path: '/storage/*file',
+    path: '/storage/**:file',
     operation: 'uploadFile',
     summary: 'Upload a file to a ticket',
     description:
@@ -51,7 +51,7 @@ export const storageRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/storage/*file',
+    path: '/storage/**:file',
     operation: 'downloadFile',
     summary: 'Download a file',
     description: 'Use a result link or a `downloadUrl` as it is. Answers ranges, conditional requests and HEAD.',

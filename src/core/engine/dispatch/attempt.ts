@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
-import { Interruption } from '../interruption.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
@@ -15,7 +14,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Run, Runner, WorkResult } from '../ports/runner.js'
+import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -47,10 +46,9 @@ const publishShare = 0.03
 export class Attempt {
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
-  readonly #interruption = new Interruption()
+  readonly #controller = new AbortController()
   readonly #heartbeat: HeartbeatLoop
   readonly #directory: string
-  #run: Run | undefined
 
   /**
    * @param job the record that `claim` returned
@@ -80,9 +78,8 @@ export class Attempt {
 
   /** Ends the run at once, for the given reason. */
   interrupt(reason: StemworkError): void {
-    this.#interruption.abort(reason)
+    this.#controller.abort(reason)
     this.#heartbeat.stop()
-    this.#run?.abort(reason)
   }
 
   /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
@@ -113,7 +110,7 @@ export class Attempt {
       const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
-      this.#interruption.throwIfAborted()
+      this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
         token: this.#job.token,
@@ -124,7 +121,8 @@ export class Attempt {
       }
     } catch (error) {
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
-      const cause: unknown = this.#interruption.reason ?? error
+      const { signal } = this.#controller
+      const cause: unknown = signal.aborted ? signal.reason : error
       if (published) await this.#discardResults()
       end = this.#failure(cause)
     }
@@ -145,7 +143,7 @@ export class Attempt {
     const { blobs, options } = this.#ports
     const inputs: Record<string, InputFile> = {}
     for (const param of workflow.inputs) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'fetch', progress: 0 })
       const path = join(this.#directory, `input-${param}`)
       const key = this.#job.uploads[param]
@@ -168,21 +166,20 @@ export class Attempt {
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
     const { options, runner } = this.#ports
     const share = 1 - fetchShare - publishShare
-    this.#interruption.throwIfAborted()
-    this.#run = runner.start(
-      {
-        jobId: this.#job.id,
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        params: this.#job.params,
-        inputs,
-        directory: this.#directory,
-        limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-      },
-      ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-    )
-    return this.#run.result
+    const order = {
+      jobId: this.#job.id,
+      workflow: workflow.id,
+      module: workflow.module?.url ?? null,
+      settings: workflow.module?.settings ?? null,
+      params: this.#job.params,
+      inputs,
+      directory: this.#directory,
+      limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
+    }
+    return await runner.run(order, {
+      signal: this.#controller.signal,
+      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+    })
   }
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
@@ -190,7 +187,7 @@ export class Attempt {
     const { blobs, options } = this.#ports
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
-      const { signal } = this.#interruption
+      const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
       const { bytes, contentType, fileName } = file
       const copyTo = this.#job.copyResultsTo[name]

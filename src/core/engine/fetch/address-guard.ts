@@ -17,8 +17,11 @@ export interface AddressPolicy {
   ports?: readonly number[]
   /** Says in messages why an address was refused or a connection failed, which shows clients the network inside. Default: false. */
   detail?: boolean
-  /** Resolves a host name to all its addresses. Default: the system's resolver. */
-  resolver?: (host: string) => Promise<LookupAddress[]>
+  /**
+   * Resolves a host name to all its addresses. Default: the name servers of the system, asked directly; for names that `allow`
+   * lists, and for all names with `allowPrivate`, the system's resolver with its hosts file and search domains.
+   */
+  resolver?: (host: string, signal: AbortSignal) => Promise<LookupAddress[]>
 }
 
 /** A URL that passed the gate. */

@@ -16,6 +16,10 @@ interface Entry {
 export function allowList(entries: readonly string[]) {
   const parsed = entries.map(parse)
   return {
+    /** Whether the host is listed by its name. */
+    lists(host: string): boolean {
+      return parsed.some((entry) => entry.block === undefined && entry.host === host)
+    },
     allows(host: string, address: string, port: number): boolean {
       const family = isIP(address)
       if (family === 0) return false

@@ -1,4 +1,4 @@
-/** How long each part of a fetch may take, in milliseconds. */
+/** How long each part of a fetch may take, in milliseconds, and how slow its body may be. */
 export interface FetchTimeouts {
   /** Resolving the name, connecting and the TLS handshake. Default: 10,000. */
   connectMs: number
@@ -6,6 +6,8 @@ export interface FetchTimeouts {
   firstByteMs: number
   /** Between two pieces of a body. Default: 30,000. */
   idleMs: number
+  /** A body that comes more slowly than this for longer than `idleMs` is given up. Default: 8,192. */
+  minBytesPerSecond: number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number
 }
@@ -14,8 +16,12 @@ export const defaultTimeouts: FetchTimeouts = {
   connectMs: 10_000,
   firstByteMs: 30_000,
   idleMs: 30_000,
+  minBytesPerSecond: 8_192,
   totalMs: 20 * 60_000,
 }
+
+/** The server answers, but not fast enough: to ask again would take as long. */
+export class TooSlowError extends Error {}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
 export class Deadline {
@@ -28,7 +34,9 @@ export class Deadline {
     caller?.throwIfAborted()
     this.#caller = caller
     caller?.addEventListener('abort', this.#onAbort, { once: true })
-    this.#stopTotal = this.start(totalMs, 'the end of the answer')
+    const end = () => this.#controller.abort(new TooSlowError(`not finished after ${totalMs} ms`))
+    const timer = setTimeout(end, totalMs).unref()
+    this.#stopTotal = () => clearTimeout(timer)
   }
 
   get signal(): AbortSignal {

@@ -1,12 +1,14 @@
-import { lookup } from 'node:dns/promises'
+import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { StemworkError } from '../errors.js'
 import { targetOf, vetAddresses, type AddressPolicy, type Target } from './address-guard.js'
-import { Deadline, defaultTimeouts, type FetchTimeouts } from './deadline.js'
+import { allowList } from './allow-list.js'
+import { Deadline, defaultTimeouts, type FetchTimeouts, TooSlowError } from './deadline.js'
 import { dial, type Dial } from './dial.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
+import { resolvePublicName, resolveWithSystem } from './resolve-name.js'
 import { checkHeaders, responseBody } from './response-body.js'
 
 export interface GuardedFetchOptions {
@@ -71,7 +73,7 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
       const status = response.statusCode ?? 0
       if (!follows || location === undefined || !redirectStatuses.includes(status)) {
         checkHeaders(response, method === 'HEAD' ? Infinity : maxBytes, policy)
-        const body = responseBody(response, { maxBytes, idleMs: timeouts.idleMs, deadline, failure, release })
+        const body = responseBody(response, { maxBytes, timeouts, deadline, failure, release })
         return { status, headers: response.headers, body, url: target.url.href, cancel: release }
       }
       request.destroy()
@@ -130,8 +132,15 @@ async function open(
 
 async function vettedAddresses(target: Target, policy: AddressPolicy, deadline: Deadline) {
   if (target.literal) return vetAddresses(target, [{ address: target.host, family: 0 }], policy)
-  const resolver = policy.resolver ?? ((host: string) => lookup(host, { all: true }))
-  return vetAddresses(target, await deadline.race(resolver(target.host)), policy)
+  return vetAddresses(target, await deadline.race(resolve(target.host, policy, deadline.signal)), policy)
+}
+
+function resolve(host: string, policy: AddressPolicy, signal: AbortSignal): Promise<LookupAddress[]> {
+  if (policy.resolver) return policy.resolver(host, signal)
+  const isOperators = policy.allowPrivate === true || allowList(policy.allow ?? []).lists(host)
+  // Loopback by definition (RFC 6761, section 6.3): no name server is asked.
+  const isLocal = host === 'localhost' || host.endsWith('.localhost')
+  return isOperators || isLocal ? resolveWithSystem(host) : resolvePublicName(host, signal)
 }
 
 async function answerOf(
@@ -181,8 +190,9 @@ function failureOf(
   return downloadFailed(cause, policy, { retryable: !isPermanent(cause) })
 }
 
-/** Failures that the next try would meet again: the name does not exist, or the certificate is not for it. */
+/** Failures that the next attempt would meet again: the name does not exist, the certificate is not for it, the server is too slow. */
 function isPermanent(cause: unknown): boolean {
+  if (cause instanceof TooSlowError) return true
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   return /^(ENOTFOUND|ENODATA|ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|ERR_UNESCAPED|HPE_|Z_)/.test(code)
 }

@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { AddressPolicy } from './address-guard.js'
-import type { Deadline } from './deadline.js'
+import { type Deadline, type FetchTimeouts, TooSlowError } from './deadline.js'
 import { downloadFailed, tooLarge } from './fetch-failure.js'
 
 export interface BodyLimits {
   maxBytes: number
-  idleMs: number
+  timeouts: Pick<FetchTimeouts, 'idleMs' | 'minBytesPerSecond'>
   deadline: Deadline
   /** What to throw for a failure of the connection. */
   failure(error: unknown): unknown
@@ -23,14 +23,22 @@ export async function* responseBody(
   response: IncomingMessage,
   limits: BodyLimits,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const { maxBytes, idleMs, deadline } = limits
+  const { maxBytes, deadline } = limits
+  const { idleMs, minBytesPerSecond } = limits.timeouts
   const pieces = decoded(response)[Symbol.asyncIterator]()
   let bytes = 0
+  /** Counts only while we wait: a slow disk is not a slow server. */
+  let waitedMs = 0
   try {
     for (;;) {
-      // Runs only while we wait: a slow reader is not an idle server.
+      // What a server may take in all grows with what it has sent.
+      if (waitedMs > idleMs + (bytes / minBytesPerSecond) * 1000) {
+        throw new TooSlowError(`${bytes} bytes in ${Math.round(waitedMs)} ms, less than ${minBytesPerSecond} a second`)
+      }
+      const startedAt = performance.now()
       const stopIdle = deadline.start(idleMs, 'more of the answer')
       const { value, done } = await pieces.next().finally(stopIdle)
+      waitedMs += performance.now() - startedAt
       if (done) return
       const piece: Uint8Array = value
       bytes += piece.length

@@ -41,21 +41,21 @@ export interface WorkProgress {
   progress: number
 }
 
-/** An order under way. */
-export interface Run {
-  /**
-   * Throws a `StemworkError` for what the workflow reports (`BAD_INPUT` is not retried), and a retryable `INTERNAL_ERROR` with
-   * reason `worker_lost` when the process that ran it died.
-   */
-  result: Promise<WorkResult>
-  /** Ends the run at once, by force if need be; `result` rejects with the reason. Does nothing to a run that has ended. */
-  abort(reason: Error): void
+export interface RunOptions {
+  /** Ends the run at once, by force if need be; the run rejects with its reason. */
+  signal: AbortSignal
+  onProgress(progress: WorkProgress): void
 }
 
 /** Runs work orders: the only door through which a workflow's code is reached. */
 export interface Runner {
-  /** Runs the order to its end, when its turn has come. Failures are reported by the run's `result`. */
-  start(order: WorkOrder, onProgress: (progress: WorkProgress) => void): Run
+  /**
+   * Runs the order to its end, as soon as a slot is free.
+   *
+   * @throws StemworkError for what the workflow reports (`BAD_INPUT` is not retried); a retryable `INTERNAL_ERROR` with reason
+   * `worker_lost` when the process that ran it died. The signal's reason.
+   */
+  run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
   /** For health checks: slots and whether each has a live process. */
   status(): { slots: number; busy: number; restarts: number }
   /** Ends idle and running processes. Runs in progress are aborted, later ones refused, with `SHUTTING_DOWN`. */

@@ -1,8 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../errors.js'
-import type { Interruption } from '../interruption.js'
-import type { OutputFile, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { stageProgress } from './stage-progress.js'
 
@@ -10,14 +9,13 @@ import { stageProgress } from './stage-progress.js'
  * Runs the stages of a workflow one after the other and collects the files they left. Progress is reported over all stages and
  * never falls.
  *
- * @throws the reason of the interruption when it came between two stages or a stage stopped because of it
+ * @throws the signal's reason when it fired between two stages or a stage stopped because of it
  * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is missing
  */
 export async function execute(
   workflow: Workflow,
   order: WorkOrder,
-  interruption: Interruption,
-  onProgress: (progress: WorkProgress) => void,
+  { signal, onProgress }: RunOptions,
 ): Promise<WorkResult> {
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
@@ -26,7 +24,7 @@ export async function execute(
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
   for (const [index, stage] of workflow.stages.entries()) {
-    interruption.throwIfAborted()
+    signal.throwIfAborted()
     progress.report(index, 0)
     try {
       await stage.run({
@@ -35,20 +33,18 @@ export async function execute(
         inputs: order.inputs,
         directory: order.directory,
         limits: order.limits,
-        get signal() {
-          return interruption.signal
-        },
+        signal,
         outputPath,
         progress: (fraction) => progress.report(index, fraction),
         detail: (name, value) => void details.set(name, value),
       })
     } catch (error) {
-      interruption.throwIfAborted()
+      signal.throwIfAborted()
       throw stageError(error, stage.name)
     }
     progress.report(index, 1)
   }
-  interruption.throwIfAborted()
+  signal.throwIfAborted()
   return { outputs: await collect(declared, outputPath, workflow.id), details: Object.fromEntries(details) }
 }
 

@@ -1,6 +1,5 @@
-import { Interruption } from '../interruption.js'
 import { silentLogger, type Logger } from '../ports/logger.js'
-import type { Run, Runner, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
@@ -15,11 +14,11 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   const runs = new RunGroup()
 
   return {
-    start: (order, onProgress) =>
-      runs.start(() => {
+    run: (order, { signal, onProgress }) =>
+      runs.run(signal, (ending) => {
         const workflow = async () =>
           order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
-        return startInline(workflow, order, onProgress, logger)
+        return runInline(workflow, order, { signal: ending, onProgress }, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
     close: async () => runs.close(),
@@ -27,32 +26,24 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
 }
 
 /** Runs the stages here. An abort rejects at once, though code that ignores its signal cannot be stopped. */
-export function startInline(
+export function runInline(
   workflow: () => Promise<Workflow>,
   order: WorkOrder,
-  onProgress: (progress: WorkProgress) => void,
+  { signal, onProgress }: RunOptions,
   logger: Logger,
-): Run {
-  const interruption = new Interruption()
-  let refuse: (reason: Error) => void = () => {}
+): Promise<WorkResult> {
   const report = (progress: WorkProgress) => {
-    if (interruption.reason) return
+    if (signal.aborted) return
     try {
       onProgress(progress)
     } catch (error) {
       logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
     }
   }
-  return {
-    result: new Promise<WorkResult>((resolve, reject) => {
-      refuse = reject
-      workflow()
-        .then((found) => execute(found, order, interruption, report))
-        .then(resolve, reject)
-    }),
-    abort(reason) {
-      interruption.abort(reason)
-      refuse(reason)
-    },
-  }
+  return new Promise<WorkResult>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    workflow()
+      .then((found) => execute(found, order, { signal, onProgress: report }))
+      .then(resolve, reject)
+  })
 }

@@ -1,5 +1,4 @@
 import { StemworkError } from '../errors.js'
-import { Interruption } from '../interruption.js'
 import { execute, internalError } from './execute.js'
 import { dieWithHost } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
@@ -10,6 +9,8 @@ import { workflowFromModule } from './workflow-module.js'
 
 const progressIntervalMs = 100
 const lastWordMs = 1000
+/** The host ends a run by killing this process. */
+const neverAborted = new AbortController().signal
 
 let currentRun: number | undefined
 
@@ -38,7 +39,7 @@ async function take({ run, order }: HostMessage): Promise<void> {
       (error: unknown) => void fail(run, error, true),
     )
     if (!workflow) return
-    const result = await execute(workflow, order, new Interruption(), progress.push)
+    const result = await execute(workflow, order, { signal: neverAborted, onProgress: progress.push })
     progress.flush()
     send({ type: 'done', run, result })
   } catch (error) {

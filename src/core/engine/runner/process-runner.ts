@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { silentLogger, type Logger } from '../ports/logger.js'
-import type { Runner, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
-import { startInline } from './inline-runner.js'
+import { runInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
-import { ProcessSlot, type SlotRunOptions } from './process-slot.js'
+import { ProcessSlot } from './process-slot.js'
 import { RunGroup } from './run-group.js'
 
 export interface ProcessRunnerOptions {
@@ -40,7 +40,7 @@ const countsSchema = z.object({
 
 /**
  * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker thread
- * without ending the host. Children start when first needed and stay warm; orders beyond the slots wait their turn.
+ * without ending the host. Children start when first needed and stay warm; orders beyond the slots wait in their order.
  *
  * An idle child does not keep the host's process alive, and no child outlives it.
  *
@@ -57,20 +57,21 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   const slots = Array.from({ length: counts.data.slots }, () => new ProcessSlot(settings))
   // The last one given back is taken first: it is the warmest.
   const free = [...slots]
+  // Not p-queue: it lets the next run in when a signal fires, while the aborted run's process is still ending in its slot.
   const waiting: ((slot: ProcessSlot) => void)[] = []
   const runs = new RunGroup()
 
   function take(signal: AbortSignal): Promise<ProcessSlot> {
     const slot = free.pop()
     if (slot) return Promise.resolve(slot)
-    return new Promise((give, refuse) => {
+    return new Promise((resolve, reject) => {
       const onAbort = () => {
         waiting.splice(waiting.indexOf(onSlot), 1)
-        refuse(signal.reason)
+        reject(signal.reason)
       }
       const onSlot = (given: ProcessSlot) => {
         signal.removeEventListener('abort', onAbort)
-        give(given)
+        resolve(given)
       }
       waiting.push(onSlot)
       signal.addEventListener('abort', onAbort, { once: true })
@@ -83,24 +84,21 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
     else free.push(slot)
   }
 
-  async function inChild(order: WorkOrder, options: SlotRunOptions): Promise<WorkResult> {
-    const slot = await take(options.signal)
+  async function inChild(order: WorkOrder, run: RunOptions): Promise<WorkResult> {
+    const slot = await take(run.signal)
     try {
-      return await slot.run(order, options)
+      return await slot.run(order, run)
     } finally {
       giveBack(slot)
     }
   }
 
   return {
-    start: (order, onProgress) =>
-      runs.start(() => {
-        if (order.module === null) return startInline(async () => resolve(order.workflow), order, onProgress, logger)
-        const ending = new AbortController()
-        return {
-          result: inChild(order, { signal: ending.signal, onProgress }),
-          abort: (reason) => ending.abort(reason),
-        }
+    run: (order, { signal, onProgress }) =>
+      runs.run(signal, async (ending) => {
+        const run = { signal: ending, onProgress }
+        if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
+        return await inChild(order, run)
       }),
     status: () => ({
       slots: slots.length,

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from '../errors.js'
 import type { Logger } from '../ports/logger.js'
-import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import { childArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { internalError } from './execute.js'
@@ -18,11 +18,6 @@ const maxStderrLength = 8_000
 const maxExitWaitMs = 2_000
 /** How long the last words of a dead child are waited for; a program that it started may hold its stderr open for ever. */
 const maxLastWordsMs = 100
-
-export interface SlotRunOptions {
-  signal: AbortSignal
-  onProgress(progress: WorkProgress): void
-}
 
 export interface ChildSettings {
   niceness: number
@@ -53,7 +48,7 @@ export class ProcessSlot {
   }
 
   /** One order at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
-  async run(order: WorkOrder, options: SlotRunOptions): Promise<WorkResult> {
+  async run(order: WorkOrder, options: RunOptions): Promise<WorkResult> {
     options.signal.throwIfAborted()
     clearTimeout(this.#idleTimer)
     const child = this.#child?.connected ? this.#child : this.#start()
@@ -77,7 +72,7 @@ export class ProcessSlot {
     if (child) await kill(child)
   }
 
-  #converse(child: ChildProcess, order: WorkOrder, { signal, onProgress }: SlotRunOptions): Promise<WorkResult> {
+  #converse(child: ChildProcess, order: WorkOrder, { signal, onProgress }: RunOptions): Promise<WorkResult> {
     const run = ++this.#runs
     const { logger, startTimeoutMs } = this.#settings
     const detach = new AbortController()

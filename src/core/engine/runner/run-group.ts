@@ -1,23 +1,32 @@
 import { StemworkError } from '../errors.js'
-import type { Run } from '../ports/runner.js'
 
 /** The runs of one runner: all of them end when it closes. */
 export class RunGroup {
-  readonly #runs = new Set<Run>()
+  readonly #runs = new Set<AbortController>()
   #closed = false
 
   get size(): number {
     return this.#runs.size
   }
 
-  /** Starts a run; after `close`, one that has failed with `SHUTTING_DOWN`. */
-  start(begin: () => Run): Run {
-    if (this.#closed) return { result: Promise.reject(shuttingDown()), abort: () => {} }
-    const run = begin()
-    this.#runs.add(run)
-    const forget = () => this.#runs.delete(run)
-    run.result.then(forget, forget)
-    return run
+  /**
+   * Does the work with a signal that fires when the caller's does, or when the group closes.
+   *
+   * @throws StemworkError `SHUTTING_DOWN` once the group is closed; the caller's reason if its signal has fired
+   */
+  async run<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    if (this.#closed) throw shuttingDown()
+    signal.throwIfAborted()
+    const controller = new AbortController()
+    const follow = () => controller.abort(signal.reason)
+    signal.addEventListener('abort', follow, { once: true })
+    this.#runs.add(controller)
+    try {
+      return await work(controller.signal)
+    } finally {
+      signal.removeEventListener('abort', follow)
+      this.#runs.delete(controller)
+    }
   }
 
   close(): void {

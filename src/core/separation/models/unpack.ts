@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
+import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import { createTarDecoder } from 'modern-tar'
 import { StemworkError } from '../../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
-import { tarMember } from './tar.js'
 
 /**
  * The chunks of one file in an archive on disk.
@@ -15,22 +16,33 @@ export function unpack(
   path: string,
   { format, member }: NonNullable<LocatedFile['archive']>,
 ): AsyncIterable<Uint8Array> {
-  if (format === 'tar.bz2') return outputOfTar(path, member)
-  // What npm packs lies in a folder whose name does not count.
-  return tarMember(gunzipped(path), (found) => found === member || found.slice(found.indexOf('/') + 1) === member)
+  return format === 'tar.bz2' ? outputOfTar(path, member) : gzippedMember(path, member)
 }
 
-async function* gunzipped(path: string): AsyncGenerator<Uint8Array, void, void> {
+async function* gzippedMember(path: string, member: string): AsyncGenerator<Uint8Array, void, void> {
   const source = createReadStream(path)
   const plain = createGunzip()
   source.on('error', (error) => plain.destroy(error))
+  const entries = Readable.toWeb(source.pipe(plain)).pipeThrough(createTarDecoder({ strict: true }))
   try {
-    yield* source.pipe(plain)
+    // Destroying the source ends the chain: to cancel the entries or a body waits for ever for a decoder that waits to be read.
+    for await (const { header, body } of entries.values({ preventCancel: true })) {
+      // npm packs everything into a folder whose name does not count.
+      const isWanted = header.name === member || header.name.slice(header.name.indexOf('/') + 1) === member
+      if (isWanted && header.type === 'file') return yield* body
+      await drain(body)
+    }
   } catch (error) {
-    throw new RangeError('the archive is damaged', { cause: error })
+    throw new RangeError('the archive is damaged or ends too early', { cause: error })
   } finally {
     source.destroy()
+    plain.destroy()
   }
+  throw new RangeError('the archive does not have the file')
+}
+
+async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
+  await stream.pipeTo(new WritableStream())
 }
 
 /** Node has no bzip2; every desktop system and nearly every image has a `tar` that finds one. */
