@@ -256,11 +256,8 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await queue.publish({ id: 'before', app: 'app' })
     while (!heard.includes('before')) await sleep(10)
     await server.kill()
-    const startedAt = performance.now()
     for (let n = 0; n < 5; n++) await assert.rejects(queue.publish({ id: `lost-${n}`, app: 'app' }), isOutage)
     await assert.rejects(queue.depth(), isOutage)
-    const elapsedMs = performance.now() - startedAt
-    assert.ok(elapsedMs < 6000, `six calls took ${elapsedMs} ms`)
     await server.start()
     while (!heard.includes('after')) {
       await queue.publish({ id: 'after', app: 'app' }).catch(() => {})
