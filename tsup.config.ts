@@ -2,13 +2,14 @@ import { defineConfig } from 'tsup'
 
 export default defineConfig([
   {
-    entry: ['src/**/*.ts', '!src/console/**'],
+    entry: ['src/**/*.ts', '!src/console/**', '!src/**/kernels/assembly/**'],
     // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
     bundle: false,
     format: 'esm',
     target: 'node20',
     sourcemap: true,
-    clean: ['**/*', '!console/**'],
+    // What `scripts/build-kernels.mjs` compiles stays as long as it is of the present sources.
+    clean: ['**/*', '!console/**', '!**/*.wasm'],
     silent: true,
   },
   {

@@ -32,6 +32,7 @@ step(
     'tsconfig.build.json',
     'tsconfig.console.json',
     'tsup.config.ts',
+    'scripts/build-kernels.mjs',
     ...sources('src'),
   ],
   () => {

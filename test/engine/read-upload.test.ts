@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +24,7 @@ async function readOf(bytes: Uint8Array, maxBytes = 1000): Promise<Buffer> {
       for (let start = 0; start < bytes.byteLength; start += 7) yield bytes.subarray(start, start + 7)
     })(),
   )
-  const path = join(directory, 'input')
+  const path = join(directory, randomUUID())
   const read = await readUpload(blobs, key, path, { signal: new AbortController().signal, maxBytes })
   const file = await readFile(path)
   expect(read.bytes).toBe(file.byteLength)

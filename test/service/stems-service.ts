@@ -33,7 +33,10 @@ export async function startStemsService(answer: RequestListener, settings: Engin
   return {
     engine,
     files: `http://127.0.0.1:${port}`,
-    scratch: () => readdir(scratchDirectory),
+    async scratch() {
+      const roots = await readdir(scratchDirectory)
+      return (await Promise.all(roots.map((root) => readdir(join(scratchDirectory, root))))).flat()
+    },
     async blobs() {
       const keys: string[] = []
       for (const prefix of ['results/', 'uploads/'])

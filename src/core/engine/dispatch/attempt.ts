@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
@@ -22,6 +22,7 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
+import type { Scratch } from './scratch.js'
 import { releaseUploads } from './uploads.js'
 
 export interface AttemptPorts {
@@ -48,17 +49,14 @@ export class Attempt {
   readonly #job: JobRecord
   readonly #controller = new AbortController()
   readonly #heartbeat: HeartbeatLoop
-  readonly #directory: string
+  readonly #scratch: Scratch
 
-  /**
-   * @param job the record that `claim` returned
-   * @param scratchDirectory folder in which the run gets one of its own
-   */
-  constructor(job: JobRecord, ports: AttemptPorts, scratchDirectory: string) {
+  /** @param job the record that `claim` returned */
+  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch) {
     const { options, events, jobs, logger } = ports
     this.#ports = ports
     this.#job = job
-    this.#directory = `${scratchDirectory}${sep}stemwork-${job.id}-${job.token}`
+    this.#scratch = scratch
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
@@ -98,16 +96,17 @@ export class Attempt {
     const timeout = setTimeout(() => this.interrupt(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
     timeout.unref()
     this.#heartbeat.start()
-    let usesDisk = false
+    /** Empty: the workflow reads and writes no file. */
+    let directory = ''
     let published = false
     let end: JobChange | undefined
     try {
       const workflow = workflows.require(this.#job.workflow)
       const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
-      usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
-      if (usesDisk) await mkdir(this.#directory, { recursive: true })
-      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow))
-      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs))
+      const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
+      if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
+      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow, directory))
+      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory))
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
       this.#controller.signal.throwIfAborted()
@@ -132,20 +131,20 @@ export class Attempt {
     } finally {
       clearTimeout(timeout)
       this.#heartbeat.stop()
-      if (usesDisk)
-        await rm(this.#directory, { recursive: true, force: true }).catch((error: unknown) =>
+      if (directory !== '')
+        await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
           this.#warn('Scratch files could not be removed.', error),
         )
     }
   }
 
-  async #fetchInputs(workflow: Workflow): Promise<Record<string, InputFile>> {
+  async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     const { blobs, options } = this.#ports
     const inputs: Record<string, InputFile> = {}
     for (const param of workflow.inputs) {
       const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'fetch', progress: 0 })
-      const path = join(this.#directory, `input-${param}`)
+      const path = join(directory, `input-${param}`)
       const key = this.#job.uploads[param]
       const url = this.#job.params[param]
       if (key !== undefined) {
@@ -163,7 +162,7 @@ export class Attempt {
     return inputs
   }
 
-  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>): Promise<WorkResult> {
+  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const { options, runner } = this.#ports
     const share = 1 - fetchShare - publishShare
     const order = {
@@ -173,7 +172,7 @@ export class Attempt {
       settings: workflow.module?.settings ?? null,
       params: this.#job.params,
       inputs,
-      directory: this.#directory,
+      directory,
       limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
     }
     return await runner.run(order, {

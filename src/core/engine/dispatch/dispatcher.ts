@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { Scratch } from './scratch.js'
 
 /**
  * Turns references from the queue into claimed runs. The reference is a hint; the lease that the store grants is the right to
@@ -11,14 +12,14 @@ import { Attempt, type AttemptPorts } from './attempt.js'
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
-  readonly #scratchDirectory: string
+  readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
   #subscription: QueueSubscription | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
-    this.#scratchDirectory = ports.options.scratchDirectory ?? tmpdir()
+    this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
   }
 
   get running(): number {
@@ -27,6 +28,7 @@ export class Dispatcher {
 
   async start(): Promise<void> {
     const { queue, options } = this.#ports
+    await this.#scratch.removeLeftovers()
     this.#subscription ??= await queue.subscribe(async ({ id }) => void (await this.run(id)), {
       concurrency: options.dispatch.concurrency,
     })
@@ -40,7 +42,7 @@ export class Dispatcher {
     const { jobs, options, logger } = this.#ports
     const job = await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
     if (!job) return undefined
-    const attempt = new Attempt(job, this.#ports, this.#scratchDirectory)
+    const attempt = new Attempt(job, this.#ports, this.#scratch)
     this.#running.set(job.id, attempt)
     try {
       return await attempt.run()
@@ -69,6 +71,7 @@ export class Dispatcher {
     }, timeoutMs)
     await stopped.finally(() => clearTimeout(handBack))
     this.#subscription = undefined
+    await this.#scratch.close()
   }
 }
 

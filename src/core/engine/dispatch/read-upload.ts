@@ -31,7 +31,7 @@ export async function readUpload(
       yield chunk
     }
   }
-  const file = createWriteStream(path)
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })
   return { bytes: file.bytesWritten }
 }

@@ -7,7 +7,7 @@ import { httpFailure } from './fetch-failure.js'
 export type FetchInputOptions = Pick<GuardedFetchOptions, 'signal' | 'maxBytes' | 'policy' | 'timeouts' | 'dial'>
 
 /**
- * Downloads a client's file to `path`, no faster than the disk takes it. Tries once: an error says by `retryable` whether another
+ * Downloads a client's file to `path`, which must not exist yet (so that a prepared link fails), no faster than the disk takes it. Tries once: an error says by `retryable` whether another
  * try may succeed (broken connections, 5xx, 429), and leaves no file behind.
  *
  * @throws StemworkError as `guardedFetch`, and with reason `download_http_<status>` for an answer other than 200
@@ -22,7 +22,7 @@ export async function fetchInput(
     response.cancel()
     throw httpFailure(response.status)
   }
-  const file = createWriteStream(path)
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   try {
     await pipeline(response.body, file, { signal: options.signal })
   } catch (error) {

@@ -1,8 +1,7 @@
-// @ts-expect-error The package has no types; `PffftModule` below is the part that is used.
-import loadPffft from '@echogarden/pffft-wasm/simd'
+import { hasSimd } from './kernels/kernel.js'
 
 /**
- * Real FFTs of a batch of frames, in the memory of the pffft WASM module (SIMD, single precision: the round trip is exact to
+ * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD where there is some: the round trip is exact to
  * about 3e-7 of the peak). `size` must be a multiple of 32 with no prime factors other than 2, 3 and 5.
  *
  * A caller writes frames into `time()`, calls `forward`, and reads `spectrum()`; or the other way round with `inverse`. Both
@@ -31,7 +30,7 @@ export class RealFft {
 
   /** @throws RangeError when the size is not supported. */
   static async create(size: number, batch = 1): Promise<RealFft> {
-    pffft ??= (loadPffft as () => Promise<PffftModule>)()
+    pffft ??= loadPffft()
     const module = await pffft
     const setup = isSupported(size) ? module._pffft_new_setup(size, 0) : 0
     if (setup === 0) {
@@ -92,6 +91,13 @@ interface PffftModule {
 }
 
 let pffft: Promise<PffftModule> | undefined
+
+async function loadPffft(): Promise<PffftModule> {
+  // @ts-expect-error The package has no types; `PffftModule` is the part that is used.
+  const loaded = hasSimd() ? import('@echogarden/pffft-wasm/simd') : import('@echogarden/pffft-wasm')
+  const { default: load } = (await loaded) as { default: () => Promise<PffftModule> }
+  return load()
+}
 
 function isSupported(size: number): boolean {
   if (!Number.isInteger(size) || size <= 0 || size % 32 !== 0) return false

@@ -1,8 +1,6 @@
-import { dotProductStep } from './kernels/dot-product.js'
-
 /** A low-pass filter, sampled at `phases` positions between two input samples. */
 export interface LowPass {
-  /** Coefficients of one phase; a multiple of `dotProductStep`. */
+  /** Coefficients of one phase; a multiple of 8, which the dot product takes at a time. */
   taps: number
   /** `rows[p * taps + k]` weighs the input sample `k - taps/2 + 1` after the one below the output's position. */
   rows: Float32Array
@@ -23,7 +21,7 @@ export function designLowPass(inputRate: number, outputRate: number, phases: num
   const slope = (nyquist * (1 - passband)) / inputRate
   const beta = 0.1102 * (attenuationDb - 8.7)
   const needed = (attenuationDb - 8) / (2.285 * 2 * Math.PI * slope)
-  const taps = Math.ceil(needed / dotProductStep) * dotProductStep
+  const taps = Math.ceil(needed / 8) * 8
   const half = taps / 2
   const rows = new Float32Array(rowCount * taps)
   const row = new Float64Array(taps)

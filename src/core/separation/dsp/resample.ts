@@ -1,5 +1,6 @@
 import type { AudioBlock, AudioStream } from './audio-stream.js'
 import { createDotProduct, type DotProduct } from './kernels/dot-product.js'
+import type { Kernel } from './kernels/kernel.js'
 import { designLowPass } from './low-pass.js'
 
 /** Up to here every position between two samples that occurs has its own filter; beyond, neighbouring ones are interpolated. */
@@ -49,7 +50,7 @@ class Resampler {
   readonly #ratio: Ratio
   readonly #phases: number
   readonly #taps: number
-  readonly #dot: DotProduct
+  readonly #kernel: Kernel<DotProduct>
   /** Where each channel's window begins in the kernel's memory. */
   readonly #windows: number[]
   readonly #capacity: number
@@ -67,8 +68,8 @@ class Resampler {
     this.#taps = taps
     this.#capacity = taps + windowFrames
     this.#windows = Array.from({ length: channelCount }, (_, channel) => rows.length + channel * this.#capacity)
-    this.#dot = createDotProduct(rows.length + channelCount * this.#capacity)
-    this.#dot.memory.set(rows)
+    this.#kernel = createDotProduct(rows.length + channelCount * this.#capacity)
+    this.#kernel.memory.set(rows)
     this.#filled = taps / 2 - 1
     this.#windowStart = -this.#filled
   }
@@ -79,7 +80,7 @@ class Resampler {
 
   /** Adds at most `room` frames. */
   append(planes: readonly Float32Array[]): void {
-    planes.forEach((plane, channel) => this.#dot.memory.set(plane, this.#windows[channel] + this.#filled))
+    planes.forEach((plane, channel) => this.#kernel.memory.set(plane, this.#windows[channel] + this.#filled))
     this.#filled += planes[0].length
     this.#framesIn += planes[0].length
   }
@@ -99,7 +100,7 @@ class Resampler {
   /** The output that reaches into the silence after the end. */
   end(): AudioBlock | undefined {
     for (const window of this.#windows)
-      this.#dot.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
+      this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
     this.#filled += this.#taps / 2
     return this.drain(outputFrames(this.#framesIn, this.#ratio))
   }
@@ -108,7 +109,7 @@ class Resampler {
     const { up, down } = this.#ratio
     const output = new Float32Array(count)
     const taps = this.#taps
-    const dot = this.#dot
+    const { dotProduct } = this.#kernel
     const phaseScale = this.#phases / up
     const isExact = this.#phases === up
     let position = Math.floor((this.#framesOut * down) / up)
@@ -118,11 +119,11 @@ class Resampler {
     const origin = window - this.#windowStart - taps / 2 + 1
     for (let frame = 0; frame < count; frame++) {
       if (isExact) {
-        output[frame] = dot(origin + position, remainder * taps, taps)
+        output[frame] = dotProduct(origin + position, remainder * taps, taps)
       } else {
         const phase = Math.floor(remainder * phaseScale)
-        const below = dot(origin + position, phase * taps, taps)
-        const above = dot(origin + position, (phase + 1) * taps, taps)
+        const below = dotProduct(origin + position, phase * taps, taps)
+        const above = dotProduct(origin + position, (phase + 1) * taps, taps)
         output[frame] = below + (above - below) * (remainder * phaseScale - phase)
       }
       position += step
@@ -140,7 +141,7 @@ class Resampler {
     const firstNeeded = Math.floor((this.#framesOut * down) / up) - this.#taps / 2 + 1
     const dropped = Math.min(this.#filled, firstNeeded - this.#windowStart)
     if (dropped <= 0) return
-    for (const window of this.#windows) this.#dot.memory.copyWithin(window, window + dropped, window + this.#filled)
+    for (const window of this.#windows) this.#kernel.memory.copyWithin(window, window + dropped, window + this.#filled)
     this.#windowStart += dropped
     this.#filled -= dropped
   }

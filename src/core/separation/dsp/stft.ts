@@ -1,6 +1,7 @@
 import { RealFft } from './fft.js'
 import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
-import { gatherRows, type RowPlaces, spreadRows } from './strided-rows.js'
+import type { Kernel } from './kernels/kernel.js'
+import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
 
 export interface StftOptions {
   /** Points of a frame (n_fft): a size that `RealFft` supports. */
@@ -31,8 +32,8 @@ export class Stft {
   readonly hop: number
   readonly bins: number
   readonly #fft: RealFft
-  readonly #kernels: FrameKernels
-  readonly #places: Places
+  readonly #kernels: Kernel<FrameKernels>
+  readonly #offsets: Offsets
   readonly #squaredWindow: Float32Array
   /** 1 / overlap-added squared window, for the number of frames that was asked for last. */
   #envelope = { frames: 0, inverse: new Float32Array(0) }
@@ -42,12 +43,12 @@ export class Stft {
     this.hop = hop
     this.bins = bins
     this.#fft = fft
-    this.#places = places(size, hop)
-    this.#kernels = createFrameKernels(this.#places.end)
-    this.#kernels.memory.set(window, this.#places.window)
+    this.#offsets = memoryOffsets(size, hop)
+    this.#kernels = createFrameKernels(this.#offsets.end)
+    this.#kernels.memory.set(window, this.#offsets.window)
     this.#kernels.memory.set(
       window.map((value) => value / size),
-      this.#places.synthesis,
+      this.#offsets.synthesis,
     )
     this.#squaredWindow = window.map((value) => value * value)
   }
@@ -70,7 +71,7 @@ export class Stft {
   forward(signal: Float32Array, frames: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { size, hop } = this
     const { memory, multiply, split } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     for (let first = 0; first < frames; first += batchFrames) {
       const count = Math.min(batchFrames, frames - first)
       memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
@@ -79,7 +80,7 @@ export class Stft {
       this.#fft.forward(count)
       memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
       for (let row = 0; row < count; row++)
-        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
       this.#store(first, count, re, im, layout)
     }
   }
@@ -101,7 +102,7 @@ export class Stft {
   ): void {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const envelope = this.#inverseEnvelope(frames + 2 * silentFrames).subarray(silentFrames * hop)
     const overlap = Math.max(0, size - hop)
     memory.fill(0, at.signal, at.envelope)
@@ -109,7 +110,7 @@ export class Stft {
       const count = Math.min(batchFrames, frames - first)
       this.#load(first, count, re, im, layout)
       for (let row = 0; row < count; row++)
-        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size)
+        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
       this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
       this.#fft.inverse(count)
       memory.set(this.#fft.time().subarray(0, count * size), at.rows)
@@ -118,7 +119,7 @@ export class Stft {
       // What later batches cannot change any more; after the last one, everything.
       const finished = first + count < frames ? count * hop : this.samplesOf(count)
       memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
-      multiply(at.rows, at.signal, at.envelope, roundUp(finished))
+      multiply(at.rows, at.signal, at.envelope, finished)
       out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
       memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
       memory.fill(0, at.signal + overlap, at.envelope)
@@ -130,12 +131,11 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT packs the last bin into the place of the first one's imaginary
-   * part.
+   * From the kernels' planes to the caller's layout. The FFT packs the last bin into the first one's imaginary part.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const { frameStride, binStride } = layout
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
@@ -146,8 +146,8 @@ export class Stft {
         im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
       }
     } else {
-      spreadRows(memory, re, this.#rowPlaces(at.re, first, count, layout))
-      spreadRows(memory, im, this.#rowPlaces(at.im, first, count, layout))
+      spreadRows(memory, re, this.#rowLayout(at.re, first, count, layout))
+      spreadRows(memory, im, this.#rowLayout(at.im, first, count, layout))
     }
     for (let row = 0; row < count; row++) {
       const target = (first + row) * frameStride
@@ -160,7 +160,7 @@ export class Stft {
 
   #load(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
-    const at = this.#places
+    const at = this.#offsets
     const { frameStride, binStride } = layout
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
@@ -172,21 +172,21 @@ export class Stft {
         memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
       }
     } else {
-      gatherRows(re, memory, this.#rowPlaces(at.re, first, count, layout))
-      gatherRows(im, memory, this.#rowPlaces(at.im, first, count, layout))
+      gatherRows(re, memory, this.#rowLayout(at.re, first, count, layout))
+      gatherRows(im, memory, this.#rowLayout(at.im, first, count, layout))
     }
     for (let row = 0; row < count; row++) {
       memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride] : 0
     }
   }
 
-  #rowPlaces(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowPlaces {
+  #rowLayout(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowLayout {
     const length = Math.min(this.bins, this.size / 2)
     return {
       rows,
       length,
       start,
-      pitch: this.#places.pitch,
+      pitch: this.#offsets.pitch,
       stridedStart: first * frameStride,
       rowStride: frameStride,
       stride: binStride,
@@ -219,7 +219,7 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, samples: numb
 }
 
 /** Where the kernels find their data in their memory, in floats. */
-interface Places {
+interface Offsets {
   window: number
   synthesis: number
   /** Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch. */
@@ -234,9 +234,9 @@ interface Places {
   end: number
 }
 
-function places(size: number, hop: number): Places {
+function memoryOffsets(size: number, hop: number): Offsets {
   const rowFloats = batchFrames * size
-  const signalFloats = roundUp((batchFrames - 1) * hop + size)
+  const signalFloats = (batchFrames - 1) * hop + size
   const pitch = size / 2 + 16
   let end = 0
   const next = (floats: number) => (end += floats) - floats
@@ -251,10 +251,6 @@ function places(size: number, hop: number): Places {
     envelope: next(signalFloats),
     end,
   }
-}
-
-function roundUp(floats: number): number {
-  return Math.ceil(floats / 8) * 8
 }
 
 /** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */

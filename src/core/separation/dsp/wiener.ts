@@ -1,5 +1,5 @@
 import { gatherRows, rowCount, spreadRows } from './strided-rows.js'
-import { createWienerKernels, tileFrames, tilePlanes, type WienerKernels } from './kernels/wiener-kernels.js'
+import { createWienerMemory, tileFrames, tilePlanes, type WienerMemory } from './wiener-memory.js'
 
 /** Both channels, `[2, frames, bins]`. */
 export interface StereoSpectrum {
@@ -33,13 +33,13 @@ const silence = 1e-30
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
-  readonly #kernels: WienerKernels
+  readonly #memory: WienerMemory
 
   constructor(sizes: RefinementSizes) {
     this.#sizes = sizes
-    this.#kernels = createWienerKernels(sizes.bins, sizes.windowFrames)
+    this.#memory = createWienerMemory(sizes.bins, sizes.windowFrames)
     // The same for all bins, and for the zeros behind a row.
-    this.#kernels.filters.floor.fill(guard)
+    this.#memory.filters.floor.fill(guard)
   }
 
   /**
@@ -48,7 +48,7 @@ export class VocalsRefinement {
    * @returns the largest one of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
-    const { memory, tileRow, voiceRow, magnitudes } = this.#kernels
+    const { memory, tileRow, voiceRow, magnitudes } = this.#memory
     const { frames } = this.#sizes
     const peaks = new Float32Array(frames)
     const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
@@ -60,7 +60,7 @@ export class VocalsRefinement {
           memory.set(this.#row(mixture.im, channel, first + row), im)
           peaks[first + row] = Math.max(peaks[first + row], magnitudes(re, im, voiceRow(0, row)))
         }
-        spreadRows(memory, magnitude, this.#places(voiceRow(0, 0), channel, first, rows))
+        spreadRows(memory, magnitude, this.#rowLayout(voiceRow(0, 0), channel, first, rows))
       }
     }
     return peaks
@@ -92,13 +92,13 @@ export class VocalsRefinement {
     { from, frames }: { from: number; frames: number },
     scale: number,
   ): void {
-    const { memory, voiceRow, addToSums, filter, sums } = this.#kernels
+    const { memory, voiceRow, addToSums, filter, sums } = this.#memory
     for (const channel of [0, 1]) {
       for (let row = 0; row < frames; row += rowCount) {
         gatherRows(
           vocals,
           memory,
-          this.#places(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)),
+          this.#rowLayout(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)),
         )
       }
     }
@@ -120,7 +120,7 @@ export class VocalsRefinement {
     frames: number,
     visit: (rows: number, offset: number) => void,
   ): void {
-    const { memory } = this.#kernels
+    const { memory } = this.#memory
     for (let offset = 0; offset < frames; offset += tileFrames) {
       const rows = Math.min(tileFrames, frames - offset)
       this.#eachTileRow(mixture, from + offset, rows, (source, row) => memory.set(source, row))
@@ -137,7 +137,7 @@ export class VocalsRefinement {
   ): void {
     tilePlanes.forEach((plane, index) => {
       for (let row = 0; row < rows; row++) {
-        visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#kernels.tileRow(plane, row))
+        visit(this.#row(index % 2 === 0 ? re : im, index >> 1, frame + row), this.#memory.tileRow(plane, row))
       }
     })
   }
@@ -149,15 +149,15 @@ export class VocalsRefinement {
   }
 
   /** Rows in the kernels' memory and their places in a network's magnitudes. */
-  #places(start: number, channel: number, firstFrame: number, rows: number) {
+  #rowLayout(start: number, channel: number, firstFrame: number, rows: number) {
     const { bins, frames } = this.#sizes
     const stridedStart = channel * bins * frames + firstFrame
-    return { rows, length: bins, start, pitch: this.#kernels.pitch, stridedStart, rowStride: 1, stride: frames }
+    return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frames }
   }
 
   /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */
   #findFilters(): void {
-    const { sums, filters } = this.#kernels
+    const { sums, filters } = this.#memory
     const g = Math.sqrt(guard)
     for (let bin = 0; bin < this.#sizes.bins; bin++) {
       const voice = covariance(sums.voiceLeft[bin], sums.voiceRight[bin], sums.voiceRe[bin], sums.voiceIm[bin])
@@ -177,10 +177,10 @@ export class VocalsRefinement {
       filters.nullLowerIm[bin] = voice.right * others.im - voice.im * others.right
       filters.nullRightRe[bin] = voice.right * others.left - crossRe
       filters.nullRightIm[bin] = crossIm
-      filters.placeLeft[bin] = g * voice.left
-      filters.placeRight[bin] = g * voice.right
-      filters.placeRe[bin] = g * voice.re
-      filters.placeIm[bin] = g * voice.im
+      filters.guardLeft[bin] = g * voice.left
+      filters.guardRight[bin] = g * voice.right
+      filters.guardRe[bin] = g * voice.re
+      filters.guardIm[bin] = g * voice.im
     }
   }
 }

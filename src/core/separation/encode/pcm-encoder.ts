@@ -1,4 +1,5 @@
-import { packStereo, framesAtOnce } from '../dsp/kernels/pack-stereo.js'
+import { packStereo, samplesAtOnce } from '../dsp/kernels/pack-stereo.js'
+import { quantise } from '../dsp/quantise.js'
 
 /** How samples are stored: 16- or 24-bit integers, or 32-bit floats. */
 export type PcmFormat = '16' | '24' | '32f'
@@ -29,16 +30,16 @@ export class PcmEncoder {
     if (format === '16' && planes.length === 2) {
       this.clippedSamples += packStereo(planes[0], planes[1], samples)
     } else {
-      for (let from = 0; from < planes[0].length; from += framesAtOnce) this.#interleave(planes, from, samples)
+      for (let from = 0; from < planes[0].length; from += samplesAtOnce) this.#interleave(planes, from, samples)
     }
     return format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
   }
 
-  /** Puts one channel after the other into place. */
+  /** Writes one channel after the other. */
   #interleave(planes: readonly Float32Array[], from: number, samples: Samples): void {
     const full = fullScale[this.#format]
     for (const [channel, plane] of planes.entries()) {
-      const part = plane.subarray(from, from + framesAtOnce)
+      const part = plane.subarray(from, from + samplesAtOnce)
       const at = from * planes.length + channel
       if (full === undefined) spread(part, samples, at, planes.length)
       else this.clippedSamples += quantise(part, samples, at, planes.length, full)
@@ -56,24 +57,9 @@ const sampleArrays = { '16': Int16Array, '24': Int32Array, '32f': Float32Array }
 /** `undefined`: samples are not rounded. */
 const fullScale: Record<PcmFormat, number | undefined> = { '16': 32_768, '24': 8_388_608, '32f': undefined }
 
-/** Writes one channel to every `step`th place from `at` on. */
+/** Writes one channel to every `step`th sample from `at` on. */
 function spread(plane: Float32Array, samples: Samples, at: number, step: number): void {
   for (let frame = 0; frame < plane.length; frame++, at += step) samples[at] = plane[frame]
-}
-
-/** The same, rounded to `-full .. full - 1`, halves upwards. Returns how many samples were clipped. */
-function quantise(plane: Float32Array, samples: Samples, at: number, step: number, full: number): number {
-  let clipped = 0
-  for (let frame = 0; frame < plane.length; frame++, at += step) {
-    const value = Math.floor(plane[frame] * full + 0.5)
-    if (value >= full || value < -full) {
-      samples[at] = value > 0 ? full - 1 : -full
-      clipped++
-    } else {
-      samples[at] = value
-    }
-  }
-  return clipped
 }
 
 function lowThreeBytes(samples: Samples): Uint8Array {

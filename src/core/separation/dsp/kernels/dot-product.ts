@@ -1,45 +1,25 @@
-import { advance, type Code, end, f32x4, get, load, set, whileLeft } from './simd-code.js'
-import { createSimdModule, valueTypes } from './simd-module.js'
+import { createKernel, type Kernel } from './kernel.js'
 
-/** Memory of floats with a tiny WebAssembly program that multiplies and sums runs of it: 12 times as fast as JavaScript. */
 export interface DotProduct {
-  memory: Float32Array
-  /** Sum of `memory[a + k] * memory[b + k]` for k below `length`, a multiple of `dotProductStep`. Positions count floats. */
-  (a: number, b: number, length: number): number
+  /** Sum of `memory[a + i] * memory[b + i]` for `i` below `count`, in the order that `plainDotProduct` shows. */
+  dotProduct(a: number, b: number, count: number): number
 }
 
-/** Floats per step of the loop: two vectors of four. */
-export const dotProductStep = 8
+/** About ten times as fast as the plain loop, and fastest where `count` is a multiple of 8. */
+export function createDotProduct(floats: number): Kernel<DotProduct> {
+  return createKernel('dot-product', floats, plainDotProduct)
+}
 
-/** Makes a program with room for that many floats. */
-export function createDotProduct(floats: number): DotProduct {
-  const { memory, functions } = createSimdModule(floats, [
-    {
-      name: 'dot',
-      parameters: [valueTypes.i32, valueTypes.i32, valueTypes.i32],
-      results: [valueTypes.f32],
-      locals: [[2, valueTypes.v128]],
-      body: body(),
+/** Eight running sums, as two vectors have them; the first one takes what is left over. */
+export function plainDotProduct(memory: Float32Array): DotProduct {
+  return {
+    dotProduct(a, b, count) {
+      const sums = new Float32Array(8)
+      const whole = count - (count % 8)
+      for (let i = 0; i < count; i++) sums[i < whole ? i % 8 : 0] += Math.fround(memory[a + i] * memory[b + i])
+      for (let lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4]
+      for (let lane = 1; lane < 4; lane++) sums[0] += sums[lane]
+      return sums[0]
     },
-  ])
-  return Object.assign((a: number, b: number, length: number) => functions.dot(a * 4, b * 4, length * 4), { memory })
-}
-
-const a = 0
-const b = 1
-const left = 2
-const low = 3
-const high = 4
-
-/** A loop over the pointers `a` and `b` and a byte count; the sums are kept in two vectors. */
-function body(): Code {
-  const multiplied = (bytes: number) => f32x4.multiply(load(get(a), bytes), load(get(b), bytes))
-  const bytes = dotProductStep * 4
-  const turn = [
-    ...set(low, f32x4.add(get(low), multiplied(0))),
-    ...set(high, f32x4.add(get(high), multiplied(16))),
-    ...advance(a, bytes),
-    ...advance(b, bytes),
-  ]
-  return [...whileLeft(left, bytes, turn), ...set(low, f32x4.add(get(low), get(high))), ...f32x4.sum(low), ...end]
+  }
 }

@@ -1,29 +1,7 @@
-import {
-  advance,
-  and,
-  type Code,
-  end,
-  f32x4,
-  f64,
-  f64x2,
-  get,
-  load,
-  loadDoubles,
-  promoted,
-  set,
-  store,
-  storeDoubles,
-  whileLeft,
-} from './simd-code.js'
-import { createSimdModule, valueTypes } from './simd-module.js'
-
-/** Rows that a tile has of both channels' spectra: what a tile touches stays in the second-level cache. */
-export const tileFrames = 8
-export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
-type TilePlane = (typeof tilePlanes)[number]
+import { createKernel, type Kernel } from './kernel.js'
 
 /** Over the frames of a window, by bin: powers of both sources, and their products between the channels. */
-const sumFields = [
+export const sumFields = [
   'voiceLeft',
   'voiceRight',
   'voiceRe',
@@ -33,7 +11,7 @@ const sumFields = [
   'othersRe',
   'othersIm',
 ] as const
-type SumField = (typeof sumFields)[number]
+export type SumField = (typeof sumFields)[number]
 
 /**
  * The filter `v1 R1 (v1 R1 + v2 R2 + g)^-1` of a bin and window as a function of the powers `v1` and `v2` of a frame. As the
@@ -44,7 +22,7 @@ type SumField = (typeof sumFields)[number]
  * with `N = R1 adj(R2)`, which lets nothing through that lies where the others lie. Nothing in `d` is negative, so single precision
  * suffices where the determinant of the sum itself would lose all digits, as in music with equal channels.
  */
-const filterFields = [
+export const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
   'voiceDeterminant',
   'othersDeterminant',
@@ -62,297 +40,167 @@ const filterFields = [
   'nullRightRe',
   'nullRightIm',
   // g R1: its diagonal and the upper right corner.
-  'placeLeft',
-  'placeRight',
-  'placeRe',
-  'placeIm',
+  'guardLeft',
+  'guardRight',
+  'guardRe',
+  'guardIm',
 ] as const
-type FilterField = (typeof filterFields)[number]
-
-/** Rows hold the bins of one frame, and zeros behind them up to `pitch`. Positions count floats of `memory`. */
-export interface WienerKernels {
-  memory: Float32Array
-  pitch: number
-  /** Of a row of the tile. */
-  tileRow(plane: TilePlane, row: number): number
-  /** Of a row of the voice's magnitudes, of which there is one for each frame of a window. */
-  voiceRow(channel: number, frame: number): number
-  /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
-  magnitudes(re: number, im: number, to: number): number
-  sums: Record<SumField, Float64Array>
-  filters: Record<FilterField, Float32Array>
-  /**
-   * Adds to the sums what the tile's first rows hold, times `scale`, and the voice's from frame `first` of the window on. Turns the
-   * voice's rows into the powers that `filter` needs.
-   */
-  addToSums(rows: number, first: number, scale: number): void
-  /** Replaces those rows by the vocals. */
-  filter(rows: number, first: number): void
-}
-
-export function createWienerKernels(bins: number, windowFrames: number): WienerKernels {
-  const places = memoryPlaces(bins, windowFrames)
-  const { i32: pointer, f32: float, v128 } = valueTypes
-  // The filter works at every level; it takes a scale so that both loops have the same locals.
-  const overTile = { parameters: [pointer, pointer, pointer, pointer, pointer, float], results: [] }
-  const tileVariables = (vectors: number) =>
-    [
-      [tilePointers, pointer],
-      [tilePlanes.length + vectors, v128],
-    ] as const
-  const { memory, functions } = createSimdModule(places.end, [
-    {
-      name: 'magnitudes',
-      parameters: [pointer, pointer, pointer, pointer],
-      results: [float],
-      locals: [[1, v128]],
-      body: magnitudesBody(),
-    },
-    {
-      name: 'addToSums',
-      ...overTile,
-      locals: tileVariables(sumsNames.length + sumFields.length),
-      body: sumsBody(places),
-    },
-    {
-      name: 'filter',
-      ...overTile,
-      locals: tileVariables(filterNames.length + filterFields.length),
-      body: filterBody(places),
-    },
-  ])
-  const { cells, pitch } = places
-  const doubles = new Float64Array(memory.buffer)
-  const tileRow = (plane: TilePlane, row: number) =>
-    places.tile + (tilePlanes.indexOf(plane) * tileFrames + row) * pitch
-  const voiceRow = (channel: number, frame: number) => places.voice + (channel * windowFrames + frame) * pitch
-  const fields = <Field extends string, Values>(names: readonly Field[], values: (index: number) => Values) =>
-    Object.fromEntries(names.map((name, index) => [name, values(index)])) as Record<Field, Values>
-
-  return {
-    memory,
-    pitch,
-    tileRow,
-    voiceRow,
-    magnitudes: (re, im, to) => functions.magnitudes(4 * re, 4 * im, 4 * to, cells),
-    sums: fields(sumFields, (index) =>
-      doubles.subarray(places.sums / 2 + index * pitch, places.sums / 2 + (index + 1) * pitch),
-    ),
-    filters: fields(filterFields, (index) =>
-      memory.subarray(places.filters + index * pitch, places.filters + (index + 1) * pitch),
-    ),
-    addToSums: (rows, first, scale) =>
-      void functions.addToSums(4 * places.tile, 4 * voiceRow(0, first), 4 * places.sums, cells, rows, scale),
-    filter: (rows, first) =>
-      void functions.filter(4 * places.tile, 4 * voiceRow(0, first), 4 * places.filters, cells, rows, 1),
-  }
-}
-
-/** Where the kernels find their data, in floats. */
-interface Places {
-  /** Of a row, without what only keeps rows apart. */
-  cells: number
-  pitch: number
-  tile: number
-  voice: number
-  voicePlane: number
-  sums: number
-  filters: number
-  end: number
-}
-
-function memoryPlaces(bins: number, windowFrames: number): Places {
-  const whole = Math.ceil(bins / 4) * 4
-  // Nine cache lines more than a multiple of 4 KiB, so that equal places of all rows of a tile fall into different lines.
-  const pitch = Math.ceil((whole - 144) / 1024) * 1024 + 144
-  const tile = 0
-  const voice = tile + tilePlanes.length * tileFrames * pitch
-  const voicePlane = windowFrames * pitch
-  const sums = voice + 2 * voicePlane
-  const filters = sums + 2 * sumFields.length * pitch
-  return { cells: whole, pitch, tile, voice, voicePlane, sums, filters, end: filters + filterFields.length * pitch }
-}
-
-function locals<Name extends string>(first: number, names: readonly Name[]): Record<Name, number> {
-  return Object.fromEntries(names.map((name, index) => [name, first + index])) as Record<Name, number>
-}
-
-/** `to = sqrt(re^2 + im^2)` for a row; the largest. */
-function magnitudesBody(): Code {
-  const { re, im, to, count, peak } = locals(0, ['re', 'im', 'to', 'count', 'peak'])
-  const value = (pointer: number) => load(get(pointer), 0)
-  const square = (pointer: number) => f32x4.multiply(value(pointer), value(pointer))
-  const turn = [
-    ...store(get(to), 0, f32x4.squareRoot(f32x4.add(square(re), square(im)))),
-    ...set(peak, f32x4.larger(get(peak), value(to))),
-    ...[re, im, to].flatMap((pointer) => advance(pointer, 16)),
-  ]
-  return [...whileLeft(count, 4, turn), ...f32x4.largest(peak), ...end]
-}
-
-/** Parameters of both loops over a tile, and their pointers into its rows; vectors follow. */
-const tile = locals(0, ['cell', 'voiceCell', 'fields', 'bins', 'rows', 'scale', 'at', 'voiceAt', 'row'])
-const tilePointers = 3
-const spectrum = locals(9, tilePlanes)
-const firstFree = 9 + tilePlanes.length
-
-/** For so many bins at once: `before`, then `turn` for each row, then `after`. A vector holds what a field has of them. */
-function overTile(
-  { pitch }: Places,
-  binsAtOnce: number,
-  { before, turn, after }: Record<'before' | 'turn' | 'after', Code>,
-): Code {
-  const { cell, voiceCell, fields, bins, rows, at, voiceAt, row } = tile
-  return whileLeft(bins, binsAtOnce, [
-    ...before,
-    ...set(at, get(cell)),
-    ...set(voiceAt, get(voiceCell)),
-    ...set(row, get(rows)),
-    ...whileLeft(row, 1, [...turn, ...advance(at, 4 * pitch), ...advance(voiceAt, 4 * pitch)]),
-    ...after,
-    ...advance(cell, 4 * binsAtOnce),
-    ...advance(voiceCell, 4 * binsAtOnce),
-    ...advance(fields, 16),
-  ])
-}
-
-/** Where a plane of the tile lies behind its first one, in bytes. */
-const planeBytes = ({ pitch }: Places, plane: number) => 4 * plane * tileFrames * pitch
-
-const sumsNames = [
-  'level',
-  'mixtureA',
-  'mixtureB',
-  'voiceA',
-  'voiceB',
-  'restA',
-  'restB',
-  'perProduct',
-  'cosine',
-  'sine',
-  'voice',
-  'rest',
-] as const
+export type FilterField = (typeof filterFields)[number]
 
 /**
- * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where they are next to
- * nothing of their terms: in channels that are alike. The powers of both sources take the place of the voice's magnitudes.
+ * The loops over the spectra of a tile and over what a network says of the voice. Rows hold the bins of one frame and lie `pitch`
+ * floats apart; `bins` is a multiple of 4, with zeros in the bins that there are not. A tile has the spectra of
+ * `rows` frames: the planes leftRe, leftIm, rightRe and rightIm, `tilePlane` floats apart. The voice has the same number of rows in
+ * two planes, `voicePlane` floats apart.
  */
-function sumsBody(places: Places): Code {
-  const { add, subtract, multiply, divide, greater, larger, squareRoot, splat } = f64x2
-  const it = locals(firstFree, sumsNames)
-  const total = locals(firstFree + sumsNames.length, sumFields)
-  const times = (a: number, b: number) => multiply(get(a), get(b))
-  const scaled = (value: Code) => multiply(get(it.level), value)
-  const magnitude = (re: number, im: number) => squareRoot(add(times(re, re), times(im, im)))
-  const rest = (mixture: number, voice: number) => larger(splat(f64(0)), subtract(get(mixture), get(voice)))
-  const product = times(it.mixtureA, it.mixtureB)
-  const meanSquare = (a: number, b: number) => multiply(splat(f64(0.5)), add(times(a, a), times(b, b)))
-  const terms: Record<SumField, Code> = {
-    voiceLeft: times(it.voiceA, it.voiceA),
-    voiceRight: times(it.voiceB, it.voiceB),
-    voiceRe: times(it.voice, it.cosine),
-    voiceIm: times(it.voice, it.sine),
-    othersLeft: times(it.restA, it.restA),
-    othersRight: times(it.restB, it.restB),
-    othersRe: times(it.rest, it.cosine),
-    othersIm: times(it.rest, it.sine),
+export interface WienerKernels {
+  /** `memory[to + i] = sqrt(memory[re + i]^2 + memory[im + i]^2)`. Returns the largest that is a number. */
+  magnitudes(re: number, im: number, to: number, bins: number): number
+  /**
+   * Adds to the sums what the tile and the voice hold, times `scale`, and replaces the voice's magnitudes (left, and right in the
+   * other plane) by its power and by that of the others, which the filter needs. Sums are doubles, each field `pitch` of them.
+   *
+   * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where they are next
+   * to nothing of their terms: in channels that are alike.
+   */
+  addToSums(
+    tile: number,
+    tilePlane: number,
+    voice: number,
+    voicePlane: number,
+    sums: number,
+    pitch: number,
+    bins: number,
+    rows: number,
+    scale: number,
+  ): void
+  /** Replaces the tile by the vocals, from the powers that `addToSums` left. In single precision, each field `pitch` floats. */
+  filter(
+    tile: number,
+    tilePlane: number,
+    voice: number,
+    voicePlane: number,
+    filters: number,
+    pitch: number,
+    bins: number,
+    rows: number,
+  ): void
+}
+
+export function createWienerKernels(floats: number): Kernel<WienerKernels> {
+  return createKernel('wiener-kernels', floats, plainWienerKernels)
+}
+
+/** The Wiener kernels in plain TypeScript: each operation is rounded where the vectors round it. */
+export function plainWienerKernels(memory: Float32Array<ArrayBuffer>): WienerKernels {
+  const doubles = new Float64Array(memory.buffer)
+  return {
+    magnitudes(re, im, to, bins) {
+      let peak = 0
+      for (let bin = 0; bin < bins; bin++) {
+        memory[to + bin] = Math.sqrt(add(square(memory[re + bin]), square(memory[im + bin])))
+        if (memory[to + bin] > peak) peak = memory[to + bin]
+      }
+      return peak
+    },
+
+    addToSums(tile, tilePlane, voice, voicePlane, sums, pitch, bins, rows, scale) {
+      const level = Math.fround(scale)
+      for (let bin = 0; bin < bins; bin++) {
+        const addTo = (field: SumField, value: number) =>
+          (doubles[sums / 2 + sumFields.indexOf(field) * pitch + bin] += value)
+        for (let row = 0; row < rows; row++) {
+          const mixtureAt = tile + row * pitch + bin
+          const voiceAt = voice + row * pitch + bin
+          const [leftRe, leftIm, rightRe, rightIm] = [0, 1, 2, 3].map(
+            (index) => level * memory[mixtureAt + index * tilePlane],
+          )
+          const mixtureA = Math.sqrt(leftRe * leftRe + leftIm * leftIm)
+          const mixtureB = Math.sqrt(rightRe * rightRe + rightIm * rightIm)
+          const voiceA = level * memory[voiceAt]
+          const voiceB = level * memory[voiceAt + voicePlane]
+          const othersA = positive(mixtureA - voiceA)
+          const othersB = positive(mixtureB - voiceB)
+          // The angle between the channels, which both sources have; zero where a channel is silent.
+          const product = mixtureA * mixtureB
+          const perProduct = product > 0 ? 1 / product : 0
+          const cosine = perProduct * (leftRe * rightRe + leftIm * rightIm)
+          const sine = perProduct * (leftIm * rightRe - leftRe * rightIm)
+          addTo('voiceLeft', voiceA * voiceA)
+          addTo('voiceRight', voiceB * voiceB)
+          addTo('voiceRe', voiceA * voiceB * cosine)
+          addTo('voiceIm', voiceA * voiceB * sine)
+          addTo('othersLeft', othersA * othersA)
+          addTo('othersRight', othersB * othersB)
+          addTo('othersRe', othersA * othersB * cosine)
+          addTo('othersIm', othersA * othersB * sine)
+          memory[voiceAt] = 0.5 * (voiceA * voiceA + voiceB * voiceB)
+          memory[voiceAt + voicePlane] = 0.5 * (othersA * othersA + othersB * othersB)
+        }
+      }
+    },
+
+    filter(tile, tilePlane, voice, voicePlane, filters, pitch, bins, rows) {
+      for (let bin = 0; bin < bins; bin++) {
+        const values = filterFields.map((name, index) => [name, memory[filters + index * pitch + bin]])
+        const field = Object.fromEntries(values) as Record<FilterField, number>
+        for (let row = 0; row < rows; row++) {
+          const mixtureAt = tile + row * pitch + bin
+          const voiceAt = voice + row * pitch + bin
+          const [voicePower, others] = [memory[voiceAt], memory[voiceAt + voicePlane]]
+          const own = multiply(voicePower, field.voiceDeterminant)
+          const determinant = add(
+            add(
+              multiply(voicePower, add(add(own, multiply(others, field.mixedDeterminant)), field.voiceTrace)),
+              multiply(others, add(multiply(others, field.othersDeterminant), field.othersTrace)),
+            ),
+            field.floor,
+          )
+          const gain = Math.fround(voicePower / determinant)
+          const upperLeft: Complex = [
+            add(add(multiply(others, field.nullLeftRe), own), field.guardLeft),
+            multiply(others, field.nullLeftIm),
+          ]
+          const upperRight: Complex = [
+            add(multiply(others, field.nullUpperRe), field.guardRe),
+            add(multiply(others, field.nullUpperIm), field.guardIm),
+          ]
+          const lowerLeft: Complex = [
+            add(multiply(others, field.nullLowerRe), field.guardRe),
+            subtract(multiply(others, field.nullLowerIm), field.guardIm),
+          ]
+          const lowerRight: Complex = [
+            add(add(multiply(others, field.nullRightRe), own), field.guardRight),
+            multiply(others, field.nullRightIm),
+          ]
+          const left: Complex = [memory[mixtureAt], memory[mixtureAt + tilePlane]]
+          const right: Complex = [memory[mixtureAt + 2 * tilePlane], memory[mixtureAt + 3 * tilePlane]]
+          const vocals = [
+            ...weightedSum(upperLeft, left, upperRight, right),
+            ...weightedSum(lowerLeft, left, lowerRight, right),
+          ]
+          vocals.forEach((value, index) => (memory[mixtureAt + index * tilePlane] = gain * value))
+        }
+      }
+    },
   }
-  const place = (index: number) => 8 * index * places.pitch
-  const loop = overTile(places, 2, {
-    before: sumFields.flatMap((name, index) => set(total[name], load(get(tile.fields), place(index)))),
-    turn: [
-      ...tilePlanes.flatMap((name, plane) =>
-        set(spectrum[name], scaled(loadDoubles(get(tile.at), planeBytes(places, plane)))),
-      ),
-      ...set(it.mixtureA, magnitude(spectrum.leftRe, spectrum.leftIm)),
-      ...set(it.mixtureB, magnitude(spectrum.rightRe, spectrum.rightIm)),
-      ...set(it.voiceA, scaled(loadDoubles(get(tile.voiceAt), 0))),
-      ...set(it.voiceB, scaled(loadDoubles(get(tile.voiceAt), 4 * places.voicePlane))),
-      ...set(it.restA, rest(it.mixtureA, it.voiceA)),
-      ...set(it.restB, rest(it.mixtureB, it.voiceB)),
-      ...set(it.perProduct, and(divide(splat(f64(1)), product), greater(product, splat(f64(0))))),
-      ...set(
-        it.cosine,
-        multiply(
-          get(it.perProduct),
-          add(times(spectrum.leftRe, spectrum.rightRe), times(spectrum.leftIm, spectrum.rightIm)),
-        ),
-      ),
-      ...set(
-        it.sine,
-        multiply(
-          get(it.perProduct),
-          subtract(times(spectrum.leftIm, spectrum.rightRe), times(spectrum.leftRe, spectrum.rightIm)),
-        ),
-      ),
-      ...set(it.voice, times(it.voiceA, it.voiceB)),
-      ...set(it.rest, times(it.restA, it.restB)),
-      ...sumFields.flatMap((name) => set(total[name], add(get(total[name]), terms[name]))),
-      ...storeDoubles(get(tile.voiceAt), 0, meanSquare(it.voiceA, it.voiceB)),
-      ...storeDoubles(get(tile.voiceAt), 4 * places.voicePlane, meanSquare(it.restA, it.restB)),
-    ],
-    after: sumFields.flatMap((name, index) => store(get(tile.fields), place(index), get(total[name]))),
-  })
-  return [...set(it.level, splat(promoted(tile.scale))), ...loop, ...end]
 }
 
-const filterNames = ['voice', 'others', 'own', 'gain'] as const
+type Complex = readonly [re: number, im: number]
 
-function filterBody(places: Places): Code {
-  const { add, subtract, multiply, divide } = f32x4
-  const times = (a: number, b: number) => multiply(get(a), get(b))
-  const sumOf = (first: Code, ...terms: Code[]) => terms.reduce(add, first)
-  const it = locals(firstFree, filterNames)
-  const field = locals(firstFree + filterNames.length, filterFields)
-  // The matrix between the frame's gain and its spectrum.
-  const upperLeft = [
-    sumOf(times(it.others, field.nullLeftRe), get(it.own), get(field.placeLeft)),
-    times(it.others, field.nullLeftIm),
-  ]
-  const upperRight = [
-    add(times(it.others, field.nullUpperRe), get(field.placeRe)),
-    add(times(it.others, field.nullUpperIm), get(field.placeIm)),
-  ]
-  const lowerLeft = [
-    add(times(it.others, field.nullLowerRe), get(field.placeRe)),
-    subtract(times(it.others, field.nullLowerIm), get(field.placeIm)),
-  ]
-  const lowerRight = [
-    sumOf(times(it.others, field.nullRightRe), get(it.own), get(field.placeRight)),
-    times(it.others, field.nullRightIm),
-  ]
-  const { leftRe, leftIm, rightRe, rightIm } = spectrum
-  const row = ([aRe, aIm]: Code[], [bRe, bIm]: Code[]) => [
+/** `a * left + b * right` */
+function weightedSum(a: Complex, left: Complex, b: Complex, right: Complex): Complex {
+  return [
     subtract(
-      add(multiply(aRe, get(leftRe)), multiply(bRe, get(rightRe))),
-      add(multiply(aIm, get(leftIm)), multiply(bIm, get(rightIm))),
+      add(multiply(a[0], left[0]), multiply(b[0], right[0])),
+      add(multiply(a[1], left[1]), multiply(b[1], right[1])),
     ),
-    sumOf(
-      multiply(aRe, get(leftIm)),
-      multiply(bRe, get(rightIm)),
-      multiply(aIm, get(leftRe)),
-      multiply(bIm, get(rightRe)),
-    ),
+    add(add(add(multiply(a[0], left[1]), multiply(b[0], right[1])), multiply(a[1], left[0])), multiply(b[1], right[0])),
   ]
-  const determinant = sumOf(
-    multiply(get(it.voice), sumOf(get(it.own), times(it.others, field.mixedDeterminant), get(field.voiceTrace))),
-    multiply(get(it.others), add(times(it.others, field.othersDeterminant), get(field.othersTrace))),
-    get(field.floor),
-  )
-  const loop = overTile(places, 4, {
-    before: filterFields.flatMap((name, index) => set(field[name], load(get(tile.fields), 4 * index * places.pitch))),
-    turn: [
-      ...set(it.voice, load(get(tile.voiceAt), 0)),
-      ...set(it.others, load(get(tile.voiceAt), 4 * places.voicePlane)),
-      ...set(it.own, times(it.voice, field.voiceDeterminant)),
-      ...set(it.gain, divide(get(it.voice), determinant)),
-      ...tilePlanes.flatMap((name, plane) => set(spectrum[name], load(get(tile.at), planeBytes(places, plane)))),
-      ...[...row(upperLeft, upperRight), ...row(lowerLeft, lowerRight)].flatMap((term, plane) =>
-        store(get(tile.at), planeBytes(places, plane), multiply(get(it.gain), term)),
-      ),
-    ],
-    after: [],
-  })
-  return [...loop, ...end]
 }
+
+const add = (a: number, b: number) => Math.fround(a + b)
+const subtract = (a: number, b: number) => Math.fround(a - b)
+const multiply = (a: number, b: number) => Math.fround(a * b)
+const square = (a: number) => multiply(a, a)
+const positive = (a: number) => (a > 0 ? a : 0)

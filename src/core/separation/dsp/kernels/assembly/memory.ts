@@ -1,0 +1,8 @@
+/** Bytes of a float and of a vector of four. */
+export const float: usize = 4
+export const vector: usize = 16
+
+/** The address of a float by its offset: callers count floats, the memory counts bytes. */
+export function at(offset: usize): usize {
+  return offset * float
+}

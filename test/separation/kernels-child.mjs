@@ -1,0 +1,82 @@
+// Runs what is made of the kernels, and prints what came out: for processes with and without SIMD (see kernels.test.ts).
+import { createHash } from 'node:crypto'
+
+let [compiled, instances] = [0, 0]
+if (globalThis.WebAssembly) {
+  const { Module, Instance } = WebAssembly
+  WebAssembly.Module = new Proxy(Module, { construct: (target, given) => (compiled++, new target(...given)) })
+  WebAssembly.Instance = new Proxy(Instance, { construct: (target, given) => (instances++, new target(...given)) })
+}
+
+const dist = new URL('../../dist/', import.meta.url)
+await import(new URL('index.js', dist).href)
+const dsp = (name) => import(new URL(`core/separation/dsp/${name}.js`, dist).href)
+const { resample } = await dsp('resample')
+const { VocalsRefinement } = await dsp('wiener')
+const { Stft } = await dsp('stft')
+const { hasSimd } = await dsp('kernels/kernel')
+const { PcmEncoder } = await import(new URL('core/separation/encode/pcm-encoder.js', dist).href)
+const compiledByImport = compiled
+
+const digests = {}
+let roundTripError
+let spectrum
+for (let round = 0; round < 2; round++) {
+  digests.resampled = digest(await resampled(noise(20_000), 48_000, 44_100))
+  digests.packed = digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)]))
+  digests.refined = digest(...refined())
+  if (globalThis.WebAssembly) ({ roundTripError, spectrum } = await transformed())
+}
+console.log(
+  JSON.stringify({ hasSimd: hasSimd(), compiledByImport, compiled, instances, digests, roundTripError, spectrum }),
+)
+
+async function resampled(plane, from, to) {
+  const blocks = (async function* () {
+    yield { channels: [plane] }
+  })()
+  const output = []
+  for await (const { channels } of resample({ sampleRate: from, channelCount: 1, blocks }, to).blocks)
+    output.push(...channels[0])
+  return Float32Array.from(output)
+}
+
+function refined() {
+  const [bins, frameCount] = [33, 21]
+  // Both names of the number of frames, until one is left.
+  const refinement = new VocalsRefinement({ bins, frames: frameCount, frameCount, windowFrames: 16 })
+  const mixture = { re: noise(2 * bins * frameCount, 4), im: noise(2 * bins * frameCount, 5) }
+  const magnitude = new Float32Array(2 * bins * frameCount)
+  const peaks = refinement.magnitudes(mixture, magnitude)
+  const vocals = magnitude.map((value, i) => (value * (i % 7)) / 7)
+  refinement.refine(mixture, vocals, peaks, [0, frameCount])
+  return [mixture.re, mixture.im, magnitude, peaks]
+}
+
+async function transformed() {
+  const stft = await Stft.create({ size: 2048, hop: 441 })
+  const frames = 37
+  const signal = noise(stft.samplesOf(frames))
+  const [re, im] = [0, 1].map(() => new Float32Array(frames * stft.bins))
+  const layout = { frameStride: stft.bins, binStride: 1 }
+  stft.forward(signal, frames, re, im, layout)
+  const back = new Float32Array(signal.length)
+  stft.inverse(re, im, frames, layout, back)
+  stft.close()
+  const errors = back.map((value, i) => Math.abs(value - signal[i])).subarray(441, -441)
+  return { roundTripError: Math.max(...errors), spectrum: [...re.subarray(0, 2000), ...im.subarray(0, 2000)] }
+}
+
+function noise(length, seed = 1) {
+  let state = seed
+  return Float32Array.from({ length }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return (state / 2 ** 32 - 0.5) * 2.2
+  })
+}
+
+function digest(...arrays) {
+  const hash = createHash('sha256')
+  for (const array of arrays) hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength))
+  return hash.digest('hex')
+}

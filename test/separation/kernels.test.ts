@@ -1,0 +1,185 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { createDotProduct, plainDotProduct } from '../../src/core/separation/dsp/kernels/dot-product.js'
+import { createFrameKernels, plainFrameKernels } from '../../src/core/separation/dsp/kernels/frame-kernels.js'
+import { hasSimd, type Kernel } from '../../src/core/separation/dsp/kernels/kernel.js'
+import { createStereoPacking, plainStereoPacking } from '../../src/core/separation/dsp/kernels/pack-stereo.js'
+import {
+  createWienerKernels,
+  filterFields,
+  plainWienerKernels,
+  sumFields,
+} from '../../src/core/separation/dsp/kernels/wiener-kernels.js'
+import { noise } from './tracks.js'
+
+/** Halves at the scale of 16 bits and their neighbours, the ends of the ranges, what is next to nothing, and what is no number. */
+const halves = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
+const ends = [
+  1,
+  -1,
+  1 - 2 ** -24,
+  -1 - 2 ** -23,
+  2,
+  -2,
+  -0,
+  1e-40,
+  -1e-40,
+  1e-20,
+  1e30,
+  -1e30,
+  Infinity,
+  -Infinity,
+  NaN,
+]
+const edges = Float32Array.from([...halves.map((value) => value / 32_768), ...ends])
+const lengths = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 441, 1000]
+
+/** Fills for a memory: noise beyond the range of 16 bits, and edges between noise. */
+const fills = {
+  noise: (floats: number) => noise(floats, 5).map((value) => 2.2 * value),
+  edges: (floats: number) => noise(floats, 6).map((value, i) => (i % 3 === 0 ? value : edges[(i * 7) % edges.length])),
+}
+
+/**
+ * Runs both over the same memory and says what differs, in what they return or anywhere in the memory: also where nothing may be
+ * written. Bit for bit, apart from which NaN it is.
+ */
+function difference<Functions>(
+  kernel: Kernel<Functions>,
+  plain: (memory: Float32Array<ArrayBuffer>) => Functions,
+  fill: Float32Array,
+  run: (functions: Functions) => number | void,
+): string | undefined {
+  kernel.memory.set(fill)
+  const memory = kernel.memory.slice()
+  const [expected, returned] = [run(plain(memory)), run(kernel)]
+  if (!Object.is(expected, returned)) return `returned: plain ${String(expected)}, kernel ${String(returned)}`
+  const at = memory.findIndex((value, i) => !Object.is(value, kernel.memory[i]))
+  return at < 0 ? undefined : `at ${at}: plain ${memory[at]}, kernel ${kernel.memory[at]}`
+}
+
+describe.skipIf(!hasSimd())('a kernel and its plain twin give the same, bit for bit:', () => {
+  const floats = 5000
+  const [dot, frame, packing] = [createDotProduct(floats), createFrameKernels(floats), createStereoPacking(floats)]
+
+  describe.each(Object.entries(fills))('of %s', (_, fillOf) => {
+    const fill = fillOf(floats)
+
+    it.each(lengths)('%i floats, aligned and not', (count) => {
+      for (const shift of [0, 1, 2, 3]) {
+        const [to, a, b] = [16 + shift, 2100 + 3 * shift, 3300 + shift]
+        expect(difference(dot, plainDotProduct, fill, ({ dotProduct }) => dotProduct(a, b, count))).toBeUndefined()
+        expect(difference(frame, plainFrameKernels, fill, ({ multiply }) => multiply(to, a, b, count))).toBeUndefined()
+        expect(difference(frame, plainFrameKernels, fill, ({ multiply }) => multiply(to, to, b, count))).toBeUndefined()
+        expect(
+          difference(frame, plainFrameKernels, fill, ({ multiplyAdd }) => multiplyAdd(to, a, b, count)),
+        ).toBeUndefined()
+        expect(difference(frame, plainFrameKernels, fill, ({ split }) => split(to, a, b, count))).toBeUndefined()
+        expect(difference(frame, plainFrameKernels, fill, ({ merge }) => merge(to, a, b, count))).toBeUndefined()
+        expect(difference(packing, plainStereoPacking, fill, ({ pack }) => pack(a, b, to, count))).toBeUndefined()
+      }
+    })
+  })
+
+  it('samples that are clipped on one side, on both and on none', () => {
+    const planes = [Float32Array.of(2, 0, -2, 0, 1.1), Float32Array.of(0, 0, 2, -1.1, 0)]
+    packing.memory.fill(0).set(planes[0], 0)
+    packing.memory.set(planes[1], 5)
+    expect(packing.pack(0, 5, 10, 5)).toBe(5)
+    expect(
+      difference(packing, plainStereoPacking, packing.memory.slice(), ({ pack }) => pack(0, 5, 10, 5)),
+    ).toBeUndefined()
+  })
+
+  describe.each(Object.entries(fills))('the Wiener step of %s', (_, fillOf) => {
+    const [pitch, rows] = [40, 3]
+    const tilePlane = 4 * pitch
+    const tile = 8
+    const voice = tile + 4 * tilePlane
+    const voicePlane = 5 * pitch
+    const sums = voice + 2 * voicePlane
+    const filters = sums + 2 * sumFields.length * pitch
+    const wiener = createWienerKernels(filters + filterFields.length * pitch)
+    const fill = fillOf(wiener.memory.length)
+
+    it.each([0, 4, 8, 36])('in %i bins', (bins) => {
+      for (const scale of [1, 0.1, 1e-9]) {
+        // Sums are doubles: not of arbitrary bits, and large enough that their last digits tell the order of adding.
+        const withSums = fill.slice()
+        new Float64Array(withSums.buffer, 4 * sums, sumFields.length * pitch).set(
+          noise(sumFields.length * pitch, 9).map((value) => 100 * value),
+        )
+        expect(
+          difference(wiener, plainWienerKernels, withSums, ({ addToSums }) =>
+            addToSums(tile, tilePlane, voice, voicePlane, sums, pitch, bins, rows, scale),
+          ),
+        ).toBeUndefined()
+      }
+      expect(
+        difference(wiener, plainWienerKernels, fill, ({ filter }) =>
+          filter(tile, tilePlane, voice, voicePlane, filters, pitch, bins, rows),
+        ),
+      ).toBeUndefined()
+      for (const shift of [0, 1]) {
+        expect(
+          difference(wiener, plainWienerKernels, fill, ({ magnitudes }) =>
+            magnitudes(tile + shift, tile + tilePlane, voice + shift, bins),
+          ),
+        ).toBeUndefined()
+      }
+    })
+  })
+})
+
+describe('the pipeline', () => {
+  const run = (...flags: string[]) => {
+    const script = new URL('kernels-child.mjs', import.meta.url)
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, script.pathname], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`The child ended with ${status}: ${stderr}`)
+    return JSON.parse(stdout)
+  }
+  const simd = run()
+
+  it.skipIf(!hasSimd())('compiles each kernel once, when it is first used', () => {
+    // Everything is run twice with a memory of its own; packing has one for the whole process.
+    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 4, instances: 7 })
+  })
+
+  it('gives the same without any WebAssembly, where it needs no FFT', () => {
+    const plain = run('--jitless')
+    expect(plain).toMatchObject({ hasSimd: false, compiled: 0 })
+    expect(plain.digests).toEqual(simd.digests)
+  })
+
+  it.skipIf(process.arch !== 'x64')('gives the same on a processor without SIMD (a flag of x64 only)', () => {
+    const plain = run('--no-enable-sse4-1')
+    expect(plain).toMatchObject({ hasSimd: false, compiled: 0 })
+    expect(plain.digests).toEqual(simd.digests)
+    // The transforms are those of another build, which adds in another order.
+    for (const { roundTripError } of [plain, simd]) expect(roundTripError).toBeLessThan(1e-6)
+    const worst = Math.max(...simd.spectrum.map((value: number, i: number) => Math.abs(value - plain.spectrum[i])))
+    expect(worst).toBeLessThan(1e-4)
+  })
+})
+
+describe('the package', () => {
+  it('has every kernel as WebAssembly, and neither the sources nor the compiler', () => {
+    const root = new URL('../../', import.meta.url).pathname
+    const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    const [{ files }] = JSON.parse(stdout) as { files: { path: string }[] }[]
+    const folder = 'dist/core/separation/dsp/kernels/'
+    const published = files.map(({ path }) => path).filter((path) => path.startsWith(folder))
+    const kernels = readdirSync(`${root}src/core/separation/dsp/kernels/assembly`)
+      .filter((file) => file.endsWith('.ts') && file !== 'memory.ts')
+      .map((file) => folder + file.replace(/ts$/, 'wasm'))
+    expect(kernels).toHaveLength(4)
+    expect(published.filter((path) => path.endsWith('.wasm')).sort()).toEqual(kernels.sort())
+    expect(published.filter((path) => path.includes('assembly'))).toEqual([])
+    const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
+    expect(Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })).not.toContain('assemblyscript')
+  })
+})
