@@ -11,7 +11,7 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 - **Key.** The header \`Authorization\` holds the API key as the raw value; \`Bearer <key>\` is accepted too. Links to files carry their own signature instead.
 - **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem); its \`message\` may be shown to people. With
   \`Accept: application/problem+json\` it has the members of RFC 9457 as well.
-  Any route may answer 500 \`INTERNAL_ERROR\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
+  Any route may answer 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
 - **Limits.** 429 comes with \`Retry-After\`; every answer with \`RateLimit\` headers.
 - **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, body
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, seven tries over about 18 hours; 410 stops them.
@@ -19,7 +19,7 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
   \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.`
 
 /** Said once, in the introduction. */
-const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR']
+const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
 const engine = createEngine()
 const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))

@@ -4,8 +4,8 @@ export {
   type EngineParts,
   JobEngine,
   type JobScope,
-  type SubmitInput,
 } from './core/engine/engine.js'
+export type { SubmitInput, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
 export type { EngineOptions, EngineSettings } from './core/engine/options.js'

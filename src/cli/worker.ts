@@ -102,8 +102,11 @@ export const workerCommand: Command = {
         await interruption.stopped
         stderr.write('Stopping. Again to stop at once.\n')
       } finally {
-        await engine.close({ timeoutMs: graceMs })
-        await health?.close({ timeoutMs: 0 })
+        try {
+          await engine.close({ timeoutMs: graceMs })
+        } finally {
+          await health?.close({ timeoutMs: 0 })
+        }
       }
       return exitStatus.done
     } finally {

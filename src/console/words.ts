@@ -25,6 +25,7 @@ const codes: Record<string, string> = {
   FORBIDDEN: 'This link is no longer valid. Reload the page.',
   RATE_LIMITED: 'That was a little too fast for the service. Wait a moment and try again.',
   QUEUE_FULL: 'Too many of your songs are waiting already. Try again when some are done.',
+  STORE_UNAVAILABLE: 'The service cannot reach its storage just now. Try again in a minute.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
   TOO_LARGE: reasons.too_large,
   CANCELED: 'This job was stopped.',

@@ -4,6 +4,7 @@ import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
 import { changeCases } from './job-store-changes.js'
 import { claimCases } from './job-store-claims.js'
 import { interleavingCases } from './job-store-interleavings.js'
+import { limitCases } from './job-store-limits.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
 import { sweepCases } from './job-store-sweep.js'
@@ -20,6 +21,7 @@ export interface OpenJobStore {
 
 const groups = {
   'creating and reading': recordCases,
+  'limiting queued jobs': limitCases,
   changing: changeCases,
   claiming: claimCases,
   'listing and counting': listCases,

@@ -82,7 +82,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       }
     } catch (error) {
       const problem = toProblem(error)
-      if (problem.code === 'INTERNAL_ERROR' && !request.signal.aborted) {
+      const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
+      if (isOurs && !request.signal.aborted) {
         logger?.error(
           { requestId, method: request.method, error: problem.cause ?? problem },
           'A request failed inside the service.',

@@ -140,6 +140,60 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual([job.id, created], [held.id, false])
   })
 
+  test('the limit of queued jobs holds exactly over several nodes that create at the same time', async () => {
+    const pools = Array.from({ length: 3 }, () => new Pool({ connectionString: server.url, max: 5 }))
+    try {
+      const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 300 }, (_, n) =>
+          nodes[n % 3].create(
+            sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
+            {
+              maxQueued: 20,
+            },
+          ),
+        ),
+      )
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
+      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0].count({ app }), 20)
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
+    } finally {
+      await Promise.all(pools.map((one) => one.end()))
+    }
+  })
+
+  test("the limit of queued jobs makes nobody wait for a host's open transaction, nor for another application", async () => {
+    const { jobs } = stores()
+    const limit = { maxQueued: 2 }
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    await jobs.create(sampleJob(), { tx: client, ...limit })
+    const keyed = sampleJob({ idempotency: { key: 'held', digest: 'd' } })
+    await jobs.create(keyed, { tx: client, ...limit })
+    await assert.rejects(
+      jobs.create(sampleJob(), { tx: client, ...limit }),
+      (error) => StemworkError.is(error) && error.code === 'QUEUE_FULL',
+    )
+    // What is not committed is not counted by others.
+    const waiting = jobs.create(sampleJob({ idempotency: { key: 'held', digest: 'd' } }), limit)
+    assert.equal((await jobs.create(sampleJob(), limit)).created, true)
+
+    const stopped = await pool.connect()
+    await stopped.query('BEGIN')
+    await stopped.query(`SELECT pg_advisory_xact_lock($1::int, hashtext($2))`, [0x57e4, `${schema} app-1`])
+    assert.equal((await jobs.create(sampleJob({ app: 'app-2' }), limit)).created, true)
+    const held = jobs.create(sampleJob(), limit)
+    assert.equal((await jobs.create(sampleJob({ app: 'app-2' }), limit)).created, true)
+    await stopped.query('COMMIT')
+    stopped.release()
+    assert.equal((await held).created, true)
+
+    await client.query('COMMIT')
+    client.release()
+    assert.deepEqual((await waiting).created, false)
+  })
+
   test('what is no pg client is refused as a transaction', async () => {
     for (const tx of [{}, 'tx', 1, null, { query: 1 }]) {
       await assert.rejects(

@@ -6,6 +6,7 @@ import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineEventName } from '../../src/core/engine/events.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
+import type { Logger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
@@ -106,6 +107,13 @@ export function gate<Value = void>() {
   let open: (value: Value) => void = () => {}
   const opened = new Promise<Value>((resolve) => (open = resolve))
   return { opened, open }
+}
+
+/** A logger that keeps what it is given. */
+export function recordingLogger(): { logger: Logger; lines: { level: string; fields: Record<string, unknown> }[] } {
+  const lines: { level: string; fields: Record<string, unknown> }[] = []
+  const keep = (level: string) => (fields: Record<string, unknown>) => void lines.push({ level, fields })
+  return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines }
 }
 
 export async function keys(

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { badInput } from '../../src/core/engine/errors.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
-import { steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
+import { gate, steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
 
 interface Received {
   method: string
@@ -84,6 +85,53 @@ describe('webhooks', () => {
       data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
     })
     expect(() => new Webhook(newWebhookSecret()).verify(body, headers as Record<string, string>)).toThrow()
+    await engine.close()
+  })
+
+  test.each(['job.succeeded', 'job.failed'] as const)(
+    'are sent soon after %s, whatever the listeners of the host do',
+    async (event) => {
+      const { engine, until } = testEngine(
+        textWorkflow(() => {
+          if (event === 'job.failed') throw badInput('decode_failed', 'no audio')
+        }),
+        { fetch: loopback, webhooks: { secret }, dispatch: { sweepIntervalMs: 3_600_000 } },
+      )
+      engine.on(event, () => {
+        throw new Error('from a listener')
+      })
+      const arrived = new Promise<void>((resolve) => (onRequest = resolve))
+      await engine.start()
+      const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+      await until(job.id, 'SUCCEEDED', 'FAILED')
+      await arrived
+      expect(received.map(({ body }) => (JSON.parse(body) as { type: string }).type)).toEqual([event])
+      await engine.close()
+    },
+  )
+
+  test('are sent soon after a waiting job was canceled', async () => {
+    const started = gate()
+    const finish = gate()
+    const { engine } = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      { fetch: loopback, webhooks: { secret }, dispatch: { sweepIntervalMs: 3_600_000 } },
+    )
+    engine.on('job.failed', () => {
+      throw new Error('from a listener')
+    })
+    const input = { app: 'app', workflow: 'test/text', params: {} }
+    await engine.start()
+    await engine.submit(input)
+    await started.opened
+    const arrived = new Promise<void>((resolve) => (onRequest = resolve))
+    const { job } = await engine.submit({ ...input, webhook: { url } })
+    expect(await engine.cancel(job.id)).toMatchObject({ status: 'FAILED' })
+    await arrived
+    finish.open()
     await engine.close()
   })
 

@@ -3,6 +3,7 @@ import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -29,6 +30,8 @@ export interface ServiceSettings {
   http?: HandlerSettings
   engine?: EngineSettings
   blobs?: BlobStore
+  /** Default: a memory store. */
+  jobs?: JobStore
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -39,7 +42,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
   const workflows = [copyingStems(), held.workflow]
   const engine = new JobEngine(
     {
-      jobs: memoryJobs(),
+      jobs: settings.jobs ?? memoryJobs(),
       queue: localQueue(),
       blobs: settings.blobs ?? memoryBlobs(),
       applications: memoryApplications(),

@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { memoryBlobs } from '../../src/adapters/memory.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { withFaults } from '../../src/contract/faults.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { createHandler } from '../../src/http/index.js'
 import { RateLimiter } from '../../src/http/routing/rate-limit.js'
+import { recordingLogger } from '../engine/harness.js'
 import { startService } from './harness.js'
 
 const held = JSON.stringify({ workflow: 'service/held', params: {} })
@@ -94,7 +98,7 @@ describe('CORS', () => {
     expect(preflight.status).toBe(204)
     expect(Object.fromEntries(preflight.headers)).toMatchObject({
       'access-control-allow-origin': 'https://app.example',
-      'access-control-allow-methods': 'POST, GET, HEAD, OPTIONS',
+      'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
       'access-control-allow-headers': expect.stringContaining('Authorization'),
       vary: 'Origin',
     })
@@ -289,6 +293,43 @@ describe('for operators', () => {
       refused.headers.has('retry-after'),
       ((await refused.json()) as { code: string }).code,
     ]).toEqual([503, true, 'SHUTTING_DOWN'])
+    await service.close()
+  })
+
+  test('a store that is away is 503 with Retry-After on every route that needs it, and an error in the log', async () => {
+    let away = false
+    const jobs = withFaults(memoryJobs(), () =>
+      away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,
+    )
+    const { logger, lines } = recordingLogger()
+    const service = await startService({ jobs, engine: { logger } })
+    const { id } = (await (await service.api('/job', { method: 'POST', body: held })).json()) as { id: string }
+    away = true
+    for (const [path, init] of [
+      ['/job', { method: 'POST', body: held }],
+      [`/job/${id}`, {}],
+      [`/job/${id}/status`, {}],
+      ['/job', {}],
+      [`/job/${id}`, { method: 'DELETE' }],
+    ] as const) {
+      const answer = await service.api(path, init)
+      const body = (await answer.json()) as { code: string; message: string }
+      expect([answer.status, answer.headers.get('retry-after'), body.code]).toEqual([503, '10', 'STORE_UNAVAILABLE'])
+      expect(body.message).not.toContain('db.internal')
+    }
+    expect(lines.filter(({ level, fields }) => level === 'error' && 'requestId' in fields)).toHaveLength(5)
+    away = false
+    expect((await service.api(`/job/${id}`)).status).toBe(200)
+    service.release()
+    await service.close()
+  })
+
+  test('a store that does not come back by itself is 500, without Retry-After', async () => {
+    const broken = new StemworkError('STORE_UNAVAILABLE', 'The job database is damaged.')
+    const jobs = withFaults(memoryJobs(), ({ method }) => (method === 'get' ? broken : undefined))
+    const service = await startService({ jobs })
+    const answer = await service.api(`/job/${randomUUID()}`)
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([500, null])
     await service.close()
   })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { pollJob, type Service, startService } from './harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
@@ -33,9 +33,11 @@ function text(bytes: Buffer): string {
 
 async function createJob(
   inputUrl: string,
+  idempotencyKey?: string,
 ): Promise<{ status: number; body: { id?: string; code?: string; reason?: string; message?: string } }> {
   const answer = await service.api('/job', {
     method: 'POST',
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
     body: JSON.stringify({ workflow: stems, params: { inputUrl } }),
   })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
@@ -222,13 +224,58 @@ describe('an upload is refused', () => {
 })
 
 describe('the download URL as an input', () => {
-  test('is resolved without a request to ourselves, and the file is removed when the job ends', async () => {
+  test('is resolved without a request to ourselves', async () => {
+    const { body } = await createJob(await service.uploaded(song))
+    expect((await pollJob(service, String(body.id))).status).toBe('SUCCEEDED')
+  })
+
+  test('makes further jobs, also while and after the first one ends', async () => {
     const inputUrl = await service.uploaded(song)
-    const { body } = await createJob(inputUrl)
-    const job = await pollJob(service, String(body.id))
-    expect(job.status).toBe('SUCCEEDED')
-    expect((await fetch(inputUrl)).status).toBe(404)
+    const first = await createJob(inputUrl)
+    const others: Awaited<ReturnType<typeof createJob>>[] = []
+    // One after another, across the end of the first job: none may be accepted and then miss its file.
+    for (let n = 0; n < 60; n++) others.push(await createJob(inputUrl))
+    for (const { status, body } of [first, ...others]) {
+      expect(status).toBe(200)
+      expect(await pollJob(service, String(body.id))).toMatchObject({ status: 'SUCCEEDED', error: null })
+    }
+    expect((await createJob(inputUrl)).status).toBe(200)
+  })
+
+  test('has a ticket that takes no second file, also when its job has ended', async () => {
+    const ticket = await newTicket()
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+    const { body } = await createJob(ticket.downloadUrl)
+    await pollJob(service, String(body.id))
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: 'something else' })).status).toBe(409)
+    expect(await stored(ticket)).toBe(text(song))
+  })
+
+  test('that has lost its file makes no new job, but a repeated request is answered with its own', async () => {
+    const inputUrl = await service.uploaded(song)
+    const first = await createJob(inputUrl, 'key-of-a-lost-file')
+    await pollJob(service, String(first.body.id))
+    await service.engine.blobs.delete(new URL(inputUrl).pathname.replace('/v1/storage/', ''))
     expect(await createJob(inputUrl)).toMatchObject({ status: 422, body: { reason: 'upload_missing' } })
+    expect(await createJob(inputUrl, 'key-of-a-lost-file')).toEqual(first)
+    expect((await createJob(await service.uploaded(song), 'key-of-a-lost-file')).body.code).toBe('IDEMPOTENCY_CONFLICT')
+  })
+
+  test('that has expired makes no new job, but a repeated request is answered with its own', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const inputUrl = await service.uploaded(song)
+      const first = await createJob(inputUrl, 'key-of-an-expired-link')
+      // Within the 24 h for which a key is remembered, after the 24 h of the link: they begin one after the other.
+      vi.setSystemTime(Number(new URL(inputUrl).searchParams.get('expires')) * 1000)
+      expect(await createJob(inputUrl)).toMatchObject({
+        status: 422,
+        body: { code: 'UPLOAD_REFUSED', message: expect.stringContaining('expired') },
+      })
+      expect(await createJob(inputUrl, 'key-of-an-expired-link')).toEqual(first)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('is refused before the upload, with what to do', async () => {

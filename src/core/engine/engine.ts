@@ -1,14 +1,13 @@
 import { hostname } from 'node:os'
+import { closeParts } from './close-parts.js'
 import { Dispatcher, shuttingDown } from './dispatch/dispatcher.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
-import { releaseUploads } from './dispatch/uploads.js'
 import { StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
-import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
-import { type JobRequest, newJob } from './job/new-job.js'
+import { newJob } from './job/new-job.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
@@ -18,6 +17,14 @@ import { type Logger, silentLogger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
+import {
+  checkSubmission,
+  idempotencyOf,
+  jobRequest,
+  requireSameRequest,
+  type SubmitInput,
+  type SubmitOptions,
+} from './submission.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 
@@ -29,22 +36,6 @@ export interface EngineParts {
   applications: ApplicationStore
   runner: Runner
   workflows: readonly Workflow[]
-}
-
-export interface SubmitInput {
-  /** Application that owns the job. */
-  app: string
-  workflow: string
-  params: Record<string, unknown>
-  name?: string | null
-  batchName?: string | null
-  metadata?: Record<string, string>
-  /** Blob keys of inputs that were uploaded to this service, by param name; they are read instead of the param's URL. */
-  uploads?: Record<string, string>
-  copyResultsTo?: Record<string, string>
-  webhook?: { url: string; events?: string[] | null } | null
-  /** A repeated submit with the same key and the same content returns the first job instead of making another. */
-  idempotencyKey?: string
 }
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
@@ -85,6 +76,7 @@ export class JobEngine {
   readonly #outbox: Outbox
   #sweepTimer: NodeJS.Timeout | undefined
   #sweeping: Promise<unknown> | undefined
+  #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
@@ -105,6 +97,7 @@ export class JobEngine {
       events: this.#events,
       options: this.options,
       logger: this.#logger,
+      onEnd: (job: JobRecord) => this.#reportEnd(job),
     }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
@@ -112,48 +105,26 @@ export class JobEngine {
   }
 
   /**
-   * Accepts a job: after it returns, the job is durable and will be run. With `options.tx` it becomes visible with the commit
-   * of that transaction of the host's, in a store that supports it.
+   * Accepts a job: after it returns, the job is durable and will be run. A repeat with a known `idempotencyKey` returns its job
+   * before anything else is looked at that may have changed since.
    *
    * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
    * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
    */
-  async submit(input: SubmitInput, options: { tx?: unknown } = {}): Promise<{ job: JobRecord; created: boolean }> {
+  async submit(input: SubmitInput, options: SubmitOptions = {}): Promise<{ job: JobRecord; created: boolean }> {
     if (this.#closing) throw shuttingDown()
-    const workflow = this.workflows.require(input.workflow)
-    const checked = workflow.params.safeParse(input.params)
-    if (!checked.success) {
-      const issues = checked.error.issues.map((issue) => ({
-        path: ['params', ...issue.path].join('.'),
-        message: issue.message,
-      }))
-      throw new StemworkError(
-        'INVALID_PARAMS',
-        `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
-        { details: { issues } },
-      )
-    }
-    refuseUnknownOutputs(
-      input.copyResultsTo ?? {},
-      workflow,
-      Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
-    )
-    const [webhook] = await Promise.all([this.#webhook(input), this.#refuseFullQueue(input.app)])
+    const idempotency = idempotencyOf(input)
+    const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
+    if (first) return { job: requireSameRequest(first, idempotency), created: false }
+    checkSubmission(input, this.workflows.require(input.workflow))
+    const webhook = await this.#webhook(input)
+    await options.beforeCreate?.()
 
-    const idempotency =
-      input.idempotencyKey === undefined
-        ? null
-        : { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
     const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), {
       tx: options.tx,
+      maxQueued: this.options.limits.maxQueuedJobs,
     })
-    if (!created) {
-      if (job.idempotency?.digest === idempotency?.digest) return { job, created }
-      throw new StemworkError(
-        'IDEMPOTENCY_CONFLICT',
-        'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.',
-      )
-    }
+    if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; a ring that comes too early is made good by the sweep.
     const delayMs = options.tx === undefined ? 0 : 500
@@ -191,8 +162,8 @@ export class JobEngine {
     })
     if (!job) return this.get(id, scope)
     if (job.status === 'FAILED') {
+      this.#reportEnd(job)
       this.#events.announce('job.failed', job)
-      await releaseUploads(job, this.#jobs, this.blobs)
     } else {
       this.#dispatcher.interrupt(id, canceled())
     }
@@ -223,16 +194,19 @@ export class JobEngine {
     return this.#dispatcher.run(id)
   }
 
-  /** Makes this process a worker: it takes jobs from the queue, and the sweep finishes what crashes left undone. */
+  /**
+   * Makes this process a worker: it takes jobs from the queue, and the sweep finishes what crashes left undone. Calls that come
+   * together start it once; after a failure it may be called again.
+   *
+   * @throws StemworkError `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the queue as they are.
+   */
   async start(): Promise<void> {
-    if (this.#closing) throw shuttingDown()
-    if (this.#sweepTimer) return
-    this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
-    this.#sweepTimer.unref()
-    await this.#dispatcher.start()
-    this.#sweepOnce()
-    for (const name of ['job.succeeded', 'job.failed'] as const)
-      this.on(name, ({ job }) => job.webhook && this.#sendWebhooksSoon())
+    if (this.#closing) throw closedForGood()
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = undefined
+      throw error
+    })
+    await this.#starting
   }
 
   /** One sweep now; `files` forces or skips the slow part that lists all files. */
@@ -247,7 +221,10 @@ export class JobEngine {
 
   /**
    * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the attempt,
-   * and ends the child processes. Calling it again returns the same promise.
+   * and ends the child processes. Every part is closed, also when another fails; none is waited for longer than `timeoutMs` and
+   * one lease (running jobs) or 10 s (each of the rest). Calling it again returns the same promise.
+   *
+   * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(options.timeoutMs ?? 10_000)
@@ -281,22 +258,41 @@ export class JobEngine {
   }
 
   on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.on(name, listener as (...values: unknown[]) => void)
+    this.#events.on(name, listener)
     return this
   }
 
   off<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.off(name, listener as (...values: unknown[]) => void)
+    this.#events.off(name, listener)
     return this
   }
 
-  async #close(timeoutMs: number): Promise<void> {
+  async #start(): Promise<void> {
+    await this.#dispatcher.start()
+    if (this.#closing) throw closedForGood()
+    this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
+    this.#sweepTimer.unref()
+    this.#sweepOnce()
+  }
+
+  #close(timeoutMs: number): Promise<void> {
     clearInterval(this.#sweepTimer)
-    await this.#dispatcher.stop(timeoutMs)
-    await this.#sweeping
-    await this.#outbox.close()
-    await this.#queue.close()
-    await this.#runner.close()
+    // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
+    const dispatchMs = timeoutMs + this.options.dispatch.leaseMs
+    return closeParts(
+      [
+        [{ name: 'dispatcher', close: () => this.#dispatcher.stop(timeoutMs), timeoutMs: dispatchMs }],
+        [
+          { name: 'sweep', close: async () => this.#sweeping },
+          { name: 'webhooks', close: () => this.#outbox.close() },
+        ],
+        [
+          { name: 'queue', close: () => this.#queue.close() },
+          { name: 'runner', close: () => this.#runner.close() },
+        ],
+      ],
+      this.#logger,
+    )
   }
 
   /** Jobs whose lease ran out so long ago that a living worker's sweep would have rung for them. */
@@ -309,6 +305,11 @@ export class JobEngine {
   #sweepOnce(): void {
     this.#sweeping ??= this.#sweep.run().finally(() => (this.#sweeping = undefined))
     this.#sendWebhooksSoon()
+  }
+
+  /** No listener: those may be slow, fail, or be taken away by the host. */
+  #reportEnd(job: JobRecord): void {
+    if (this.#sweepTimer && job.webhook) this.#sendWebhooksSoon()
   }
 
   #sendWebhooksSoon(): void {
@@ -331,49 +332,10 @@ export class JobEngine {
       },
     )
   }
-
-  async #refuseFullQueue(app: string): Promise<void> {
-    const { maxQueuedJobs } = this.options.limits
-    if (maxQueuedJobs === Infinity) return
-    if ((await this.#jobs.count({ app, statuses: ['QUEUED'] })) < maxQueuedJobs) return
-    throw new StemworkError(
-      'QUEUE_FULL',
-      `The application has ${maxQueuedJobs} jobs waiting, which is the limit. Wait for some to finish, then submit again.`,
-      { retryable: true },
-    )
-  }
 }
 
-function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
-  const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
-  if (unknown.length === 0) return
-  const issues = unknown.map((name) => ({
-    path: `copyResultsTo.${name}`,
-    message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`,
-  }))
-  throw new StemworkError(
-    'INVALID_PARAMS',
-    `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
-    { details: { issues } },
-  )
-}
-
-function jobRequest(
-  input: SubmitInput,
-  webhook: JobRecord['webhook'],
-  idempotency: JobRecord['idempotency'],
-): JobRequest {
-  const {
-    app,
-    workflow,
-    params,
-    name = null,
-    batchName = null,
-    metadata = {},
-    uploads = {},
-    copyResultsTo = {},
-  } = input
-  return { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+function closedForGood(): StemworkError {
+  return new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Make a new one.')
 }
 
 function isInScope(job: JobRecord, scope: JobScope): boolean {

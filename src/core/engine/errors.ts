@@ -13,6 +13,7 @@ export type EngineErrorCode =
   | 'ALREADY_EXISTS'
   | 'TOO_LARGE'
   | 'SHUTTING_DOWN'
+  | 'CLOSE_FAILED'
   | 'LEASE_LOST'
   | 'STORE_UNAVAILABLE'
   | 'MISSING_DEPENDENCY'

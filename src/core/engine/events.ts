@@ -2,21 +2,24 @@ import { EventEmitter } from 'eventemitter3'
 import type { JobRecord } from './job/job.js'
 import type { Logger } from './ports/logger.js'
 
+/** May be `async`: nothing waits for the promise, and a rejection is logged like an error that is thrown. */
+type JobListener = (event: { job: JobRecord }) => unknown
+
 /** Events of jobs that this process wrote. Each is emitted after the store has the change. */
 export interface EngineEvents {
-  'job.created': (event: { job: JobRecord }) => void
-  'job.started': (event: { job: JobRecord }) => void
-  'job.progressed': (event: { job: JobRecord }) => void
-  'job.succeeded': (event: { job: JobRecord }) => void
-  'job.failed': (event: { job: JobRecord }) => void
-  /** Back in the queue after a failure that may pass, or a hand-back. */
-  'job.requeued': (event: { job: JobRecord }) => void
-  'job.deleted': (event: { job: JobRecord }) => void
+  'job.created': JobListener
+  'job.started': JobListener
+  'job.progressed': JobListener
+  'job.succeeded': JobListener
+  'job.failed': JobListener
+  /** Back in the queue after a failure that may pass, or a shutdown. */
+  'job.requeued': JobListener
+  'job.deleted': JobListener
 }
 
 export type EngineEventName = keyof EngineEvents
 
-/** Emits so that a listener that throws is logged and fails no job. */
+/** Calls listeners one by one, so that one that fails harms neither the job, nor the others, nor the host. */
 export class JobEvents extends EventEmitter<EngineEvents> {
   readonly #logger: Logger
 
@@ -26,13 +29,16 @@ export class JobEvents extends EventEmitter<EngineEvents> {
   }
 
   announce(name: EngineEventName, job: JobRecord): void {
-    if (this.listenerCount(name) === 0) return
+    for (const listener of this.listeners(name)) void this.#call(name, listener, job)
+  }
+
+  async #call(name: EngineEventName, listener: JobListener, job: JobRecord): Promise<void> {
     try {
-      this.emit(name, { job })
+      await listener({ job })
     } catch (error) {
       this.#logger.error(
         { event: name, jobId: job.id, error },
-        'A listener of a job event threw; the job is not affected.',
+        'A listener of a job event failed; the job and the other listeners are not affected.',
       )
     }
   }

@@ -32,7 +32,9 @@ export const limitsSchema = z.strictObject({
 
 export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
-  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload is kept that no job used.'),
+  unusedUploadsMs: milliseconds
+    .default(24 * hours)
+    .describe('How long an upload is kept; while a job waits for it or runs, longer.'),
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(

@@ -4,37 +4,43 @@ import type { RequestHeaders } from '../routing/api-request.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import type { newJobSchema } from '../schemas.js'
-import { ownUploadKey } from '../storage/storage-link.js'
+import { type OwnUpload, ownUpload } from '../storage/storage-link.js'
 import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
-  const { job } = await call.service.engine.submit({
-    app: call.caller.id,
-    workflow: body.workflow,
-    params: body.params,
-    name: body.name ?? null,
-    batchName: body.batchName ?? null,
-    metadata: body.metadata,
-    uploads: await findUploads(call, body),
-    copyResultsTo: body.copyResultsTo,
-    webhook: body.webhook ?? null,
-    idempotencyKey: idempotencyKey(call.request.headers),
-  })
+  const { engine } = call.service
+  const uploads = findUploads(call, body)
+  const { job } = await engine.submit(
+    {
+      app: call.caller.id,
+      workflow: body.workflow,
+      params: body.params,
+      name: body.name ?? null,
+      batchName: body.batchName ?? null,
+      metadata: body.metadata,
+      uploads: Object.fromEntries(uploads.map(({ param, key }) => [param, key])),
+      copyResultsTo: body.copyResultsTo,
+      webhook: body.webhook ?? null,
+      idempotencyKey: idempotencyKey(call.request.headers),
+    },
+    {
+      // Not for a repeated request: the files of its job may be gone by now.
+      async beforeCreate() {
+        for (const upload of uploads) await requireUpload(engine.blobs, upload, engine.options.limits.maxFileBytes)
+      },
+    },
+  )
   return job
 }
 
-async function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<Record<string, string>> {
-  const { engine } = call.service
-  const uploads: Record<string, string> = {}
-  for (const param of engine.workflows.get(body.workflow)?.inputs ?? []) {
+function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): (OwnUpload & { param: string })[] {
+  const inputs = call.service.engine.workflows.get(body.workflow)?.inputs ?? []
+  return inputs.flatMap((param) => {
     const url = body.params[param]
-    const key = typeof url === 'string' ? ownUploadKey(url, call, call.caller.id) : undefined
-    if (key === undefined) continue
-    await requireUpload(engine.blobs, key, engine.options.limits.maxFileBytes)
-    uploads[param] = key
-  }
-  return uploads
+    const upload = typeof url === 'string' ? ownUpload(url, call, call.caller.id) : undefined
+    return upload ? [{ ...upload, param }] : []
+  })
 }
 
 function idempotencyKey(headers: RequestHeaders): string | undefined {

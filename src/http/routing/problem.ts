@@ -31,6 +31,7 @@ export const problemKinds = {
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
   SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
+  STORE_UNAVAILABLE: { status: 503, title: 'The storage of the service cannot be reached' },
 } satisfies Record<string, ProblemKind>
 
 export type ProblemCode = keyof typeof problemKinds
@@ -79,6 +80,9 @@ export function toProblem(error: unknown): Problem {
       return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
     case 'SHUTTING_DOWN':
       return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'STORE_UNAVAILABLE':
+      // What does not pass by itself (a damaged file, missing tables) is no reason to come back.
+      return error.retryable ? unavailable(error) : internal(error)
     case 'BAD_INPUT':
       return new Problem('BAD_INPUT', error.message, { reason: error.reason, cause: error })
     case 'NOT_FOUND':
@@ -111,6 +115,15 @@ export function problemAnswer(problem: Problem, request: { accept: string | null
   return json(
     { type, ...body, detail: problem.message, instance: `urn:request:${request.requestId}` },
     { status, headers: { ...headers, 'content-type': 'application/problem+json' } },
+  )
+}
+
+/** Without the error's own words, which are for the operator. */
+function unavailable(cause: unknown): Problem {
+  return new Problem(
+    'STORE_UNAVAILABLE',
+    'The service cannot reach its storage at the moment; whether the request was carried out is not known. Try again after the time in Retry-After, with the same Idempotency-Key if a job is created.',
+    { headers: { 'retry-after': '10' }, cause },
   )
 }
 

@@ -31,7 +31,7 @@ export function openApiDocument(routes: readonly Route[]): Omit<OpenApiDocument,
   const schemas = new Components()
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
-    const path = route.path.replace(/[:*]([A-Za-z]+)/g, '{$1}')
+    const path = route.path.replace(/(?:\*\*)?:([A-Za-z]+)/g, '{$1}')
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) }
   }
   return {
@@ -151,6 +151,7 @@ function problemResponses(route: Route, schemas: Components): Operation['respons
     ...(route.problems ?? []),
     ...(route.access === 'key' ? (['UNAUTHORIZED', 'RATE_LIMITED'] as const) : []),
     'INTERNAL_ERROR' as const,
+    'STORE_UNAVAILABLE' as const,
   ]
   if (route.query || route.body) codes.push('BAD_INPUT')
   const responses: Operation['responses'] = {}

@@ -60,7 +60,7 @@ async function missing(call: Call, key: string): Promise<Problem> {
   if (!result)
     return new Problem(
       'NOT_FOUND',
-      'There is no file here: nothing was uploaded yet, or the upload was removed after its job ended.',
+      'There is no file here: nothing was uploaded yet, or the upload was removed, with its job or because its time was over.',
     )
   const job = await call.service.engine.get(result.jobId)
   return job?.expired

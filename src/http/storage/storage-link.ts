@@ -37,13 +37,20 @@ export function requireGrant(call: Call, method: Grant['method'], key: string): 
   return grant
 }
 
+/** A file that was uploaded to this service, as a download link names it. */
+export interface OwnUpload {
+  key: string
+  /** Whether the link's time has passed. */
+  expired: boolean
+}
+
 /**
- * The blob key behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is resolved to
- * the stored file without a request over the network.
+ * The file behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is resolved to the
+ * stored file without a request over the network.
  *
- * @throws Problem `UPLOAD_REFUSED` if the link is ours but expired, altered, or made for another application.
+ * @throws Problem `UPLOAD_REFUSED` if the link is ours but altered, or made for another application.
  */
-export function ownUploadKey(url: string, call: Call, app: string): string | undefined {
+export function ownUpload(url: string, call: Call, app: string): OwnUpload | undefined {
   const target = URL.canParse(url) ? new URL(url) : undefined
   const at = target?.pathname.indexOf(`${storagePath}uploads/`) ?? -1
   if (!target || at < 0) return undefined
@@ -56,11 +63,9 @@ export function ownUploadKey(url: string, call: Call, app: string): string | und
       'The signature of this download link is not valid. Pass the downloadUrl exactly as GET /upload gave it.',
     )
   }
-  if (grant.expiresAt * 1000 <= Date.now())
-    throw refused('This download link has expired. Upload the file again with a new ticket from GET /upload.')
   if (grant.app !== app)
     throw refused('This download link was made for another application. Upload the file with your own key.')
-  return key
+  return { key, expired: grant.expiresAt * 1000 <= Date.now() }
 }
 
 function refused(message: string): Problem {

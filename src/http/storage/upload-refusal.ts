@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
 import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/upload/form-file.js'
 import { Problem } from '../routing/problem.js'
+import type { OwnUpload } from './storage-link.js'
 
 const refusalSchema = z.object({ reason: z.string(), message: z.string() })
 
@@ -19,8 +20,14 @@ export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void
   await blobs.delete(markerKey(key))
 }
 
-/** @throws Problem `UPLOAD_REFUSED` with the reason, if the upload is not there or too large. */
-export async function requireUpload(blobs: BlobStore, key: string, maxBytes: number): Promise<void> {
+/** @throws Problem `UPLOAD_REFUSED` with the reason, if the link has expired or the upload is not there or too large. */
+export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUpload, maxBytes: number): Promise<void> {
+  if (expired) {
+    throw new Problem(
+      'UPLOAD_REFUSED',
+      'This download link has expired. Upload the file again with a new ticket from GET /upload.',
+    )
+  }
   const stat = await blobs.stat(key)
   // Our own route has counted already; a store that took the file directly has not.
   if (stat && stat.bytes > maxBytes && !(await isFormOfFit(blobs, stat, maxBytes))) {

@@ -2,6 +2,7 @@ import type { Keyv } from 'keyv'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters } from '../shared/job-index.js'
@@ -43,13 +44,15 @@ export function keyvJobs({
   const records = new JobRecords(backend)
   /** Jobs that an unnamed claim is just trying to get. */
   const claiming = new Map<string, Promise<unknown>>()
+  /** Ids of jobs that are just being created, by application. */
+  const creating = new Map<string, Set<string>>()
   let loading: Promise<KnownJobs> | undefined
 
   return {
     traits: { scope: 'process' },
 
-    async create(job, options) {
-      if (options?.tx !== undefined) {
+    async create(job, { tx, maxQueued = Infinity } = {}) {
+      if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
           'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
@@ -57,16 +60,17 @@ export function keyvJobs({
       }
       const given = copyOf(job)
       return operate(async (known, deadline) => {
-        if (!given.idempotency) return createNew(known, deadline, given)
+        if (!given.idempotency) return createNew(known, deadline, given, maxQueued)
         const { app, idempotency } = given
         return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
           deadline.check()
-          const first = known.index.withIdempotencyKey(app, idempotency.key)
-          const found = first && first.createdAt + idempotencyMs > clock() ? await read(known, first.id) : undefined
-          return found ? { job: found, created: false } : createNew(known, deadline, given)
+          const found = await withIdempotencyKey(known, app, idempotency.key)
+          return found ? { job: found, created: false } : createNew(known, deadline, given, maxQueued)
         })
       })
     },
+
+    findByIdempotencyKey: (app, key) => operate((known) => withIdempotencyKey(known, app, key)),
 
     get: (id) => operate((known) => read(known, id)),
 
@@ -144,10 +148,16 @@ export function keyvJobs({
     })
   }
 
+  async function withIdempotencyKey(known: KnownJobs, app: string, key: string): Promise<JobRecord | undefined> {
+    const first = known.index.withIdempotencyKey(app, key)
+    return first && first.createdAt + idempotencyMs > clock() ? await read(known, first.id) : undefined
+  }
+
   async function createNew(
     known: KnownJobs,
     deadline: Deadline,
     job: JobRecord,
+    maxQueued: number,
   ): Promise<{ job: JobRecord; created: boolean }> {
     return exclusively(known, deadline, job.id, async () => {
       if (known.index.get(job.id))
@@ -155,10 +165,27 @@ export function keyvJobs({
           'ALREADY_EXISTS',
           `A job with the id ${job.id} exists already. Give each job an id of its own.`,
         )
-      await known.pages.add(job.id)
-      deadline.check()
-      return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
+      const release = reservePlace(known, job, maxQueued)
+      try {
+        await known.pages.add(job.id)
+        deadline.check()
+        return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
+      } finally {
+        release()
+      }
     })
+  }
+
+  /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
+  function reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
+    const ids = creating.get(app) ?? new Set<string>()
+    const unwritten = [...ids].filter((other) => !known.index.get(other)).length
+    if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
+    creating.set(app, ids.add(id))
+    return () => {
+      ids.delete(id)
+      if (ids.size === 0) creating.delete(app)
+    }
   }
 
   async function claimOne(

@@ -1,5 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
@@ -27,25 +28,31 @@ export function memoryJobs({
   return {
     traits: { scope: 'process' },
 
-    async create(job, options) {
-      if (options?.tx !== undefined) {
+    async create(job, { tx, maxQueued = Infinity } = {}) {
+      if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
           'The memory store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
         )
       }
       const now = clock()
-      const first = job.idempotency && index.withIdempotencyKey(job.app, job.idempotency.key)
-      if (first && first.createdAt + idempotencyMs > now) return { job: copyRecord(first), created: false }
+      const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key, now)
+      if (first) return { job: copyRecord(first), created: false }
       if (index.get(job.id))
         throw new StemworkError(
           'ALREADY_EXISTS',
           `A job with the id ${job.id} exists already. Give each job an id of its own.`,
         )
+      if (index.count({ app: job.app, statuses: ['QUEUED'] }) >= maxQueued) throw queueFull(maxQueued)
       const created = copyRecord(job)
       created.createdAt = now
       index.set(created)
       return { job: copyRecord(created), created: true }
+    },
+
+    async findByIdempotencyKey(app, key) {
+      const job = withIdempotencyKey(app, key, clock())
+      return job && copyRecord(job)
     },
 
     async get(id) {
@@ -95,6 +102,11 @@ export function memoryJobs({
         return [job.id]
       })
     },
+  }
+
+  function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
+    const job = index.withIdempotencyKey(app, key)
+    return job && job.createdAt + idempotencyMs > now ? job : undefined
   }
 
   function keep(next: JobRecord | undefined): JobRecord | undefined {

@@ -105,11 +105,21 @@ export async function transaction<Result>(
   })
   let done = false
   try {
-    await query(client, 'BEGIN')
+    // Not the server's default, which may be another: what is read after a lock must not be older than the lock.
+    await query(client, 'BEGIN ISOLATION LEVEL READ COMMITTED')
     const result = await work(client)
     await query(client, 'COMMIT')
     done = true
     return result
+  } catch (error) {
+    // A refusal of ours, or of a value: the connection is sound.
+    if (StemworkError.is(error) && error.code !== 'STORE_UNAVAILABLE') {
+      await query(client, 'ROLLBACK').then(
+        () => (done = true),
+        () => {},
+      )
+    }
+    throw error
   } finally {
     // A connection whose transaction did not end must not serve anyone else.
     client.release(!done)

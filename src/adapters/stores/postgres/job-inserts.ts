@@ -24,6 +24,8 @@ export function newJob(given: JobRecord): NewJob {
   return { job, undated }
 }
 
+export type JobInserts = ReturnType<typeof jobInserts>
+
 /** Statements that add jobs. */
 export function jobInserts(schema: string, idempotencyMs: number) {
   const insert = `
@@ -80,22 +82,29 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     })
   }
 
+  /** The job that has the idempotency key, and whether the key's time has not passed. */
+  async function findHolder(
+    client: PostgresClient,
+    app: string,
+    key: string,
+  ): Promise<{ id: string | null; job: JobRecord; holds: boolean } | undefined> {
+    const [found] = await query(
+      client,
+      `SELECT record, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
+      [columnText(app), columnText(key), idempotencyMs],
+    )
+    return found && { id: found[2], job: parseRecord(found[0]), holds: found[1] === 't' }
+  }
+
   /** The job that holds the idempotency key, if its time has not passed; else takes the key from it. */
   async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
     if (!idempotency) return undefined
-    const key = [columnText(app), columnText(idempotency.key)]
-    const [holder] = await query(
-      client,
-      `SELECT record, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
-      [...key, idempotencyMs],
-    )
-    if (!holder) return undefined
-    const [record, isHeld, id] = holder
-    if (isHeld === 't') return parseRecord(record)
+    const holder = await findHolder(client, app, idempotency.key)
+    if (!holder || holder.holds) return holder?.job
     await query(
       client,
       `UPDATE ${schema}.jobs SET idempotency_key = NULL WHERE id = $3 AND app = $1 AND idempotency_key = $2`,
-      [...key, id],
+      [columnText(app), columnText(idempotency.key), holder.id],
     )
     return undefined
   }
@@ -103,12 +112,25 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   return {
     insertFree,
 
-    /** Adds the job, or finds out why it cannot be added. */
-    async insertOrFind(client: PostgresClient, added: NewJob): Promise<CreatedJob> {
+    findHolder,
+
+    /**
+     * Adds the job, or finds out why it cannot be added.
+     *
+     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job that was
+     * added under this key in between
+     */
+    async insertOrFind(
+      client: PostgresClient,
+      added: NewJob,
+      refusal?: () => Promise<StemworkError | undefined>,
+    ): Promise<CreatedJob> {
       const { job } = added
       for (;;) {
+        const refused = await refusal?.()
         const holder = await holderOfKey(client, job)
         if (holder) return { job: holder, created: false }
+        if (refused) throw refused
         const [createdAt] = await insertFree((text, values) => query(client, text, values), [added])
         if (createdAt !== undefined) return { job: { ...copyRecord(job), createdAt }, created: true }
         // Either the id is taken, or another call took the key in between: then the next round finds its job.

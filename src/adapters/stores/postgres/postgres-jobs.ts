@@ -1,5 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
@@ -17,6 +18,7 @@ import {
 } from './database.js'
 import { JobCounts } from './job-counts.js'
 import { jobInserts, alreadyExists, newJob, type NewJob } from './job-inserts.js'
+import { type LimitedJob, limitedCreates } from './limited-creates.js'
 import { countStatement, dueStatement, lapsedSql, listStatement, waitingSql } from './job-lists.js'
 import { columnText, nowSql, parseRecord, parseStored, type StoredJob } from './job-row.js'
 import { jobUpdates, type Replacement } from './job-updates.js'
@@ -38,7 +40,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const clock = new DatabaseClock()
   const known = new KnownRecords()
   const counts = new JobCounts(pool, schema)
-  const { insertFree, insertOrFind } = jobInserts(schema, idempotencyMs)
+  const inserts = jobInserts(schema, idempotencyMs)
+  const { insertFree, insertOrFind } = inserts
+  const limited = limitedCreates(pool, schema, { inserts, batch, onWrite: (app) => counts.noteWrite([app]) })
   const replaceAll = jobUpdates(schema)
 
   const insert = batched(async (jobs: NewJob[]) => {
@@ -63,20 +67,26 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   return {
     traits: { scope: 'shared' },
 
-    async create(job, { tx } = {}) {
+    async create(job, { tx, maxQueued = Infinity } = {}) {
       const added = newJob(job)
-      if (tx !== undefined) return await insertOrFind(clientOf(tx), added)
+      if (tx !== undefined) return await limited.createIn(clientOf(tx), { added, maxQueued })
       if (job.idempotency) {
         // Alone: a create may have to wait for a transaction of some host that holds the same key, and nobody else should.
-        const made = await insertOrFind(pool, added)
+        const made =
+          maxQueued === Infinity ? await insertOrFind(pool, added) : await limited.createKeyed({ added, maxQueued })
         counts.noteWrite([job.app])
         return made
       }
-      const createdAt = await insert(added)
+      const createdAt = maxQueued === Infinity ? await insert(added) : await insertLimited({ added, maxQueued })
       if (createdAt === undefined) throw alreadyExists(job.id)
       added.job.createdAt = createdAt
       known.enter(added.job, 1)
       return { job: copyRecord(added.job), created: true }
+    },
+
+    async findByIdempotencyKey(app, key) {
+      const found = await inserts.findHolder(pool, app, key)
+      return found?.holds ? found.job : undefined
     },
 
     async get(id) {
@@ -131,6 +141,14 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       counts.noteWrite(gone.map(([, app]) => app ?? ''))
       return gone.map(([id]) => id ?? '')
     },
+  }
+
+  async function insertLimited(job: LimitedJob): Promise<number | undefined> {
+    const outcome = await limited.create(job)
+    if (outcome === 'full') throw queueFull(job.maxQueued)
+    if (outcome === 'taken') return undefined
+    clock.note(outcome.createdAt)
+    return outcome.createdAt
   }
 
   /**

@@ -1,6 +1,7 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { countSql, listSql } from './job-query.js'
@@ -15,6 +16,7 @@ const insert = `INSERT INTO jobs (status, deleted, idempotency_key, claimable_at
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
   claimable_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
+const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
 /** The commonest write, a heartbeat, touches one index instead of all. */
 const renew = 'UPDATE jobs SET claimable_at = ?, record = ? WHERE id = ?'
 
@@ -46,8 +48,8 @@ export function sqliteJobs(
   return {
     traits: { scope: 'process' },
 
-    async create(job, options) {
-      if (options?.tx !== undefined) {
+    async create(job, { tx, maxQueued = Infinity } = {}) {
+      if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
           'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as Postgres.',
@@ -55,14 +57,19 @@ export function sqliteJobs(
       }
       return database.transaction('durable', () => {
         const created: JobRecord = { ...job, createdAt: clock() }
-        const first = firstWithKey(created)
-        if (first) return { job: first, created: false }
+        if (job.idempotency) {
+          const first = withIdempotencyKey(job.app, job.idempotency.key, created.createdAt)
+          if (first) return { job: first, created: false }
+          // A key whose time has passed is taken from its job, so that this one can have it.
+          database.write('durable', releaseKey, job.app, job.idempotency.key)
+        }
         if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
           throw new StemworkError(
             'ALREADY_EXISTS',
             `A job with the id ${job.id} exists already. Give each job an id of its own.`,
           )
         }
+        if (hasQueued(job.app, maxQueued)) throw queueFull(maxQueued)
         const record = JSON.stringify(created)
         database.write(
           'durable',
@@ -79,6 +86,10 @@ export function sqliteJobs(
           database.write('durable', 'INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
         return { job: parse(record), created: true }
       })
+    },
+
+    async findByIdempotencyKey(app, key) {
+      return withIdempotencyKey(app, key, clock())
     },
 
     async get(id) {
@@ -147,18 +158,25 @@ export function sqliteJobs(
     return parse(record)
   }
 
-  /** The job that the key points at. A key whose time has passed is taken from its job, so that the next one can have it. */
-  function firstWithKey({ app, idempotency, createdAt }: JobRecord): JobRecord | undefined {
-    if (!idempotency) return undefined
-    const row = database.get<Row & { id: string; created_at: number }>(
-      'SELECT id, created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
+  /** The job that the key points at, if its time has not passed. */
+  function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
+    const row = database.get<Row & { created_at: number }>(
+      'SELECT created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
       app,
-      idempotency.key,
+      key,
     )
-    if (!row) return undefined
-    if (row.created_at + idempotencyMs > createdAt) return parse(row.record)
-    database.write('durable', 'UPDATE jobs SET idempotency_key = NULL WHERE id = ?', row.id)
-    return undefined
+    return row && row.created_at + idempotencyMs > now ? parse(row.record) : undefined
+  }
+
+  /** Whether so many jobs of the application are queued; looks at no more of them. */
+  function hasQueued(app: string, limit: number): boolean {
+    if (!Number.isFinite(limit)) return false
+    const found = database.get<{ count: number }>(
+      "SELECT count(*) AS count FROM (SELECT 1 FROM jobs WHERE status = 'QUEUED' AND app = ? AND deleted = 0 LIMIT ?)",
+      app,
+      Math.ceil(limit),
+    )
+    return (found?.count ?? 0) >= limit
   }
 }
 

@@ -23,7 +23,6 @@ import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
 import type { Scratch } from './scratch.js'
-import { releaseUploads } from './uploads.js'
 
 export interface AttemptPorts {
   jobs: JobStore
@@ -34,6 +33,8 @@ export interface AttemptPorts {
   events: JobEvents
   options: EngineOptions
   logger: Logger
+  /** Called with each job that has ended here, whatever its listeners do. */
+  onEnd(job: JobRecord): void
 }
 
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
@@ -230,14 +231,16 @@ export class Attempt {
       await this.#discardResults()
       return undefined
     }
-    const { blobs, events, jobs, queue } = this.#ports
+    const { events, onEnd, queue } = this.#ports
     switch (settled.status) {
       case 'SUCCEEDED':
+        onEnd(settled)
         events.announce('job.succeeded', settled)
-        break
+        return settled
       case 'FAILED':
+        onEnd(settled)
         events.announce('job.failed', settled)
-        break
+        return settled
       case 'QUEUED':
         events.announce('job.requeued', settled)
         await queue
@@ -249,10 +252,6 @@ export class Attempt {
       default:
         return settled.status satisfies never
     }
-    await releaseUploads(settled, jobs, blobs).catch((error: unknown) =>
-      this.#warn('An uploaded input could not be removed; retention will do it.', error),
-    )
-    return settled
   }
 
   /** A finished job is not thrown away because the store is away for a moment: tries until the lease must have run out. */

@@ -14,7 +14,7 @@ export class Dispatcher {
   readonly #owner: string
   readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
-  #subscription: QueueSubscription | undefined
+  #subscription: Promise<QueueSubscription> | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
@@ -26,12 +26,15 @@ export class Dispatcher {
     return this.#running.size
   }
 
+  /** May be called again after it failed. */
   async start(): Promise<void> {
-    const { queue, options } = this.#ports
-    await this.#scratch.removeLeftovers()
-    this.#subscription ??= await queue.subscribe(async ({ id }) => void (await this.run(id)), {
-      concurrency: options.dispatch.concurrency,
-    })
+    this.#subscription ??= this.#subscribe()
+    try {
+      await this.#subscription
+    } catch (error) {
+      this.#subscription = undefined
+      throw error
+    }
   }
 
   /**
@@ -62,16 +65,33 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then hands them back to the queue. */
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then gives them back to the queue. */
   async stop(timeoutMs: number): Promise<void> {
-    // Stopping the subscription waits for its handlers, which are the running attempts.
-    const stopped = Promise.resolve(this.#subscription?.stop())
-    const handBack = setTimeout(() => {
+    const interruptAll = () => {
       for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
-    }, timeoutMs)
-    await stopped.finally(() => clearTimeout(handBack))
-    this.#subscription = undefined
+    }
+    const timer = setTimeout(interruptAll, timeoutMs)
+    try {
+      // A start that failed has reported it to its own caller.
+      const subscription = await this.#subscription?.catch(() => undefined)
+      // Waits for the handlers, which are the running attempts.
+      await subscription?.stop()
+      this.#subscription = undefined
+    } catch (error) {
+      interruptAll()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
     await this.#scratch.close()
+  }
+
+  async #subscribe(): Promise<QueueSubscription> {
+    const { queue, options } = this.#ports
+    await this.#scratch.removeLeftovers()
+    return await queue.subscribe(async ({ id }) => void (await this.run(id)), {
+      concurrency: options.dispatch.concurrency,
+    })
   }
 }
 

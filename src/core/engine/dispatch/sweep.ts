@@ -5,7 +5,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import { isUploadInUse, releaseUploads } from './uploads.js'
+import { isUploadInUse, removeUploads } from './uploads.js'
 
 export interface SweepPorts {
   jobs: JobStore
@@ -135,6 +135,6 @@ function isOrphan(job: JobRecord, key: string, token: number): boolean {
 /** Files first, then the record: what is interrupted in between is found again by its record. */
 export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
-  await releaseUploads(job, ports.jobs, ports.blobs)
+  await removeUploads(job, ports.jobs, ports.blobs)
   await ports.jobs.purge({ id: job.id })
 }

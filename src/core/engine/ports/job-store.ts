@@ -26,6 +26,16 @@ export interface JobPage extends JobQuery {
   after?: { createdAt: number; id: string }
 }
 
+export interface CreateOptions {
+  /**
+   * A transaction of the host in the store's own terms (for example a `pg` client); refused by stores that have none. It makes
+   * no other create wait, so `maxQueued` counts what is committed and what this transaction made, and nothing of other open ones.
+   */
+  tx?: unknown
+  /** Queued jobs that the application may have, this one included. Default: no limit. */
+  maxQueued?: number
+}
+
 /** What the sweep looks for. */
 export type DueKind =
   /** Queued and due, or started under a lease that ran out. Longest waiting first (`claimableAt`). */
@@ -53,11 +63,13 @@ export interface JobStore {
    * with `created: false`. `createdAt` of the record is set by the store.
    *
    * @throws StemworkError `ALREADY_EXISTS` for an id that the store knows, deleted but unpurged ones included: never overwrites.
-   * `INVALID_OPTIONS` for a `tx` that the store cannot use.
-   * @param options.tx a transaction of the host in the store's own terms (for example a `pg` client); refused by stores that
-   * have none.
+   * `QUEUE_FULL` if the application has `maxQueued` queued jobs, of any number of simultaneous calls for each that is too many;
+   * never for a repeated key. `INVALID_OPTIONS` for a `tx` that the store cannot use.
    */
-  create(job: JobRecord, options?: { tx?: unknown }): Promise<{ job: JobRecord; created: boolean }>
+  create(job: JobRecord, options?: CreateOptions): Promise<{ job: JobRecord; created: boolean }>
+
+  /** The job that `create` would return for this idempotency key instead of making one. */
+  findByIdempotencyKey(app: string, key: string): Promise<JobRecord | undefined>
 
   /** The job, or `undefined` if it never existed, was deleted or purged. */
   get(id: string): Promise<JobRecord | undefined>

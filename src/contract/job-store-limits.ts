@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { StemworkError } from '../core/engine/errors.js'
+import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
+import { cancel, requeue, sampleJob } from './job-samples.js'
+import type { Cases } from './suite.js'
+
+const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
+
+export const limitCases = {
+  async 'of 200 simultaneous creates as many are made as the limit allows'({ store }) {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 200 }, (_, n) =>
+        store.create(n % 4 === 0 ? withKey(`k${n}`) : sampleJob(), { maxQueued: 10 }),
+      ),
+    )
+    const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+    assert.equal(await store.count({ statuses: ['QUEUED'] }), 10)
+    assert.equal(refusals.length, 190)
+    for (const refusal of refusals) if (!isFull(refusal)) throw refusal
+  },
+
+  async 'a limit counts the jobs of its application alone'({ store }) {
+    await store.create(sampleJob({ app: 'a' }), { maxQueued: 1 })
+    assert.equal((await store.create(sampleJob({ app: 'b' }), { maxQueued: 1 })).created, true)
+    await assert.rejects(store.create(sampleJob({ app: 'a' }), { maxQueued: 1 }), isFull)
+    await assert.rejects(store.create(withKey('k', { app: 'a' }), { maxQueued: 1 }), isFull)
+    assert.equal((await store.create(sampleJob({ app: 'a' }), { maxQueued: 2 })).created, true)
+    assert.equal((await store.create(sampleJob({ app: 'a' }), { maxQueued: Infinity })).created, true)
+    assert.equal((await store.create(sampleJob({ app: 'a' }))).created, true)
+  },
+
+  async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, one that is requeued takes it'({
+    store,
+  }) {
+    const [first, second, third] = await Promise.all([1, 2, 3].map(() => store.create(sampleJob(), { maxQueued: 3 })))
+    const isThereRoom = async () => {
+      try {
+        const { job } = await store.create(sampleJob(), { maxQueued: 3 })
+        await store.apply(job.id, { kind: 'delete' })
+        return true
+      } catch (error) {
+        if (isFull(error)) return false
+        throw error
+      }
+    }
+    assert.equal(await isThereRoom(), false)
+    const running = await store.claim({ id: first.job.id, owner: 'w', leaseMs: 60_000 })
+    assert.equal(await isThereRoom(), true)
+    await store.apply(first.job.id, requeue(running?.token ?? 0))
+    assert.equal(await isThereRoom(), false)
+    await store.apply(second.job.id, cancel())
+    assert.equal(await isThereRoom(), true)
+    await store.create(sampleJob(), { maxQueued: 3 })
+    assert.equal(await isThereRoom(), false)
+    await store.apply(third.job.id, { kind: 'delete' })
+    assert.equal(await isThereRoom(), true)
+  },
+
+  async 'a repeated idempotency key returns its job also when the limit is reached'({ store, advance }) {
+    const { job } = await store.create(withKey('k1'), { maxQueued: 1 })
+    assert.deepEqual(await store.create(withKey('k1'), { maxQueued: 1 }), { job, created: false })
+    await assert.rejects(store.create(withKey('k2'), { maxQueued: 1 }), isFull)
+    await advance(idempotencyMs + 100)
+    await assert.rejects(store.create(withKey('k1'), { maxQueued: 1 }), isFull)
+  },
+
+  async 'of simultaneous creates with one key none is refused for the job that another made'({ store }) {
+    for (let round = 1; round <= 5; round++) {
+      const results = await Promise.all(
+        Array.from({ length: 8 }, () => store.create(withKey(`k${round}`), { maxQueued: round })),
+      )
+      assert.equal(results.filter(({ created }) => created).length, 1)
+      assert.equal(new Set(results.map(({ job }) => job.id)).size, 1)
+    }
+  },
+
+  async 'a job is found by its idempotency key as long as a create would return it'({ store, advance }) {
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+    const { job } = await store.create(withKey('k1'))
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job)
+    assert.equal(await store.findByIdempotencyKey('app-2', 'k1'), undefined)
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined)
+    const ended = await store.apply(job.id, cancel())
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended)
+    await advance(idempotencyMs + 100)
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+    const next = await store.create(withKey('k1'))
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), next.job)
+    await store.apply(next.job.id, { kind: 'delete' })
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+  },
+} satisfies Cases<JobStoreContext>
+
+function isFull(error: unknown): boolean {
+  return StemworkError.is(error) && error.code === 'QUEUE_FULL' && error.retryable
+}
