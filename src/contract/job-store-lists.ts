@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobQuery, JobStore } from '../core/engine/ports/job-store.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { cancel, sampleJob, succeed } from './job-samples.js'
+import { cancel, sampleJob, sampleOutputs, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const listCases = {
@@ -16,6 +16,30 @@ export const listCases = {
     const listed = await store.list({ limit: 1000 })
     assert.deepEqual(listed.map(idOf), made.sort(newestFirst).map(idOf))
     assert.equal(await store.count({}), 150)
+  },
+
+  async 'the bytes of results are those of one application that are neither expired, deleted nor sent elsewhere'({
+    store,
+  }) {
+    assert.equal(await store.resultBytes('app-1'), 0)
+    // U+0000 and its escape in plain text: some databases' functions for JSON refuse the one or spoil the other.
+    const names = ['\0', '\\u0000', 'plain', 'plain', 'plain']
+    const jobs: JobRecord[] = []
+    for (const [index, name] of names.entries()) {
+      const { job } = await store.create(sampleJob({ name }))
+      const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
+      assert.ok(running)
+      const [output] = Object.values(sampleOutputs(job.id, running.token))
+      const bytes = 10 ** index
+      const outputs = { a: { ...output, bytes }, b: { ...output, bytes }, c: { ...output, bytes, copied: true } }
+      jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
+    }
+    await store.create(sampleJob())
+    assert.equal(await store.resultBytes('app-1'), 22_222)
+    await store.apply(jobs[4].id, { kind: 'expire' })
+    await store.apply(jobs[3].id, { kind: 'delete' })
+    assert.equal(await store.resultBytes('app-1'), 222)
+    for (const app of ['app', 'app-2', '', '%']) assert.equal(await store.resultBytes(app), 0)
   },
 
   async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {

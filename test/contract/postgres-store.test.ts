@@ -48,7 +48,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1],
+        [1, 2],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import { applicationSecret } from '../../src/core/engine/webhooks/signing-secrets.js'
 import { gate, steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
 
 interface Received {
@@ -79,12 +80,14 @@ describe('webhooks', () => {
     await arrived
     const [{ headers, body, method }] = received
     expect(method).toBe('POST')
-    const payload = new Webhook(secret).verify(body, headers as Record<string, string>)
+    const payload = new Webhook(applicationSecret(secret, 'app')).verify(body, headers as Record<string, string>)
     expect(payload).toMatchObject({
       type: 'job.succeeded',
       data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
     })
-    expect(() => new Webhook(newWebhookSecret()).verify(body, headers as Record<string, string>)).toThrow()
+    // Neither the service's own secret, nor what another application's receiver knows.
+    for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
+      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow()
     await engine.close()
   })
 
@@ -211,7 +214,8 @@ describe('webhooks', () => {
       id: 'app',
       name: 'App',
       createdAt: 0,
-      webhook: { url, secret: own, events: ['job.failed'] },
+      webhook: { url, events: ['job.failed'] },
+      webhookSecrets: [{ secret: own, expiresAt: null }],
     })
     const { engine } = testEngine(
       textWorkflow(() => Promise.reject(new Error('no'))),

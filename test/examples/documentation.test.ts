@@ -5,16 +5,17 @@ import { describe, expect, test } from 'vitest'
 import { pages, root } from './snippets.js'
 
 const generated = [
-  ['docs/configuration.md', 'scripts/configuration.mjs'],
-  ['docs/http.md', 'scripts/http-reference.mjs'],
-  ['docs/api.txt', 'scripts/api-report.mjs'],
-]
+  ['docs/configuration.md', 'scripts/configuration.mjs', []],
+  ['docs/security.md', 'scripts/configuration.mjs', ['security']],
+  ['docs/http.md', 'scripts/http-reference.mjs', []],
+  ['docs/api.txt', 'scripts/api-report.mjs', []],
+] as const
 
 describe('the documentation', () => {
-  test.each(generated)('%s is what %s makes', (page, script) => {
-    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script)], { encoding: 'utf8' })
+  test.each(generated)('%s is what %s makes', (page, script, words) => {
+    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script), ...words], { encoding: 'utf8' })
     expect(stderr).toBe('')
-    expect(textOf(page), `run: node ${script} > ${page}`).toBe(stdout)
+    expect(textOf(page), `run: node ${[script, ...words].join(' ')} > ${page}`).toBe(stdout)
   })
 
   test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'])(

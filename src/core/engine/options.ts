@@ -90,7 +90,7 @@ export const webhooksSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'Signs the webhooks of applications that have no secret of their own: "whsec_" and the base64 of 24 to 64 bytes.',
+      'For the webhooks of applications that have no secret of their own: a secret for each is derived from it (`applicationSecret`). "whsec_" and the base64 of 24 to 64 bytes.',
     ),
   timeoutMs: milliseconds
     .positive()

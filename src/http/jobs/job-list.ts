@@ -4,6 +4,7 @@ import { jobStatusSchema } from '../../core/engine/job/job.js'
 import type { JobPage, JobQuery } from '../../core/engine/ports/job-store.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
+import { jobView } from './job-view.js'
 import { timestampSchema } from '../schemas.js'
 
 const repeatable = <Item extends z.ZodType>(item: Item) =>
@@ -62,6 +63,32 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
   const [found, total] = await Promise.all([engine.list(rows), engine.count(filters)])
   const jobs = found.slice(0, size)
   return { jobs, total, next: found.length > size ? nextQuery(call.search, jobs[jobs.length - 1]) : undefined }
+}
+
+/**
+ * The jobs of a page as JSON, within `limits.listBytes`. A page that ended early would hide jobs from clients that count rows
+ * instead of following the Link header, so a larger one is refused; a page of one row never is.
+ *
+ * @throws Problem `BAD_INPUT` that says which size fits.
+ */
+export async function boundedPage(call: KeyedCall, jobs: readonly JobRecord[]): Promise<string> {
+  const { listBytes } = call.service.options.limits
+  const rows: string[] = []
+  let bytes = 2
+  for (const job of jobs) {
+    const row = JSON.stringify(await jobView(job, call))
+    bytes += Buffer.byteLength(row) + 1
+    if (bytes > listBytes && jobs.length > 1) throw tooLargePage(Math.max(rows.length, 1), listBytes)
+    rows.push(row)
+  }
+  return `[${rows.join(',')}]`
+}
+
+function tooLargePage(fitting: number, listBytes: number): Problem {
+  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: ask for size=${fitting} and follow the Link header`
+  return new Problem('BAD_INPUT', `The list is too large to send. size: ${message}.`, {
+    issues: [{ path: 'size', message }],
+  })
 }
 
 function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {

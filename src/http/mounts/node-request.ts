@@ -95,6 +95,10 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
     return this.web.bodyUsed
   }
 
+  get remoteAddress(): string | undefined {
+    return this.#request.socket.remoteAddress
+  }
+
   get signal(): AbortSignal {
     return this.web.signal
   }

@@ -1,8 +1,9 @@
 import type { z } from 'zod'
+import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'
-import { type FieldIssue, Problem, type ProblemCode } from './problem.js'
+import { Problem, type ProblemCode } from './problem.js'
 
 /** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
 export type Access = 'key' | 'link' | 'open'
@@ -76,8 +77,8 @@ export function defineRoute<
       { params, query: queried, body: sent } as RouteInput<Query, Body>,
     )
   const run: Route['run'] = async (call, params) => {
-    const queried = query && check(query, queryObject(call.search), '')
-    return pass(call, params, queried, body && check(body, await readJson(call), ''))
+    const queried = query && check(query, queryObject(call.search))
+    return pass(call, params, queried, body && check(body, await readJson(call)))
   }
   // One promise less for what is polled.
   return {
@@ -88,15 +89,12 @@ export function defineRoute<
   }
 }
 
-function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix: string): z.output<Schema> {
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const issues: FieldIssue[] = result.error.issues.map((issue) => ({
-    path: prefix + issue.path.join('.'),
-    message: issue.message,
-  }))
-  const problems = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
-  throw new Problem('BAD_INPUT', `The request is not valid. ${problems}.`, { issues })
+  const issues = fieldIssues(result.error.issues)
+  const text = issuesText(issues, result.error.issues.length)
+  throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
 }
 
 /** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */

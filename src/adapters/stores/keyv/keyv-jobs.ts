@@ -98,6 +98,8 @@ export function keyvJobs({
 
     count: (query) => operate(async (known) => known.index.count(query)),
 
+    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+
     claim: ({ id, ...request }) =>
       operate((known, deadline) =>
         id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request),

@@ -5,7 +5,7 @@ import { IdPages } from './id-pages.js'
 import { type JobRecords, tombstoneMs } from './job-records.js'
 import { KeyLocks } from './key-locks.js'
 
-/** What is kept in memory of each job: a few hundred bytes, without its params, details and files. */
+/** What is kept in memory of each job: a few hundred bytes, without its params and details. */
 export type KnownJob = IndexedJob & { token: number; version: number }
 
 const recordsPerRead = 200
@@ -137,7 +137,7 @@ function summary(job: JobRecord, version: number): KnownJob {
     completedAt: job.completedAt,
     expiresAt: job.expiresAt,
     expired: job.expired,
-    outputs: job.outputs && {},
+    outputs: job.expired ? {} : job.outputs,
     lease: job.lease,
     notBefore: job.notBefore,
     deleted: job.deleted,

@@ -76,6 +76,10 @@ export function memoryJobs({
       return index.count(query)
     },
 
+    async resultBytes(app) {
+      return index.resultBytes(app)
+    },
+
     async claim({ id, ...request }) {
       const now = clock()
       const job = id === undefined ? index.firstClaimable(now) : index.get(id)

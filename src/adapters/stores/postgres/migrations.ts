@@ -45,6 +45,7 @@ const steps: ((schema: string) => string[])[] = [
     `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
     `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
   ],
+  (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
 ]
 
 /** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */

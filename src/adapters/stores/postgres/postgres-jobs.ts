@@ -107,6 +107,17 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return count ? Number((await run(count.text, count.values))[0][0]) : 0
     },
 
+    async resultBytes(app) {
+      // The functions for json refuse a text in which U+0000 is escaped anywhere.
+      const [[bytes]] = await run(
+        `SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
+          json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
+        WHERE app = $1 AND removable_at IS NOT NULL AND output.value ->> 'copied' IS DISTINCT FROM 'true'`,
+        [columnText(app)],
+      )
+      return Number(bytes)
+    },
+
     claim({ id, ...request }) {
       return id === undefined ? claimNext(request) : change(id, (job, now) => claim(job, request, now))
     },

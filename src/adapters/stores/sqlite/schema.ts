@@ -42,4 +42,5 @@ export const migrations: readonly string[] = [
   CREATE TABLE api_keys (id TEXT PRIMARY KEY, app TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX api_keys_by_app ON api_keys (app, created_at, id);
   `,
+  'CREATE INDEX jobs_with_results ON jobs (app) WHERE removable_at IS NOT NULL',
 ]

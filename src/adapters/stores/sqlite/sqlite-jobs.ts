@@ -20,6 +20,9 @@ const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND ide
 /** The commonest write, a heartbeat, touches one index instead of all. */
 const renew = 'UPDATE jobs SET claimable_at = ?, record = ? WHERE id = ?'
 
+const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
+  WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
+
 /** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
 const commits: Record<JobChange['kind'], Commit> = {
   heartbeat: 'quick',
@@ -105,6 +108,10 @@ export function sqliteJobs(
     async count(query) {
       const { text, values } = countSql(query)
       return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    },
+
+    async resultBytes(app) {
+      return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
     },
 
     async claim({ id, ...request }) {

@@ -79,6 +79,9 @@ export interface JobStore {
 
   count(query: JobQuery): Promise<number>
 
+  /** Bytes of the result files that an application's jobs keep: neither deleted nor expired, nor sent to storage of its own. */
+  resultBytes(app: string): Promise<number>
+
   /**
    * Grants a lease on the named job, or on the one that has waited longest when `id` is absent, with the next fencing token.
    * Of any number of simultaneous calls for one job at most one gets it. `undefined`: nothing to claim.

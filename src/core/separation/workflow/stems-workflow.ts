@@ -186,7 +186,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
 
 function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<StemsParams> {
   const shape = {
-    inputUrl: z.url({ protocol: /^https?$/ }),
+    inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
     format: z.enum(outputFormats).optional(),
   }
