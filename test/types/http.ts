@@ -1,5 +1,6 @@
 import { createEngine } from 'stemwork'
 import {
+  applicationSecret,
   type Authenticate,
   createApplication,
   createHandler,
@@ -7,6 +8,7 @@ import {
   issueKey,
   revokeKey,
   rotateKey,
+  rotateWebhookSecret,
 } from 'stemwork/http'
 import { expectType } from './expect-type.js'
 
@@ -22,6 +24,8 @@ export async function use(): Promise<void> {
   expectType<string>()(key)
   await rotateKey(engine.applications, record.id, { overlapMs: 1000 })
   await revokeKey(engine.applications, record.id)
+  expectType<string>()(await rotateWebhookSecret(engine.applications, id, { overlapMs: 1000 }))
+  expectType<string>()(applicationSecret('whsec_of the service', id))
   // @ts-expect-error: a key belongs to an application
   await issueKey(engine.applications)
 }

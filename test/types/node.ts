@@ -1,12 +1,14 @@
 import { createServer, type Server } from 'node:http'
 import type { Handler } from 'stemwork/http'
-import { listener, type RunningServer, serve } from 'stemwork/node'
+import { listener, type RunningServer, serve, serveDefaults } from 'stemwork/node'
 import { expectType } from './expect-type.js'
 
 declare const handler: Handler
 // As hosts write it: what it returns never rejects.
 // oxlint-disable-next-line typescript/no-misused-promises
 createServer(listener(handler, { path: '/api' }))
+
+expectType<number>()(serveDefaults.maxConnections)
 
 export async function use(): Promise<void> {
   const running = await serve(handler, { port: 0, host: '127.0.0.1' })
