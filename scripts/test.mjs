@@ -10,10 +10,9 @@ const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
 const report = join(folder, 'report.json')
 
 const checks = await Promise.all([
-  check('type check', 'typescript/bin/tsc', '--noEmit', '-p', join(root, 'tsconfig.json')),
-  check('type check of the console', 'typescript/bin/tsc', '--noEmit', '-p', join(root, 'tsconfig.console.json')),
-  check('format check', 'prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
-  check('lint', 'oxlint/bin/oxlint', '--type-aware'),
+  check('type check', 'scripts/typecheck.mjs'),
+  check('format check', 'node_modules/prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
+  check('lint', 'node_modules/oxlint/bin/oxlint', '--type-aware'),
 ])
 const failedChecks = checks.filter(({ status }) => status !== 0)
 const vitest = spawnSync(
@@ -57,9 +56,9 @@ for (const { name } of failedChecks) console.log(`\nThe ${name} failed; see abov
 console.log(`\n${passed} passed, ${failed} failed, ${skipped.length} skipped`)
 process.exitCode = failed > 0 || passed === 0 || vitest.status !== 0 ? 1 : 0
 
-/** Runs a program of `node_modules` that judges the sources; what it prints is shown as one block. */
+/** Runs a program that judges the sources; what it prints is shown as one block. */
 async function check(name, program, ...args) {
-  const child = spawn(process.execPath, [join(root, 'node_modules', program), ...args], { cwd: root })
+  const child = spawn(process.execPath, [join(root, program), ...args], { cwd: root })
   let output = ''
   child.stdout.on('data', (data) => (output += data))
   child.stderr.on('data', (data) => (output += data))

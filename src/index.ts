@@ -1,10 +1,5 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
-export {
-  type EngineHealth,
-  type EngineParts,
-  JobEngine,
-  type JobScope,
-} from './core/engine/engine.js'
+export { type EngineHealth, type EngineParts, JobEngine, type JobScope } from './core/engine/engine.js'
 export type { SubmitInput, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'

@@ -1,7 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
@@ -36,7 +45,8 @@ export const keysCommand: Command = {
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   async run(input, terminal) {
-    const [action, keyId] = input.positionals
+    const action = firstPositional(input)
+    const keyId = input.positionals[1]
     if (!isAction(action))
       throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
@@ -79,7 +89,7 @@ async function perform(
     case 'create': {
       const made = known ? undefined : await createApplication(store, { name: appName })
       const id = known?.id ?? made?.id ?? ''
-      const webhookSecret = made?.webhookSecrets[0].secret
+      const webhookSecret = made?.webhookSecrets[0]?.secret
       const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
       return void show(
         { key, id: record.id, app: id, webhookSecret },

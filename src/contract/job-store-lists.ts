@@ -30,14 +30,17 @@ export const listCases = {
       const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
       assert.ok(running)
       const [output] = Object.values(sampleOutputs(job.id, running.token))
+      assert.ok(output)
       const bytes = 10 ** index
       const outputs = { a: { ...output, bytes }, b: { ...output, bytes }, c: { ...output, bytes, copied: true } }
       jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
     }
     await store.create(sampleJob())
     assert.equal(await store.resultBytes('app-1'), 22_222)
-    await store.apply(jobs[4].id, { kind: 'expire' })
-    await store.apply(jobs[3].id, { kind: 'delete' })
+    const [last, secondLast] = [jobs.at(-1), jobs.at(-2)]
+    assert.ok(last && secondLast)
+    await store.apply(last.id, { kind: 'expire' })
+    await store.apply(secondLast.id, { kind: 'delete' })
     assert.equal(await store.resultBytes('app-1'), 222)
     for (const app of ['app', 'app-2', '', '%']) assert.equal(await store.resultBytes(app), 0)
   },
@@ -121,14 +124,15 @@ export const listCases = {
     // A store that ignores the cursor would page for ever.
     for (let pages = 0; pages < 10; pages++) {
       const page = await store.list({ limit: 7, after })
-      if (page.length === 0) break
+      const last = page.at(-1)
+      if (!last) break
       seen.push(...page.map(idOf))
-      after = page[page.length - 1]
+      after = last
       await advance(2)
       await store.create(sampleJob({ name: 'added meanwhile' }))
       // The cursor's own job goes: its place in the order does not.
-      await store.apply(after.id, { kind: 'delete' })
-      await store.purge({ id: after.id })
+      await store.apply(last.id, { kind: 'delete' })
+      await store.purge({ id: last.id })
     }
     assert.deepEqual(seen, ids)
   },
@@ -140,9 +144,10 @@ export const listCases = {
     let after: JobRecord | undefined
     for (let pages = 0; pages < 10; pages++) {
       const page: JobRecord[] = await store.list({ app: 'app-1', limit: 3, after })
-      if (page.length === 0) break
+      const last = page.at(-1)
+      if (!last) break
       seen.push(...page.map(idOf))
-      after = page[page.length - 1]
+      after = last
     }
     assert.equal(seen.length, 20)
     assert.deepEqual(seen, all)
@@ -235,8 +240,9 @@ function matches(job: JobRecord, query: JobQuery): boolean {
 function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
   const fields = Object.entries(options)
   const build = function* (index: number, chosen: Record<string, unknown>): Generator<JobQuery> {
-    if (index === fields.length) return yield chosen
-    const [field, values] = fields[index]
+    const entry = fields[index]
+    if (!entry) return yield chosen
+    const [field, values] = entry
     for (const value of values) {
       if (value === undefined) yield* build(index + 1, chosen)
       else if (Object.keys(chosen).length < 3) yield* build(index + 1, { ...chosen, [field]: value })

@@ -99,7 +99,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     }
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
-    for (const name in headers) answer.headers[name] = headers[name]
+    Object.assign(answer.headers, headers)
     if (isWatched) {
       const tookMs = performance.now() - startedAt
       service.metrics?.observe(operation, answer.status, tookMs / 1000)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
+import { issueTexts } from '../core/engine/workflow/schema-issues.js'
 
 /** Who a request comes from. */
 export interface Caller {
@@ -182,6 +183,6 @@ export type HandlerOptions = z.output<typeof handlerOptionsSchema>
 export function resolveHandlerOptions(settings: HandlerSettings): HandlerOptions {
   const result = handlerOptionsSchema.safeParse(settings)
   if (result.success) return result.data
-  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid HTTP options. ${problems.join('; ')}.`, { details: { problems } })
 }

@@ -120,8 +120,8 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       await subscription.stop()
       const lastOfTen = served.filter((id) => id.startsWith('busy'))[9]
       assert.ok(
-        served.indexOf(lastOfTen) <= 21,
-        `the tenth job of the busy application was served as number ${served.indexOf(lastOfTen)}`,
+        served.indexOf(lastOfTen!) <= 21,
+        `the tenth job of the busy application was served as number ${served.indexOf(lastOfTen!)}`,
       )
     })
   })
@@ -151,10 +151,10 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
         [queue, other].map((each, place) =>
           each.subscribe(
             async ({ id }) => {
-              heard[place].push(Number(id))
-              assert.ok(++running[place] <= 2)
+              heard[place]!.push(Number(id))
+              assert.ok(++running[place]! <= 2)
               await sleep(120)
-              running[place]--
+              running[place]!--
             },
             { concurrency: 2 },
           ),
@@ -215,7 +215,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     await withQueue({ fairness: false }, async (queue) => {
       const sent: string[] = []
       for (const app of ['a', 'b']) for (let n = 0; n < 10; n++) sent.push(`${app}${n}`)
-      for (const id of sent) await queue.publish({ id, app: id[0] })
+      for (const id of sent) await queue.publish({ id, app: id[0]! })
       const served: string[] = []
       const subscription = await queue.subscribe(async ({ id }) => void served.push(id), { concurrency: 1 })
       while (served.length < sent.length) await sleep(10)
@@ -230,7 +230,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       const heard: string[][] = [[], []]
       const subscriptions = await Promise.all(
         [queue, other].map((each, index) =>
-          each.subscribe(async ({ id }) => void (await sleep(2), heard[index].push(id)), { concurrency: 2 }),
+          each.subscribe(async ({ id }) => void (await sleep(2), heard[index]!.push(id)), { concurrency: 2 }),
         ),
       )
       const sent = Array.from({ length: 60 }, (_, n) => `job-${n}`)
@@ -239,7 +239,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       await Promise.all(subscriptions.map((subscription) => subscription.stop()))
       await other.close()
       assert.deepEqual(heard.flat().sort(), sent.sort())
-      assert.ok(heard[0].length > 0 && heard[1].length > 0)
+      assert.ok(heard[0]!.length > 0 && heard[1]!.length > 0)
     })
   })
 })

@@ -78,7 +78,7 @@ describe('webhooks', () => {
     await engine.start()
     await until(job.id, 'SUCCEEDED')
     await arrived
-    const [{ headers, body, method }] = received
+    const { headers, body, method } = received[0]!
     expect(method).toBe('POST')
     const payload = new Webhook(applicationSecret(secret, 'app')).verify(body, headers as Record<string, string>)
     expect(payload).toMatchObject({
@@ -87,7 +87,7 @@ describe('webhooks', () => {
     })
     // Neither the service's own secret, nor what another application's receiver knows.
     for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
-      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow()
+      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow('No matching signature found')
     await engine.close()
   })
 
@@ -155,7 +155,7 @@ describe('webhooks', () => {
     clock.advance(24 * 60 * 60 * 1000)
     await engine.sendWebhooks()
     expect(received).toHaveLength(2)
-    expect(received[1].headers['webhook-id']).toBe(received[0].headers['webhook-id'])
+    expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id'])
     await engine.close()
   })
 
@@ -225,7 +225,7 @@ describe('webhooks', () => {
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(new Webhook(own).verify(received[0].body, received[0].headers as Record<string, string>)).toMatchObject({
+    expect(new Webhook(own).verify(received[0]!.body, received[0]!.headers as Record<string, string>)).toMatchObject({
       type: 'job.failed',
     })
     await engine.close()
@@ -263,8 +263,8 @@ describe('copyResultsTo', () => {
     const done = await engine.run(job.id)
     expect(done).toMatchObject({ status: 'SUCCEEDED', outputs: { text: { copied: true } } })
     expect(received).toMatchObject([{ method: 'PUT', url: '/bucket/text.txt?signature=1', body: `text of ${job.id}` }])
-    expect(received[0].headers).toMatchObject({ 'content-length': String(received[0].body.length) })
-    expect(received[0].headers['transfer-encoding']).toBeUndefined()
+    expect(received[0]!.headers).toMatchObject({ 'content-length': String(received[0]!.body.length) })
+    expect(received[0]!.headers['transfer-encoding']).toBeUndefined()
     for await (const blob of parts.blobs.list('results/')) expect(blob).toBeUndefined()
   })
 

@@ -23,8 +23,8 @@ describe('the documentation', () => {
     (page) => {
       const missing: string[] = []
       for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
-        if (/^https?:/.test(target)) continue
-        const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
+        if (/^https?:/.test(target!)) continue
+        const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
         if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
           missing.push(`${target}#${anchor ?? ''}`)
       }
@@ -48,7 +48,7 @@ function anchorsOf(page: string): string[] {
     .replace(/^```[\s\S]*?^```$/gm, '')
     .matchAll(/^#+ (.+)$/gm)
   return Array.from(headings, ([, text]) =>
-    text
+    text!
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-'),

@@ -83,7 +83,7 @@ describe('the limits of a new job', () => {
     const answer = await create(service, body)
     expect(answer.status).toBe(status)
     const { errors } = (await answer.json()) as { errors?: { path: string }[] }
-    if (status === 400) expect(Object.keys(body)).toContain(errors?.[0].path.split('.')[0])
+    if (status === 400) expect(Object.keys(body)).toContain(errors?.[0]!.path.split('.')[0])
   })
 
   test('256 kB of JSON, to the byte', async () => {
@@ -186,7 +186,7 @@ describe('without options', () => {
     const { id } = (await (await create(service, {})).json()) as { id: string }
     const links = [ticket.uploadUrl, ticket.downloadUrl, (await pollJob(service, id)).result?.report ?? '']
     for (const [index, lifetime] of [1, 24, 1].entries()) {
-      expect(left(links[index])).toBe(lifetime * hours)
+      expect(left(links[index]!)).toBe(lifetime * hours)
     }
   })
 
@@ -265,7 +265,7 @@ test('a webhook that a job names is sent with the signature of its application a
     id: string
   }
   await expect.poll(() => received.length, patient).toBe(1)
-  const [{ request, body }] = received
+  const { request, body } = received[0]!
   expect([request.method, request.url]).toEqual(['POST', '/hook'])
   expect(new Webhook(secret).verify(body, request.headers as Record<string, string>)).toMatchObject({
     type: 'job.succeeded',

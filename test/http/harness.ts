@@ -80,7 +80,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       headers: {
         authorization: key,
         ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...init.headers,
+        ...Object.fromEntries(new Headers(init.headers)),
       },
     })
 

@@ -239,7 +239,7 @@ describe('base paths', () => {
     const service = await startService()
     const name = Object.keys(http)[0]
     expect(() => createHandler(service.engine, http as object)).toThrow(
-      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name) }),
+      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name!) }),
     )
     await service.close()
   })

@@ -58,7 +58,7 @@ describe('a server of ours', () => {
     const held = [open(server), open(server), open(server)]
     await Promise.all(held.map(({ socket }) => once(socket, 'connect')))
     expect(await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').closed).toBe('')
-    held[0].socket.destroy()
+    held[0]!.socket.destroy()
     await expect
       .poll(
         async () =>

@@ -70,9 +70,9 @@ describe('uploads under way', () => {
   test('are limited for each application, and those of others go on', async () => {
     const service = await start({ http: { limits: { uploadsInFlight: 2 } } })
     const tickets = await Promise.all(Array.from({ length: 3 }, () => newTicket(service)))
-    const held = [await beginUpload(tickets[0].uploadUrl), await beginUpload(tickets[1].uploadUrl)]
+    const held = [await beginUpload(tickets[0]!.uploadUrl), await beginUpload(tickets[1]!.uploadUrl)]
     await expect.poll(async () => (await put((await newTicket(service)).uploadUrl, 'probe')).status).toBe(429)
-    const refused = await put(tickets[2].uploadUrl, 'third')
+    const refused = await put(tickets[2]!.uploadUrl, 'third')
     expect([refused.status, refused.headers.has('retry-after'), await refused.json()]).toEqual([
       429,
       true,
@@ -82,7 +82,7 @@ describe('uploads under way', () => {
     expect((await put((await newTicket(service, key)).uploadUrl, 'other')).status).toBe(200)
     for (const one of held) one.finish()
     expect((await Promise.all(held.map(({ answer }) => answer))).map(statusOf)).toEqual([200, 200])
-    expect((await put(tickets[2].uploadUrl, 'third')).status).toBe(200)
+    expect((await put(tickets[2]!.uploadUrl, 'third')).status).toBe(200)
   })
 })
 
@@ -135,14 +135,14 @@ for (const [name, open, missing] of durableStores) {
       test('takes uploads up to its limit, to the byte, and says what to do then', async () => {
         const service = await startFull(1000)
         const tickets = await Promise.all(Array.from({ length: 4 }, () => newTicket(service)))
-        expect((await put(tickets[0].uploadUrl, Buffer.alloc(600))).status).toBe(200)
-        const refused = await put(tickets[1].uploadUrl, Buffer.alloc(401))
+        expect((await put(tickets[0]!.uploadUrl, Buffer.alloc(600))).status).toBe(200)
+        const refused = await put(tickets[1]!.uploadUrl, Buffer.alloc(401))
         expect([refused.status, await refused.json()]).toEqual([
           429,
           expect.objectContaining({ code: 'STORAGE_FULL', message: expect.stringContaining('Delete jobs') }),
         ])
         // Clients that ignore that answer learn it from the job.
-        expect(await (await stems(service, tickets[1].downloadUrl)).json()).toMatchObject({ reason: 'storage_full' })
+        expect(await (await stems(service, tickets[1]!.downloadUrl)).json()).toMatchObject({ reason: 'storage_full' })
         const half = new ReadableStream({
           start(controller) {
             controller.enqueue(Buffer.alloc(300))
@@ -151,8 +151,8 @@ for (const [name, open, missing] of durableStores) {
           },
         })
         const chunked = { method: 'PUT', body: half, duplex: 'half' } as RequestInit
-        expect((await fetch(tickets[2].uploadUrl, chunked)).status).toBe(429)
-        expect((await put(tickets[3].uploadUrl, Buffer.alloc(400))).status).toBe(200)
+        expect((await fetch(tickets[2]!.uploadUrl, chunked)).status).toBe(429)
+        expect((await put(tickets[3]!.uploadUrl, Buffer.alloc(400))).status).toBe(200)
         expect((await service.api('/upload')).status).toBe(429)
         const { key } = await service.addApplication('Other')
         expect((await service.api('/upload', { key })).status).toBe(200)

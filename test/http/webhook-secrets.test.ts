@@ -49,7 +49,7 @@ for (const [name, open, missing] of durableStores) {
           const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook })
           expect((await service.api('/job', { method: 'POST', body, key })).status).toBe(200)
           await expect.poll(() => received.length, { timeout: 15_000 }).toBe(1)
-          return received.splice(0)[0]
+          return received.splice(0)[0]!
         },
       }
     }
@@ -67,7 +67,7 @@ for (const [name, open, missing] of durableStores) {
       const service = await start(serviceSecret)
       const { applications } = service.engine
       const made = await Promise.all(['A', 'B'].map((one) => createApplication(applications, { name: one })))
-      const secrets = made.map(({ webhookSecrets }) => webhookSecrets[0].secret)
+      const secrets = made.map(({ webhookSecrets }) => webhookSecrets[0]!.secret)
       for (const [index, { id }] of made.entries()) {
         const message = await service.message((await issueKey(applications, id)).key)
         expect(secrets.map((secret) => verifies(message, secret))).toEqual([index === 0, index === 1])
@@ -88,7 +88,7 @@ for (const [name, open, missing] of durableStores) {
     test('are rotated over the interface, shown once, and sign side by side during the overlap', async () => {
       const service = await start()
       const { applications } = service.engine
-      const first = (await applications.getApplication(service.app.id))?.webhookSecrets?.[0].secret ?? ''
+      const first = (await applications.getApplication(service.app.id))?.webhookSecrets?.[0]!.secret ?? ''
       const rotate = async (body: object) =>
         service.api('/application/webhook-secret', { method: 'POST', body: JSON.stringify(body) })
       const answer = await rotate({})

@@ -28,8 +28,8 @@ beforeAll(() => {
   expect(status, stderr).toBe(0)
   // npm 12 names each tarball by its package.
   const [packed] = Object.values(JSON.parse(stdout) as Record<string, { filename: string; files: { path: string }[] }>)
-  tarball = join(folder, packed.filename)
-  files = packed.files.map(({ path }) => path)
+  tarball = join(folder, packed?.filename ?? '')
+  files = (packed?.files ?? []).map(({ path }) => path)
 })
 
 function check(program: string, ...args: string[]) {
@@ -64,7 +64,8 @@ describe('the packed tarball', () => {
     expect(
       files.filter(
         (path) =>
-          !/^(dist|models)\/|^(README|CHANGELOG)\.md$|^LICENSE$|^package\.json$/.test(path) || /\.test\.|\/\./.test(path),
+          !/^(dist|models)\/|^(README|CHANGELOG)\.md$|^LICENSE$|^package\.json$/.test(path) ||
+          /\.test\.|\/\./.test(path),
       ),
     ).toEqual([])
   })

@@ -4,8 +4,6 @@ import { listener, type RunningServer, serve, serveDefaults } from 'stemwork/nod
 import { expectType } from './expect-type.js'
 
 declare const handler: Handler
-// As hosts write it: what it returns never rejects.
-// oxlint-disable-next-line typescript/no-misused-promises
 createServer(listener(handler, { path: '/api' }))
 
 expectType<number>()(serveDefaults.maxConnections)

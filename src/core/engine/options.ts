@@ -4,6 +4,7 @@ import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import type { Logger } from './ports/logger.js'
 import { nicenessSchema } from './runner/process-priority.js'
+import { issueTexts } from './workflow/schema-issues.js'
 
 const milliseconds = z.number().int().nonnegative()
 const seconds = 1000
@@ -137,7 +138,7 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
     allowList(result.data.fetch.allow ?? [])
     return result.data
   }
-  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {
     details: { problems },
   })

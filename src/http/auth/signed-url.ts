@@ -40,7 +40,8 @@ export class UrlSigner {
 
   /** The query that goes with the object's path. */
   sign(grant: Grant): URLSearchParams {
-    const secret = this.#secrets[0]
+    const [secret] = this.#secrets
+    if (!secret) throw new RangeError('links cannot be signed without a secret')
     const query = new URLSearchParams({ v: versionOf(grant), app: grant.app, expires: String(grant.expiresAt) })
     if (grant.keyId !== undefined) query.set('holder', grant.keyId)
     if (grant.method === 'PUT') query.set('limit', String(grant.maxBytes))

@@ -62,7 +62,8 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
   const rows: JobPage = { ...filters, limit: size + 1, offset: page * size, after }
   const [found, total] = await Promise.all([engine.list(rows), engine.count(filters)])
   const jobs = found.slice(0, size)
-  return { jobs, total, next: found.length > size ? nextQuery(call.search, jobs[jobs.length - 1]) : undefined }
+  const last = found.length > size ? jobs.at(-1) : undefined
+  return { jobs, total, next: last && nextQuery(call.search, last) }
 }
 
 /**
@@ -100,7 +101,7 @@ function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
 }
 
 async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> {
-  const [, id, createdAt] = cursorForm.exec(text) ?? []
+  const [, id = '', createdAt] = cursorForm.exec(text) ?? []
   if (createdAt !== undefined) return { id, createdAt: Number(createdAt) }
   const job = await call.service.engine.get(id, { app: call.caller.id })
   if (job) return { id, createdAt: job.createdAt }

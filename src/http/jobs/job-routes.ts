@@ -147,7 +147,7 @@ export const jobRoutes = [
     async handle(call, { query }) {
       const { jobs, total, next } = await listJobs(call, query)
       const headers: Record<string, string> = { 'x-total-count': String(total) }
-      if (next) headers.link = `<${call.baseUrl}/job?${next}>; rel="next"`
+      if (next) headers.link = `<${call.baseUrl}/job?${next.toString()}>; rel="next"`
       return jsonOf(await boundedPage(call, jobs), { headers })
     },
   }),

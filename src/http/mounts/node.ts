@@ -13,11 +13,11 @@ import { responder } from './node-bridge.js'
 export function listener(
   handler: Handler,
   options: { path?: string } = {},
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+): (request: IncomingMessage, response: ServerResponse) => void {
   const mountPath = (options.path ?? '').replace(/\/+$/, '')
   const respond = responder(handler)
   const mountPoint = { mountPath }
-  return (request, response) => respond(request, response, mountPoint)
+  return (request, response) => void respond(request, response, mountPoint)
 }
 
 export interface ServeOptions {

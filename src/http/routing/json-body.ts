@@ -11,7 +11,7 @@ const maxDepth = 32
  */
 export async function readJson(call: Call): Promise<unknown> {
   const { headers } = call.request
-  const type = headers.get('content-type')?.split(';')[0].trim().toLowerCase() ?? ''
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'application/json' && !/^application\/[^/\s]+\+json$/.test(type)) {
     throw new Problem(
       'UNSUPPORTED_MEDIA_TYPE',

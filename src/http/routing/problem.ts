@@ -138,8 +138,9 @@ function internal(cause: unknown): Problem {
 
 function fieldIssues(value: unknown): FieldIssue[] {
   if (!Array.isArray(value)) return []
+  const text = (value: unknown) => (typeof value === 'string' ? value : '')
   return value.map((issue: unknown) => {
     const { path, message } = (issue ?? {}) as Partial<Record<keyof FieldIssue, unknown>>
-    return { path: String(path ?? ''), message: String(message ?? '') }
+    return { path: text(path), message: text(message) }
   })
 }

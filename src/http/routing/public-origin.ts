@@ -6,7 +6,7 @@ const prefixForm = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/
 /** Scheme, host and cut-off path of the service as the client wrote them, by way of a trusted proxy or directly. */
 export function publicOrigin(request: ApiRequest, direct: URL, trustProxy: boolean): string {
   if (!trustProxy) return direct.origin
-  const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0].trim()
+  const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0]?.trim()
   const scheme = forwarded('proto')
   const host = forwarded('host')
   const prefix = forwarded('prefix')

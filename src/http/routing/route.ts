@@ -41,20 +41,29 @@ interface RouteFacts<A extends Access> {
   requestHeaders?: Record<string, string>
 }
 
-interface RouteInput<Query extends z.ZodType, Body extends z.ZodType> {
-  params: Record<string, string>
+/** The names of a path's params. */
+type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Further}`
+    ? Name | ParamName<`/${Further}`>
+    : Rest
+  : never
+
+interface RouteInput<Path extends string, Query extends z.ZodType, Body extends z.ZodType> {
+  params: Record<ParamName<Path>, string>
   query: z.output<Query>
   body: z.output<Body>
 }
 
 export interface RouteDefinition<
   A extends Access,
+  Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
 > extends RouteFacts<A> {
+  path: Path
   query?: Query
   body?: Body
-  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Query, Body>): Promise<ApiAnswer>
+  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<ApiAnswer>
 }
 
 /** A route as the table keeps it: input is checked before the handler sees it. */
@@ -67,14 +76,15 @@ export interface Route extends RouteFacts<Access> {
 /** The one source of matching, validation and the OpenAPI document. */
 export function defineRoute<
   A extends Access,
+  Path extends string,
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
->(definition: RouteDefinition<A, Query, Body>): Route {
+>(definition: RouteDefinition<A, Path, Query, Body>): Route {
   const { handle, query, body, ...facts } = definition
   const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
     handle(
       call as A extends 'key' ? KeyedCall : Call,
-      { params, query: queried, body: sent } as RouteInput<Query, Body>,
+      { params, query: queried, body: sent } as RouteInput<Path, Query, Body>,
     )
   const run: Route['run'] = async (call, params) => {
     const queried = query && check(query, queryObject(call.search))

@@ -64,7 +64,7 @@ export function clientAddress(request: ApiRequest, trustProxy: boolean): string 
 }
 
 function networkOf(address: string): string {
-  const [front, back] = address.split('%')[0].toLowerCase().split('::')
+  const [front = '', back] = address.replace(/%.*$/, '').toLowerCase().split('::')
   const first = front === '' ? [] : front.split(':')
   const last = back === undefined || back === '' ? [] : back.split(':')
   const zeros = back === undefined ? 0 : Math.max(0, 8 - first.length - last.length)

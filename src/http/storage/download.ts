@@ -22,7 +22,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       throw new Problem(
         'PRECONDITION_FAILED',
         'The file is not the one that If-Match or If-Unmodified-Since names. Look at it again with HEAD, or leave the header out.',
-        { headers: { etag: headers.etag } },
+        { headers: { etag: `"${stat.etag}"` } },
       )
     case 'unchanged':
       return empty(304, headers)
@@ -30,7 +30,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       throw new Problem(
         'RANGE_NOT_SATISFIABLE',
         `The file has ${stat.bytes} bytes, and the range begins after them. Ask for a range within the file.`,
-        { headers: { etag: headers.etag, 'content-range': `bytes */${stat.bytes}` } },
+        { headers: { etag: `"${stat.etag}"`, 'content-range': `bytes */${stat.bytes}` } },
       )
     case 'whole':
     case 'part': {

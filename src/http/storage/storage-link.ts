@@ -21,7 +21,7 @@ export function storageLink(
   const { method, key, app, keyId, seconds, maxBytes = 0 } = grant
   const expiresAt = Math.floor(Date.now() / 1000) + seconds
   const query = call.service.signer.sign({ method, key, app, keyId, expiresAt, maxBytes })
-  return `${call.baseUrl}${storagePath}${key}?${query}`
+  return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 
 /** @throws Problem `FORBIDDEN`, with one message for every cause but expiry. */

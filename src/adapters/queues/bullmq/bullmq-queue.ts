@@ -131,22 +131,18 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
           references.map(({ app }) => app),
         )
       : []
-    const isDelayed = (place: number) => publications[place].delayMs > 0
-    const places = [...references.keys()]
-    const now = places.filter((place) => !isDelayed(place))
-    const later = places.filter(isDelayed)
+    const inTurn = publications.map((publication, index) => ({ ...publication, turn: turns[index] }))
+    const now = inTurn.filter(({ delayMs }) => delayMs <= 0)
+    const later = inTurn.filter(({ delayMs }) => delayMs > 0)
     await Promise.all([
       ringAll(
         to,
         gathered(
-          now.map((place) => references[place]),
-          now.map((place) => turns[place]),
+          now.map(({ reference }) => reference),
+          now.map(({ turn }) => turn),
         ),
       ),
-      ...later.map((place) => {
-        const { id, app } = references[place]
-        return add(to, { app, ids: [id], turn: turns[place] }, publications[place].delayMs)
-      }),
+      ...later.map(({ reference: { id, app }, turn, delayMs }) => add(to, { app, ids: [id], turn }, delayMs)),
     ])
     return publications.map(() => undefined)
   }

@@ -17,7 +17,7 @@ export const ringSchema = z.object({ app: z.string(), ids: z.array(z.string()), 
 const maxReferences = 64
 
 /** Gathers references with their turns, in their order; only turns that follow one another go together. */
-export function gathered(references: readonly JobReference[], turns: readonly number[]): Ring[] {
+export function gathered(references: readonly JobReference[], turns: readonly (number | undefined)[]): Ring[] {
   const rings: Ring[] = []
   const open = new Map<string, Ring>()
   references.forEach(({ id, app }, place) => {

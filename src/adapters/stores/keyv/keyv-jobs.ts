@@ -209,7 +209,7 @@ export function keyvJobs({
       if (candidates.length === 0) return undefined
       const next = candidates.find(({ id }) => !claiming.has(id))
       if (!next) {
-        await Promise.race(candidates.map(({ id }) => claiming.get(id)))
+        await Promise.race(candidates.map(async ({ id }) => claiming.get(id)))
         deadline.check()
         continue
       }
@@ -252,10 +252,11 @@ export function keyvJobs({
   async function readStored(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
     const entries = await records.readMany(jobs.map(({ id }) => id))
     const found: JobRecord[] = []
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, { id }] of jobs.entries()) {
+      const entry = entries[index]
       if (entry && 'job' in entry) found.push(entry.job)
       // The backend lost the record: a listing without it, and a sweep that does not stumble over it for ever.
-      else await known.locks.hold(jobs[index].id, () => known.current(jobs[index].id))
+      else await known.locks.hold(id, () => known.current(id))
     }
     return found
   }

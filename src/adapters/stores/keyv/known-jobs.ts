@@ -37,9 +37,11 @@ export class KnownJobs {
     const found: KnownJob[] = []
     for (let start = 0; start < ids.length; start += recordsPerRead) {
       const batch = ids.slice(start, start + recordsPerRead)
-      for (const [index, entry] of (await records.readMany(batch)).entries()) {
+      const entries = await records.readMany(batch)
+      for (const [index, id] of batch.entries()) {
+        const entry = entries[index]
         if (entry && 'job' in entry) found.push(summary(entry.job, entry.version))
-        else known.#tombstones.push({ id: batch[index], until: clock() + tombstoneMs })
+        else known.#tombstones.push({ id, until: clock() + tombstoneMs })
       }
     }
     // In the order of the lists, so that each is entered at the end.

@@ -43,12 +43,12 @@ export class JobCounts {
     if (app !== undefined) conditions.push(`app = $${values.push(columnText(app))}`)
     if (statuses !== undefined) conditions.push(`status = ANY($${values.push(statuses)}::text[])`)
     const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-    const [[count]] = await statement(
+    const [total] = await statement(
       this.#pool,
       `SELECT coalesce(sum(delta), 0) FROM ${this.#schema}.job_counts ${where}`,
       values,
     )
-    return Number(count)
+    return Number(total?.[0])
   }
 
   /** Notes that a write may have added rows, and now and then sums them up in the background. */

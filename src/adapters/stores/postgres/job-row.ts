@@ -13,8 +13,8 @@ export interface StoredJob {
 }
 
 /** @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record. */
-export function parseRecord(json: string | null): JobRecord {
-  const result = jobRecordSchema.safeParse(json === null ? null : JSON.parse(json))
+export function parseRecord(json: string | null | undefined): JobRecord {
+  const result = jobRecordSchema.safeParse(JSON.parse(json ?? 'null'))
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',

@@ -55,13 +55,11 @@ export function jobUpdates(schema: string) {
     onTime: (epochMs: number) => void,
   ): Promise<boolean[]> {
     // In the order of ids: statements that lock rows in one order do not block each other for good.
-    const places = replacements
-      .map((_, place) => place)
-      .sort((a, b) => (replacements[a].next.id < replacements[b].next.id ? -1 : 1))
+    const sorted = [...replacements.entries()].sort(([, a], [, b]) => (a.next.id < b.next.id ? -1 : 1))
     const column = (value: (replacement: Replacement) => string | number | boolean | null) =>
-      arrayOf(places.map((place) => value(replacements[place])))
+      arrayOf(sorted.map(([, replacement]) => value(replacement)))
     const rows = await run(update, [
-      arrayOf(places),
+      arrayOf(sorted.map(([place]) => place)),
       column(({ next }) => columnText(next.id)),
       column(({ version }) => version),
       column(({ next }) => next.status),
@@ -73,7 +71,7 @@ export function jobUpdates(schema: string) {
       column(({ next }) => deliverable(next)),
       column(({ previous }) => shownStatus(previous)),
       column(({ next }) => shownStatus(next)),
-      places.map((place) => replacements[place].json).join('\n'),
+      sorted.map(([, { json }]) => json).join('\n'),
     ])
     const made = replacements.map(() => false)
     for (const [place, now] of rows) {

@@ -30,7 +30,9 @@ export function limitedCreates(
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
 
   async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
-    const { app } = jobs[0].added.job
+    const [first] = jobs
+    if (!first) return []
+    const { app } = first.added.job
     const outcomes = await transaction(pool, async (client) => {
       await lock(client, app)
       let queued = await queuedJobs(client, app)
@@ -62,12 +64,12 @@ export function limitedCreates(
   }
 
   async function queuedJobs(client: PostgresClient, app: string): Promise<number> {
-    const [[count]] = await query(
+    const [total] = await query(
       client,
       `SELECT coalesce(sum(delta), 0) FROM ${schema}.job_counts WHERE app = $1 AND status = 'QUEUED'`,
       [columnText(app)],
     )
-    return Number(count)
+    return Number(total?.[0])
   }
 
   return {

@@ -104,18 +104,19 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       if (statuses?.length === 0) return 0
       if (Object.values(rest).every((value) => value === undefined)) return await counts.count({ app, statuses })
       const count = countStatement(schema, { app, statuses, ...rest })
-      return count ? Number((await run(count.text, count.values))[0][0]) : 0
+      const [total] = count ? await run(count.text, count.values) : []
+      return Number(total?.[0] ?? 0)
     },
 
     async resultBytes(app) {
       // The functions for json refuse a text in which U+0000 is escaped anywhere.
-      const [[bytes]] = await run(
+      const [row] = await run(
         `SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
           json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
         WHERE app = $1 AND removable_at IS NOT NULL AND output.value ->> 'copied' IS DISTINCT FROM 'true'`,
         [columnText(app)],
       )
-      return Number(bytes)
+      return Number(row?.[0] ?? 0)
     },
 
     claim({ id, ...request }) {
@@ -212,11 +213,11 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       const found = await query(client, `${waitingSql(schema)} LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
       found.push(...(await query(client, `${lapsedSql(schema)} LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)))
       if (found.length === 0) return []
-      const [[now]] = await query(client, `SELECT ${nowSql}`)
+      const [now] = await query(client, `SELECT ${nowSql}`)
       const longestFirst = found.sort(([, , a], [, , b]) => Number(a) - Number(b)).map((row) => parseStored(row))
       const claimed = requests.map((request, index): Replacement | undefined => {
         const stored = longestFirst[index]
-        const next = stored && claim(stored.job, request, Number(now))
+        const next = stored && claim(stored.job, request, Number(now?.[0]))
         return next && { previous: stored.job, version: stored.version, next, json: JSON.stringify(next) }
       })
       await replaceIn(

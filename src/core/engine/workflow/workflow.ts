@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
+import { firstIssueText } from './schema-issues.js'
 
 /** Input files by param name. One whose param may be left out may be missing. */
 export type InputFiles<Params, Input extends string> = {
@@ -134,11 +135,8 @@ export function defineWorkflow<
 >(definition: WorkflowDefinition<Schema, Input, Output>): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
-    const issue = checked.error.issues[0]
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`,
-    )
+    const issue = firstIssueText(checked.error, 'definition')
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
   }
   const { outputs } = definition
   return {
