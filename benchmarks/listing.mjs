@@ -80,12 +80,11 @@ async function filledStore(schema, total) {
       CASE WHEN n % 10 = 1 THEN 'batch-' || n / 10 % 2 END AS batch_name, 1700000000000 + n * 1000::bigint AS at
     FROM generate_series(1, ${total}) AS n`
   await pool.query(
-    `WITH spread AS (${spread}), made AS (
+    `WITH spread AS (${spread})
       INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, created_at, waiting_since, ended_at, record)
       SELECT id, 1, app, status, false, 'benchmark/nothing', batch_name, at, CASE WHEN status = 'QUEUED' THEN at END, CASE WHEN status <> 'QUEUED' THEN at END,
         ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'batchName', batch_name, 'createdAt', at))::json
-      FROM spread ORDER BY n RETURNING app, status
-    ) INSERT INTO ${schema}.job_counts (app, status, delta) SELECT app, status, count(*) FROM made GROUP BY app, status`,
+      FROM spread ORDER BY n`,
     [JSON.stringify(job)],
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs`)

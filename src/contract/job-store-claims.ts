@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
 import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
@@ -45,6 +47,108 @@ export const claimCases = {
     assert.equal((await store.claim(worker))?.id, ids[0])
   },
 
+  async 'applications take turns, the one served longest ago first, and inside one the longest waiting job'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) await create(name)
+    assert.deepEqual(await claimed(store, 4), ['a1', 'b1', 'c1', 'a2'])
+    // New jobs of known and of new applications: what was never served comes first, then b (served before c and a).
+    for (const name of ['c2', 'd1', 'd2', 'a4']) await create(name)
+    assert.deepEqual(await claimed(store, 9), ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'])
+  },
+
+  async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
+    const create = creator(store, advance)
+    await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))
+    assert.deepEqual(await claimed(store, 2), ['busy', 'busy'])
+    await create('quiet')
+    assert.deepEqual(await claimed(store, 3), ['quiet', 'busy', 'busy'])
+  },
+
+  async 'an application whose jobs come one at a time takes turns with one that has many'({ store, advance }) {
+    const create = creator(store, advance)
+    for (const name of ['busy1', 'busy2', 'busy3']) await create(name)
+    const order: string[] = []
+    for (let n = 1; n <= 3; n++) {
+      await create(`single${n}`)
+      order.push(...(await claimed(store, 2)))
+    }
+    assert.deepEqual(order.map((name) => name.slice(0, -1)).sort(), [
+      ...Array(3).fill('busy'),
+      ...Array(3).fill('single'),
+    ])
+  },
+
+  async 'a job that waits for its time does not hold its application or others up'({ store, advance }) {
+    const create = creator(store, advance)
+    const first = await create('a1')
+    await create('b1')
+    await store.claim({ ...worker, id: first })
+    await store.apply(first, requeue(1, { delayMs: leaseMs }))
+    assert.deepEqual(await claimed(store, 2), ['b1'])
+    await create('a2')
+    assert.deepEqual(await claimed(store, 2), ['a2'])
+    await advance(leaseMs + 100)
+    const retried = await store.claim({ owner: 'later', leaseMs: leaseMs * 100, id: first })
+    assert.equal(retried?.token, 2)
+  },
+
+  async 'a job whose lease ran out is claimed before any that waits, whoever was served last'({ store, advance }) {
+    const create = creator(store, advance)
+    await create('a1')
+    const [lost] = await claimed(store, 1, leaseMs)
+    await create('a2')
+    await create('b1')
+    await advance(leaseMs + 100)
+    assert.deepEqual([lost, await claimed(store, 4)], ['a1', ['a1', 'b1', 'a2']])
+  },
+
+  async 'jobs that were canceled or deleted take no turn'({ store, advance }) {
+    const create = creator(store, advance)
+    await store.apply(await create('a1'), cancel())
+    await store.apply(await create('b1'), { kind: 'delete' })
+    await store.apply(await create('c1'), { kind: 'delete' })
+    for (const name of ['c2', 'd1']) await create(name)
+    assert.deepEqual(await claimed(store, 5), ['c2', 'd1'])
+    await create('b2')
+    await create('a2')
+    assert.deepEqual((await claimed(store, 5)).sort(), ['a2', 'b2'])
+  },
+
+  async 'forty simultaneous claims over jobs of few applications get forty jobs'({ store }) {
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(Array.from({ length: 40 }, (_, n) => store.create(named(n < 30 ? 'big' : `small-${n % 4}`))))
+      const results = await Promise.all(
+        Array.from({ length: 40 }, (_, n) => store.claim({ owner: `worker-${n}`, leaseMs: leaseMs * 100 })),
+      )
+      assert.equal(new Set(results.map((job) => job?.id ?? 'nothing')).size, 40)
+      assert.ok(results.every((job) => job?.token === 1))
+    }
+  },
+
+  async 'no job is left behind by claims and creates at the same time'({ store }) {
+    const created = new Set<string>()
+    let claims = 0
+    const results: (string | undefined)[] = []
+    await Promise.all([
+      ...Array.from({ length: 6 }, async (_, writer) => {
+        for (let n = 0; n < 15; n++) created.add((await store.create(named(`app-${(writer + n) % 5}`))).job.id)
+      }),
+      ...Array.from({ length: 6 }, async () => {
+        while (claims++ < 60) results.push((await store.claim({ ...worker, leaseMs: leaseMs * 100 }))?.id)
+      }),
+    ])
+    for (;;) {
+      const job = await store.claim({ ...worker, leaseMs: leaseMs * 100 })
+      if (!job) break
+      results.push(job.id)
+    }
+    const ids = results.filter((id) => id !== undefined)
+    assert.deepEqual(ids.sort(), [...created].sort())
+  },
+
   async 'an empty store has nothing to claim'({ store }) {
     assert.equal(await store.claim(worker), undefined)
   },
@@ -84,7 +188,7 @@ export const claimCases = {
     assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })))
     await advance(long * 0.7)
     assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
-    assert.deepEqual(await store.due('claimable', 10), [])
+    assert.deepEqual(await store.due('lapsed', 10), [])
   },
 
   async 'a superseded worker changes nothing'({ store, advance }) {
@@ -159,3 +263,27 @@ export const claimCases = {
     }
   },
 } satisfies Cases<JobStoreContext>
+
+/** A job of the application that is named by the letters of its name. */
+function named(name: string): JobRecord {
+  return sampleJob({ app: name.replace(/\d+$/, ''), name })
+}
+
+/** Creates named jobs, each some milliseconds after the one before; returns their ids. */
+function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
+  return async (name: string) => {
+    await advance(5)
+    return (await store.create(named(name))).job.id
+  }
+}
+
+/** Names of the jobs that up to `count` claims get; nothing more is waited for after a claim that got none. */
+async function claimed(store: JobStore, count: number, ms = leaseMs * 100): Promise<string[]> {
+  const names: string[] = []
+  while (names.length < count) {
+    const job = await store.claim({ owner: 'worker', leaseMs: ms })
+    if (!job) break
+    names.push(job.name ?? '')
+  }
+  return names
+}

@@ -6,29 +6,29 @@ import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samp
 import type { Cases } from './suite.js'
 
 export const sweepCases = {
-  async 'claimable are the queued that are due and the started whose lease ran out, longest waiting first'({
-    store,
-    advance,
-  }) {
-    const [lapsed, held, later, queued, ended, deleted] = await createInTurn(store, advance, 6)
-    await store.claim({ id: lapsed, owner: 'w', leaseMs })
+  async 'lapsed are the started jobs whose lease ran out, earliest first, and no others'({ store, advance }) {
+    const [second, first, held, requeued, queued, ended, deleted] = await createInTurn(store, advance, 7)
+    await store.claim({ id: first, owner: 'w', leaseMs })
+    await advance(20)
+    for (const id of [second, requeued, ended, deleted]) await store.claim({ id, owner: 'w', leaseMs })
     await store.claim({ id: held, owner: 'w', leaseMs: leaseMs * 100 })
-    await store.claim({ id: later, owner: 'w', leaseMs })
-    await store.apply(later, requeue(1, { delayMs: leaseMs * 100 }))
-    await store.apply(ended, cancel())
+    await store.apply(requeued, requeue(1))
+    await store.apply(ended, fail(1))
     await store.apply(deleted, { kind: 'delete' })
-    assert.deepEqual(await dueIds(store, 'claimable'), [queued])
+    assert.deepEqual(await dueIds(store, 'lapsed'), [])
     await advance(leaseMs + 100)
-    assert.deepEqual(await dueIds(store, 'claimable'), [queued, lapsed])
-    const [job] = await store.due('claimable', 1)
-    assert.deepEqual(job, await store.get(queued))
+    assert.deepEqual(await dueIds(store, 'lapsed'), [first, second])
+    assert.deepEqual(await dueIds(store, 'lapsed', 1), [first])
+    assert.deepEqual(await store.due('lapsed', 1), [await store.get(first)], 'asking changes nothing')
+    assert.equal((await store.get(queued))?.status, 'QUEUED')
   },
 
-  async 'no kind of due returns more than its limit, and the first are returned first'({ store, advance }) {
+  async 'no kind of due returns more than its limit'({ store, advance }) {
     const ids = await createInTurn(store, advance, 12)
-    assert.deepEqual(await dueIds(store, 'claimable', 5), ids.slice(0, 5))
-    assert.deepEqual(await dueIds(store, 'claimable', 5), ids.slice(0, 5), 'asking changes nothing')
-    assert.deepEqual(await dueIds(store, 'claimable', 0), [])
+    for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
+    await advance(leaseMs + 100)
+    assert.equal((await store.due('lapsed', 5)).length, 5)
+    assert.deepEqual(await dueIds(store, 'lapsed', 0), [])
     for (const id of ids) await store.apply(id, { kind: 'delete' })
     assert.equal((await store.due('deleted', 5)).length, 5)
   },
@@ -82,7 +82,7 @@ export const sweepCases = {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
-    for (const kind of ['claimable', 'deleted', 'expired', 'deliverable'] as const)
+    for (const kind of ['lapsed', 'deleted', 'expired', 'deliverable'] as const)
       assert.deepEqual(await store.due(kind, 10), [])
   },
 

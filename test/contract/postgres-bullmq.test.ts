@@ -88,13 +88,13 @@ describeWith(
       )
       for (const job of ended) {
         assert.deepEqual([job.status, job.token, job.attempts], ['SUCCEEDED', 1, 1])
-        assert.equal(await textOf(blobs, job.outputs?.text!.key ?? ''), `text of ${job.id}`)
+        assert.equal(await textOf(blobs, job.outputs?.text?.key ?? ''), `text of ${job.id}`)
       }
       assert.equal((await keys(blobs)).length, 200)
       await close()
     })
 
-    test('a sweep rings again for everything that a wiped Redis forgot', async () => {
+    test('workers find everything that a wiped Redis forgot, and hear again of what comes after', async () => {
       const { engines, jobs, submit, close } = await deployment(2, {
         dispatch: { concurrency: 4, sweepIntervalMs: 3_600_000 },
       })
@@ -102,13 +102,46 @@ describeWith(
       for (let n = 0; n < 50; n++) await submit(front!)
       const admin = new Redis(redis.url)
       await admin.flushall()
-      admin.disconnect()
       assert.equal((await front!.health()).queued, 50)
-      // The worker's first sweep comes with its start; this one stands for any node's.
-      assert.equal((await front!.sweep()).rung, 50)
+      // Its start stands for any tick of a sweep.
       await worker!.start()
       await allEnded(jobs, 50)
       assert.equal(await jobs.count({ statuses: ['SUCCEEDED'] }), 50)
+      await admin.flushall()
+      admin.disconnect()
+      for (let n = 0; n < 10; n++) await submit(front!)
+      await allEnded(jobs, 60)
+      await close()
+    })
+
+    test('a single job of an application is next although another has 200 waiting, over two workers', async () => {
+      const order: string[] = []
+      const { engines, jobs, submit, close } = await deployment(
+        2,
+        { dispatch: { concurrency: 1, sweepIntervalMs: 3_600_000 } },
+        (id) => void order.push(id),
+      )
+      await Promise.all(Array.from({ length: 200 }, () => submit(engines[0]!, 'busy')))
+      const single = await submit(engines[0]!, 'quiet')
+      await Promise.all(engines.map((engine) => engine.start()))
+      await allEnded(jobs, 201)
+      assert.ok(order.indexOf(single) <= 4, `the single job was started after ${order.indexOf(single)} others`)
+      await close()
+    })
+
+    test('one notification is enough for all workers to share a burst', async () => {
+      const runs = new Map<string, string>()
+      const { engines, jobs, submit, close } = await deployment(
+        3,
+        { dispatch: { concurrency: 2, sweepIntervalMs: 3_600_000 } },
+        () => sleep(100),
+      )
+      for (const [place, engine] of engines.entries())
+        engine.on('job.started', ({ job }) => void runs.set(job.id, `worker-${place}`))
+      await Promise.all(engines.map((engine) => engine.start()))
+      await Promise.all(Array.from({ length: 60 }, () => submit(engines[0]!)))
+      await allEnded(jobs, 60)
+      assert.equal(new Set(runs.values()).size, 3)
       await close()
     })
 
@@ -127,7 +160,7 @@ describeWith(
       assert.deepEqual(ended.map(({ id }) => id).sort(), [...ids].sort())
       for (const job of ended) {
         assert.equal(job.status, 'SUCCEEDED')
-        assert.equal(await textOf(blobs, job.outputs?.text!.key ?? ''), `text of ${job.id}`)
+        assert.equal(await textOf(blobs, job.outputs?.text?.key ?? ''), `text of ${job.id}`)
       }
       await close()
     })

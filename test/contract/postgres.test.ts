@@ -25,7 +25,7 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
     { describe, test },
     {
       async open({ idempotencyMs }) {
-        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.job_counts`)
+        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
         return { store: jobs, async close() {} }
       },

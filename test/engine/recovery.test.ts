@@ -120,7 +120,7 @@ describe('close', () => {
 })
 
 describe('the sweep', () => {
-  test('rings again for jobs that the queue forgot and for those whose worker died', async () => {
+  test('finds jobs that nobody was notified of and those whose worker died', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const forgotten = testEngine(textWorkflow(), {}, { jobs })
@@ -128,7 +128,7 @@ describe('the sweep', () => {
     const orphaned = await forgotten.submit()
     await jobs.claim({ id: orphaned.id, owner: 'dead', leaseMs: 1000 })
     clock.advance(1001)
-    // A new queue, as after a restart: nobody rang it for these jobs.
+    // A new queue, as after a restart: it has no notification for these jobs.
     const { engine, until } = testEngine(textWorkflow(), {}, { jobs })
     await engine.start()
     await until(queued.id, 'SUCCEEDED')

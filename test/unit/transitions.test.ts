@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fail, heartbeat, requeue, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sqliteStores, type SqliteStores } from '../../src/adapters/stores/sqlite/index.js'
-import { claimableAt, deliverableAt, removableAt } from '../../src/core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../src/core/engine/job/due-times.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { claim, isClaimable, transition } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
@@ -65,7 +65,7 @@ describe('the times that stores index', () => {
     fc.assert(
       fc.property(state, fc.nat(100), (fields, now) => {
         const job = sampleJob(fields)
-        const at = claimableAt(job)
+        const at = waitingSince(job) ?? lapsesAt(job)
         expect(at !== null && at <= now).toBe(isClaimable(job, now))
       }),
     )

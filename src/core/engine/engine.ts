@@ -127,12 +127,12 @@ export class JobEngine {
     })
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
-    // A job inside an open transaction cannot be claimed yet; a ring that comes too early is made good by the sweep.
+    // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
     const delayMs = options.tx === undefined ? 0 : 500
     try {
-      await this.#queue.publish({ id: job.id, app: job.app }, { delayMs })
+      await this.#queue.notify({ delayMs })
     } catch (error) {
-      this.#logger.warn({ jobId: job.id, error }, 'The queue could not be rung; the sweep will do it.')
+      this.#logger.warn({ jobId: job.id, error }, 'No worker could be notified; the next sweep takes the job.')
     }
     return { job, created }
   }
@@ -195,13 +195,13 @@ export class JobEngine {
     return known
   }
 
-  /** Claims and runs one job in this process: the named one, or the one that has waited longest. `undefined`: nothing to run. */
+  /** Claims and runs one job in this process: the named one, or the next in turn. `undefined`: nothing to run. */
   run(id?: string): Promise<JobRecord | undefined> {
     return this.#dispatcher.run(id)
   }
 
   /**
-   * Makes this process a worker: it takes jobs from the queue, and the sweep finishes what crashes left undone. Calls that come
+   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Calls that come
    * together start it once; after a failure it may be called again.
    *
    * @throws StemworkError `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the queue as they are.
@@ -244,7 +244,7 @@ export class JobEngine {
       problems.push('The job store does not answer.')
       return 0
     })
-    await this.#queue.depth().catch((error: unknown) => {
+    await this.#queue.check().catch((error: unknown) => {
       this.#logger.warn({ error }, 'The queue did not answer a health check.')
       problems.push('The queue does not answer.')
     })
@@ -301,14 +301,15 @@ export class JobEngine {
     )
   }
 
-  /** Jobs whose lease ran out so long ago that a living worker's sweep would have rung for them. */
+  /** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */
   async #lostJobs(): Promise<number> {
     const { leaseMs, sweepIntervalMs } = this.options.dispatch
-    const due = await this.#jobs.due('claimable', 100).catch(() => [])
+    const due = await this.#jobs.due('lapsed', 100).catch(() => [])
     return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
   }
 
   #sweepOnce(): void {
+    this.#dispatcher.wake()
     this.#sweeping ??= this.#sweep.run().finally(() => (this.#sweeping = undefined))
     this.#sendWebhooksSoon()
   }

@@ -80,10 +80,7 @@ export const dispatchSchema = z.strictObject({
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)
-    .describe('How often lost jobs, expired files and unfinished deletions are looked for.'),
-  unheardAfterMs: milliseconds
-    .default(10 * minutes)
-    .describe('A job that waits this long is rung again even when the queue is not empty.'),
+    .describe('How often waiting jobs, expired files and unfinished deletions are looked for without being notified.'),
 })
 
 export const webhooksSchema = z.strictObject({

@@ -2,14 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { StemworkError } from '../../../core/engine/errors.js'
-import type { JobQueue, JobReference, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
+import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
-import { batched } from '../../stores/shared/batched.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
-import { gathered, type Ring } from './notifications.js'
 import { subscribe } from './subscription.js'
 import { within } from './time-limit.js'
-import { takeTurns } from './turns.js'
 
 export interface BullmqQueueOptions {
   /**
@@ -21,8 +18,6 @@ export interface BullmqQueueOptions {
   name?: string
   /** Prefix of all keys. Default: BullMQ's, `bull`. */
   prefix?: string
-  /** Whether applications take turns. Without it, references are served first in, first out. Default: true. */
-  fairness?: boolean
   /** How long Redis may take to answer before a call fails. Default: 5000. */
   answerTimeoutMs?: number
   logger?: Logger
@@ -33,17 +28,13 @@ interface Publisher {
   queue: Queue
 }
 
-interface Publication {
-  reference: JobReference
-  delayMs: number
-}
-
-/** One attempt, for retries are the engine's; nothing is kept of what was delivered, for the store knows. */
-const ringOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
+/** Tried once and not kept: what a notification missed is found by the sweep. */
+const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
 /**
- * The doorbell of many processes, on BullMQ: it carries references, at least once while Redis keeps its data, and the sweep
- * rings again for what a wiped Redis forgot. Nothing is connected before the first use.
+ * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis no other is added, for whoever takes it
+ * sees all that happened before: there is nothing to pile up, and nothing that a wiped Redis could lose but time. Nothing is
+ * connected before the first use.
  *
  * @example
  * const queue = bullmqQueue({ connection: { host: 'redis.internal' } })
@@ -51,14 +42,7 @@ const ringOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
-  const {
-    connection,
-    name = 'stemwork',
-    prefix = 'bull',
-    fairness = true,
-    answerTimeoutMs = 5000,
-    logger = silentLogger,
-  } = options
+  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = silentLogger } = options
   if (!/^[^:]+$/.test(name))
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -71,45 +55,35 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
   let closed = false
-
-  const publish = batched((publications: Publication[]) => answered(() => publishAll(publications)), {
-    maxItems: 1000,
-    parallel: 2,
-  })
+  /** The notification on its way to Redis, and the one for all calls that came since it left. */
+  let sending: Promise<void> | undefined
+  let following: Promise<void> | undefined
 
   return {
     traits: { scope: 'shared' },
 
-    async publish({ id, app }, { delayMs = 0 } = {}) {
+    async notify({ delayMs = 0 } = {}) {
       refuseClosed()
-      await publish({ reference: { id, app }, delayMs: Math.max(0, Math.round(delayMs)) })
+      await (delayMs > 0 ? answered(() => add(Math.round(delayMs))) : notifyNow())
     },
 
-    async subscribe(handler, { concurrency }) {
+    async subscribe(listener) {
       refuseClosed()
-      const subscription = await subscribe(handler, {
+      const subscription = subscribe(listener, {
         name,
         prefix,
         connections,
-        concurrency,
         closeTimeoutMs: answerTimeoutMs,
         logger,
-        onTaken: (ringId) => void forget(ringId).catch(onError),
-        giveBack: (rings) => answered(async () => await ringAll(await connected(), rings)),
+        passOn: () => answered(() => add(0)),
       })
       subscriptions.add(subscription)
       return subscription
     },
 
-    async depth() {
+    async check() {
       refuseClosed()
-      const [counts, sizes] = await answered(async () => {
-        const { redis, queue } = await connected()
-        return Promise.all([queue.getJobCounts('waiting', 'prioritized', 'delayed'), redis.hvals(keys(queue).sizes)])
-      })
-      // To BullMQ, a ring is one, however many references it holds.
-      const more = sizes.reduce((sum, size) => sum + Number(size) - 1, 0)
-      return Object.values(counts).reduce((sum, count) => sum + count, more)
+      await answered(waiting)
     },
 
     async close() {
@@ -121,52 +95,29 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     },
   }
 
-  async function publishAll(publications: Publication[]): Promise<undefined[]> {
-    const to = await connected()
-    const references = publications.map(({ reference }) => reference)
-    const turns = fairness
-      ? await takeTurns(
-          to.redis,
-          keys(to.queue),
-          references.map(({ app }) => app),
-        )
-      : []
-    const inTurn = publications.map((publication, index) => ({ ...publication, turn: turns[index] }))
-    const now = inTurn.filter(({ delayMs }) => delayMs <= 0)
-    const later = inTurn.filter(({ delayMs }) => delayMs > 0)
-    await Promise.all([
-      ringAll(
-        to,
-        gathered(
-          now.map(({ reference }) => reference),
-          now.map(({ turn }) => turn),
-        ),
-      ),
-      ...later.map(({ reference: { id, app }, turn, delayMs }) => add(to, { app, ids: [id], turn }, delayMs)),
-    ])
-    return publications.map(() => undefined)
+  function notifyNow(): Promise<void> {
+    if (!sending) return (sending = answered(addIfNoneWaits).finally(() => (sending = undefined)))
+    return (following ??= sending
+      .catch(() => {})
+      .then(() => {
+        following = undefined
+        return notifyNow()
+      }))
   }
 
-  async function ringAll(to: Publisher, rings: Ring[]): Promise<void> {
-    await Promise.all(rings.map((ring) => add(to, ring, 0)))
+  async function addIfNoneWaits(): Promise<void> {
+    if ((await waiting()) === 0) await add(0)
   }
 
-  async function add({ redis, queue }: Publisher, ring: Ring, delay: number): Promise<void> {
+  async function waiting(): Promise<number> {
+    const { queue } = await connected()
+    return await queue.getWaitingCount()
+  }
+
+  async function add(delay: number): Promise<void> {
+    const { queue } = await connected()
     // An id of its own for each: BullMQ swallows one that it knows.
-    const jobId = randomUUID()
-    const remembered = ring.ids.length > 1 && redis.hset(keys(queue).sizes, jobId, ring.ids.length)
-    await Promise.all([remembered, queue.add('ring', ring, { ...ringOptions, jobId, delay, priority: ring.turn })])
-  }
-
-  /** Lets go of the size of a ring that waits no longer. */
-  async function forget(ringId: string): Promise<void> {
-    const { redis, queue } = await connected()
-    await redis.hdel(keys(queue).sizes, ringId)
-  }
-
-  /** BullMQ's set of what waits for its turn; and ours beside it: each application's last turn, and how many references a ring holds. */
-  function keys(queue: Queue): { prioritized: string; turns: string; sizes: string } {
-    return { prioritized: queue.toKey('prioritized'), turns: queue.toKey('turns'), sizes: queue.toKey('sizes') }
+    await queue.add('notification', {}, { ...jobOptions, jobId: randomUUID(), delay })
   }
 
   function publishing(): Publisher {

@@ -1,11 +1,12 @@
 import type { Keyv } from 'keyv'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters } from '../shared/job-index.js'
+import { plainCopy } from '../shared/plain-copy.js'
 import { Backend } from './backend.js'
 import { Deadline } from './deadline.js'
 import { JobRecords } from './job-records.js'
@@ -58,7 +59,7 @@ export function keyvJobs({
           'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
         )
       }
-      const given = copyOf(job)
+      const given = plainCopy(job)
       return operate(async (known, deadline) => {
         if (!given.idempotency) return createNew(known, deadline, given, maxQueued)
         const { app, idempotency } = given
@@ -106,7 +107,7 @@ export function keyvJobs({
       ),
 
     async apply(id, change) {
-      const given = copyOf(change)
+      const given = plainCopy(change)
       return operate((known, deadline) => update(known, deadline, id, (job) => transition(job, given, clock())))
     },
 
@@ -203,13 +204,11 @@ export function keyvJobs({
   async function claimAny(known: KnownJobs, deadline: Deadline, request: ClaimRequest): Promise<JobRecord | undefined> {
     const tried = new Set<string>()
     for (;;) {
-      const candidates = known.index
-        .due('claimable', clock(), claiming.size + tried.size + 1)
-        .filter(({ id }) => !tried.has(id))
-      if (candidates.length === 0) return undefined
-      const next = candidates.find(({ id }) => !claiming.has(id))
+      const next = known.index.takeNext(clock(), [...tried, ...claiming.keys()])
       if (!next) {
-        await Promise.race(candidates.map(async ({ id }) => claiming.get(id)))
+        if (claiming.size === 0) return undefined
+        // A claim that fails leaves its job to this one.
+        await Promise.race(claiming.values())
         deadline.check()
         continue
       }
@@ -278,8 +277,8 @@ function exclusively<Result>(
 function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
   const reached = (time: number | null) => time !== null && time <= now
   switch (kind) {
-    case 'claimable':
-      return reached(claimableAt(job))
+    case 'lapsed':
+      return reached(lapsesAt(job))
     case 'expired':
       return reached(removableAt(job))
     case 'deliverable':
@@ -289,9 +288,4 @@ function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
     default:
       return kind satisfies never
   }
-}
-
-/** As it is stored; the caller's own value may change while the write waits for its turn. */
-function copyOf<Value>(value: Value): Value {
-  return JSON.parse(JSON.stringify(value)) as Value
 }

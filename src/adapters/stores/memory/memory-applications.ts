@@ -1,5 +1,5 @@
 import type { ApiKey, Application, ApplicationStore } from '../../../core/engine/ports/application-store.js'
-import { copyPlain } from '../shared/record-copy.js'
+import { plainCopy } from '../shared/plain-copy.js'
 
 /** Applications and their keys in this process's memory. */
 export function memoryApplications(): ApplicationStore {
@@ -8,22 +8,22 @@ export function memoryApplications(): ApplicationStore {
 
   return {
     async putApplication(application) {
-      applications.set(application.id, copyPlain(application))
+      applications.set(application.id, plainCopy(application))
     },
     async getApplication(id) {
-      return copyPlain(applications.get(id))
+      return plainCopy(applications.get(id))
     },
     async listApplications() {
-      return newestFirst(copyPlain([...applications.values()]))
+      return newestFirst(plainCopy([...applications.values()]))
     },
     async putKey(key) {
-      keys.set(key.id, copyPlain(key))
+      keys.set(key.id, plainCopy(key))
     },
     async getKey(id) {
-      return copyPlain(keys.get(id))
+      return plainCopy(keys.get(id))
     },
     async listKeys(app) {
-      return newestFirst(copyPlain([...keys.values()].filter((key) => key.app === app)))
+      return newestFirst(plainCopy([...keys.values()].filter((key) => key.app === app)))
     },
   }
 }

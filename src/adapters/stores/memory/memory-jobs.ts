@@ -4,7 +4,7 @@ import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
-import { copyPlain, copyRecord } from '../shared/record-copy.js'
+import { plainCopy } from '../shared/plain-copy.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -37,27 +37,26 @@ export function memoryJobs({
       }
       const now = clock()
       const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key, now)
-      if (first) return { job: copyRecord(first), created: false }
+      if (first) return { job: plainCopy(first), created: false }
       if (index.get(job.id))
         throw new StemworkError(
           'ALREADY_EXISTS',
           `A job with the id ${job.id} exists already. Give each job an id of its own.`,
         )
       if (index.count({ app: job.app, statuses: ['QUEUED'] }) >= maxQueued) throw queueFull(maxQueued)
-      const created = copyRecord(job)
-      created.createdAt = now
+      const created = { ...plainCopy(job), createdAt: now }
       index.set(created)
-      return { job: copyRecord(created), created: true }
+      return { job: plainCopy(created), created: true }
     },
 
     async findByIdempotencyKey(app, key) {
       const job = withIdempotencyKey(app, key, clock())
-      return job && copyRecord(job)
+      return job && plainCopy(job)
     },
 
     async get(id) {
       const job = index.get(id)
-      return job && !job.deleted ? copyRecord(job) : undefined
+      return job && !job.deleted ? plainCopy(job) : undefined
     },
 
     async list({ limit, offset = 0, after, ...query }) {
@@ -66,7 +65,7 @@ export function memoryJobs({
       let skip = offset
       for (const job of index.select(query, after)) {
         if (skip-- > 0) continue
-        found.push(copyRecord(job))
+        found.push(plainCopy(job))
         if (found.length >= limit) break
       }
       return found
@@ -82,17 +81,17 @@ export function memoryJobs({
 
     async claim({ id, ...request }) {
       const now = clock()
-      const job = id === undefined ? index.firstClaimable(now) : index.get(id)
+      const job = id === undefined ? index.takeNext(now) : index.get(id)
       return keep(job && claim(job, request, now))
     },
 
     async apply(id, change) {
       const job = index.get(id)
-      return keep(job && transition(job, copyPlain(change), clock()))
+      return keep(job && transition(job, plainCopy(change), clock()))
     },
 
     async due(kind, limit) {
-      return index.due(kind, clock(), limit).map(copyRecord)
+      return index.due(kind, clock(), limit).map(plainCopy)
     },
 
     async purge(target) {
@@ -116,6 +115,6 @@ export function memoryJobs({
   function keep(next: JobRecord | undefined): JobRecord | undefined {
     if (!next) return undefined
     index.set(next)
-    return copyRecord(next)
+    return plainCopy(next)
   }
 }

@@ -17,7 +17,7 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   const { where, values } = conditions
   if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
   const select = (more: string[]) =>
-    `SELECT record, created_at, id FROM ${schema}.jobs WHERE ${[...where, ...more].join(' AND ')}`
+    `SELECT record, claims, created_at, id FROM ${schema}.jobs WHERE ${[...where, ...more].join(' AND ')}`
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
   if (query.app === undefined || query.batchName !== undefined || query.uploadKey !== undefined) {
     return { text: `${select(query.statuses ? [statusIn(query.statuses)] : [])} ${page}`, values }
@@ -28,7 +28,7 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   const lists = [...new Set(query.statuses ?? jobStatusSchema.options)].map(
     (status) => `(${select([`status = '${status}'`])} ${first})`,
   )
-  return { text: `SELECT record FROM (${lists.join(' UNION ALL ')}) AS jobs ${page}`, values }
+  return { text: `SELECT record, claims FROM (${lists.join(' UNION ALL ')}) AS jobs ${page}`, values }
 }
 
 export function countStatement(schema: string, query: JobQuery): Statement | undefined {
@@ -41,16 +41,13 @@ export function countStatement(schema: string, query: JobQuery): Statement | und
   }
 }
 
-/** Rows of `version, record`. */
+/** Rows of `version, record, claims`. */
 export function dueStatement(schema: string, kind: DueKind, limit: number): Statement {
-  const jobs = `SELECT version, record FROM ${schema}.jobs WHERE`
+  const jobs = `SELECT version, record, claims FROM ${schema}.jobs WHERE`
   const values = [limit]
   switch (kind) {
-    case 'claimable':
-      return {
-        text: `SELECT version, record FROM ((${waitingSql(schema)} LIMIT $1) UNION ALL (${lapsedSql(schema)} LIMIT $1)) AS due ORDER BY claimable_at LIMIT $1`,
-        values,
-      }
+    case 'lapsed':
+      return { text: `${jobs} ${lapsedSql} LIMIT $1`, values }
     case 'deleted':
       return { text: `${jobs} deleted LIMIT $1`, values }
     case 'expired':
@@ -62,16 +59,8 @@ export function dueStatement(schema: string, kind: DueKind, limit: number): Stat
   }
 }
 
-/** Queued jobs that are due, longest waiting first. */
-export function waitingSql(schema: string): string {
-  return `SELECT version, record, waiting_since AS claimable_at FROM ${schema}.jobs WHERE waiting_since <= ${nowSql} ORDER BY waiting_since, id`
-}
-
 /** Started jobs whose lease ran out, earliest first. */
-export function lapsedSql(schema: string): string {
-  return `SELECT version, record, coalesce(lease_until, 0) AS claimable_at FROM ${schema}.jobs
-    WHERE status = 'STARTED' AND NOT deleted AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY coalesce(lease_until, 0), id`
-}
+export const lapsedSql = `status = 'STARTED' AND NOT deleted AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY coalesce(lease_until, 0), id`
 
 /** All conditions but that on the status. */
 function conditionsOf({

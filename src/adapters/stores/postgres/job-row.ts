@@ -1,10 +1,12 @@
+import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
-import { isTerminal, type JobRecord, jobRecordSchema, type JobStatus } from '../../../core/engine/job/job.js'
+import { deliverableAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import { isTerminal, type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
-/** Epoch milliseconds, by the database. */
-export const nowSql = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** Epoch milliseconds, by the database. As a sub-select it is read once a statement, so that an index can be searched for it. */
+export const nowSql = '(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)'
 
 /** A job with the version of its row. */
 export interface StoredJob {
@@ -12,9 +14,26 @@ export interface StoredJob {
   version: number
 }
 
-/** @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record. */
-export function parseRecord(json: string | null | undefined): JobRecord {
-  const result = jobRecordSchema.safeParse(JSON.parse(json ?? 'null'))
+const claimsSchema = z.array(z.object({ owner: z.string(), leaseMs: z.number(), at: z.number() }))
+
+/** Reads a row of `version, record, claims`. */
+export function parseStored([version, record, claims]: Row): StoredJob {
+  return { job: parseRecord(record, claims), version: Number(version) }
+}
+
+/**
+ * The job: its record, and the claims that were granted since that was written.
+ *
+ * @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record.
+ */
+export function parseRecord(record: string | null | undefined, claims: string | null | undefined): JobRecord {
+  const written = parse(jobRecordSchema, record)
+  if (typeof claims !== 'string') return written
+  return parse(claimsSchema, claims).reduce((job, { at, ...request }) => claim(job, request, at) ?? job, written)
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | undefined): z.output<Schema> {
+  const result = schema.safeParse(JSON.parse(json ?? 'null'))
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',
@@ -26,14 +45,9 @@ export function parseRecord(json: string | null | undefined): JobRecord {
   )
 }
 
-/** Reads a row of `version, record`. */
-export function parseStored([version, record]: Row): StoredJob {
-  return { job: parseRecord(record), version: Number(version) }
-}
-
-/** When the job is in turn for a worker, if it is queued. */
-export function waitingSince(job: JobRecord): number | null {
-  return job.status === 'QUEUED' ? whole(claimableAt(job)) : null
+/** Since when the job waits for a worker, if it is queued. */
+export function waiting(job: JobRecord): number | null {
+  return whole(waitingSince(job))
 }
 
 export function leaseUntil(job: JobRecord): number | null {
@@ -51,11 +65,6 @@ export function removable(job: JobRecord): number | null {
 
 export function deliverable(job: JobRecord): number | null {
   return whole(deliverableAt(job))
-}
-
-/** The status under which lists and counts show the job. */
-export function shownStatus(job: JobRecord): JobStatus | null {
-  return job.deleted ? null : job.status
 }
 
 /** Postgres text holds every character but U+0000. Only columns that are searched by are changed so, never the record. */

@@ -1,8 +1,9 @@
-import type { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { type BatchOptions, batched } from '../shared/batched.js'
+import { batched } from '../shared/batched.js'
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
-import type { CreatedJob, JobInserts, NewJob } from './job-inserts.js'
+import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { columnText } from './job-row.js'
 
 /** Any number that other users of the database's advisory locks do not take; with the hash it is one lock an application. */
@@ -11,47 +12,43 @@ const lockClass = 0x57e4
 const maxIdleMs = 5_000
 
 export interface LimitedJob {
-  added: NewJob
+  job: JobRecord
   maxQueued: number
 }
 
-/** When the job was created, or why it was not. */
-export type LimitedOutcome = { createdAt: number } | 'taken' | 'full'
+/** The job that was created, or why it was not. */
+export type LimitedOutcome = JobRecord | 'taken' | 'full'
+
+/** Jobs that are created under one lock at most, and only those of one application at a time: a second batch would wait for the lock. */
+const batch = {
+  maxItems: 50,
+  parallel: 1,
+  isItemsFault: (error: unknown) => StemworkError.is(error) && !error.retryable,
+}
 
 /**
  * Creates of jobs whose application may have a limited number of queued ones. Who has counted holds the application's lock until
  * its jobs are committed, so nobody else counts in between; other applications have other locks, and other batches.
  */
-export function limitedCreates(
-  pool: PostgresPool,
-  schema: string,
-  { inserts, batch, onWrite }: { inserts: JobInserts; batch: BatchOptions; onWrite: (app: string) => void },
-) {
+export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
 
   async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
     const [first] = jobs
     if (!first) return []
-    const { app } = first.added.job
-    const outcomes = await transaction(pool, async (client) => {
+    const { app } = first.job
+    return await transaction(pool, async (client) => {
       await lock(client, app)
-      let queued = await queuedJobs(client, app)
-      const fitting = jobs.map(({ maxQueued }) => {
-        const fits = queued < maxQueued
-        if (fits) queued++
-        return fits
-      })
-      const chosen = jobs.filter((_, index) => fitting[index]).map(({ added }) => added)
-      const run = (text: string, values: unknown[]) => query(client, text, values)
-      const created = chosen.length > 0 ? await inserts.insertFree(run, chosen) : []
-      return fitting.map((fits): LimitedOutcome => {
-        if (!fits) return 'full'
-        const createdAt = created.shift()
-        return createdAt === undefined ? 'taken' : { createdAt }
-      })
+      let queued = await queuedJobs(client, app, Math.max(...jobs.map(({ maxQueued }) => maxQueued)))
+      const outcomes: LimitedOutcome[] = []
+      for (const { job, maxQueued } of jobs) {
+        const made =
+          queued < maxQueued ? await inserts.insertFree((text, values) => query(client, text, values), job) : 'full'
+        if (made !== undefined && made !== 'full') queued++
+        outcomes.push(made ?? 'taken')
+      }
+      return outcomes
     })
-    onWrite(app)
-    return outcomes
   }
 
   /** In a statement of its own: the count that comes after it sees what was committed before its own statement began. */
@@ -63,25 +60,25 @@ export function limitedCreates(
     )
   }
 
-  async function queuedJobs(client: PostgresClient, app: string): Promise<number> {
-    const [total] = await query(
+  /** Looks at no more jobs than the limit needs. */
+  async function queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
+    const [row] = await query(
       client,
-      `SELECT coalesce(sum(delta), 0) FROM ${schema}.job_counts WHERE app = $1 AND status = 'QUEUED'`,
-      [columnText(app)],
+      `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT $2) AS queued`,
+      [columnText(app), Math.ceil(limit)],
     )
-    return Number(total?.[0])
+    return Number(row?.[0])
   }
 
   return {
     /** For a job without an idempotency key. */
-    async create(job: LimitedJob): Promise<LimitedOutcome> {
-      const { app } = job.added.job
-      // One batch an application at a time: a second one would only wait for the lock, with a connection of the pool.
-      const lane = lanes.get(app) ?? { create: batched(createBatch, { ...batch, parallel: 1 }), waiting: 0 }
+    async create(limited: LimitedJob): Promise<LimitedOutcome> {
+      const { app } = limited.job
+      const lane = lanes.get(app) ?? { create: batched(createBatch, batch), waiting: 0 }
       lanes.set(app, lane)
       lane.waiting++
       try {
-        return await lane.create(job)
+        return await lane.create(limited)
       } finally {
         if (--lane.waiting === 0) lanes.delete(app)
       }
@@ -91,10 +88,10 @@ export function limitedCreates(
      * For a job with an idempotency key. The job is added before the lock is taken and counted with the rest: adding may have to
      * wait for a host's transaction that holds the same key, and the application's other creates should not.
      */
-    async createKeyed({ added, maxQueued }: LimitedJob): Promise<CreatedJob> {
-      const { app } = added.job
+    async createKeyed({ job, maxQueued }: LimitedJob): Promise<CreatedJob> {
+      const { app } = job
       return await transaction(pool, async (client) => {
-        const outcome = await inserts.insertOrFind(client, added, () => refusal(client, app, maxQueued))
+        const outcome = await inserts.insertOrFind(client, job, () => refusal(client, app, maxQueued))
         if (!outcome.created) return outcome
         await lock(client, app)
         const refused = await refusal(client, app, maxQueued, 1)
@@ -104,8 +101,8 @@ export function limitedCreates(
     },
 
     /** In a transaction of the host's, which may last: without the lock. */
-    createIn(client: PostgresClient, { added, maxQueued }: LimitedJob): Promise<CreatedJob> {
-      return inserts.insertOrFind(client, added, () => refusal(client, added.job.app, maxQueued))
+    createIn(client: PostgresClient, { job, maxQueued }: LimitedJob): Promise<CreatedJob> {
+      return inserts.insertOrFind(client, job, () => refusal(client, job.app, maxQueued))
     },
   }
 
@@ -117,6 +114,6 @@ export function limitedCreates(
     own = 0,
   ): Promise<StemworkError | undefined> {
     if (maxQueued === Infinity) return undefined
-    return (await queuedJobs(client, app)) - own < maxQueued ? undefined : queueFull(maxQueued)
+    return (await queuedJobs(client, app, maxQueued + own)) - own < maxQueued ? undefined : queueFull(maxQueued)
   }
 }

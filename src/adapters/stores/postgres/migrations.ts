@@ -46,6 +46,18 @@ const steps: ((schema: string) => string[])[] = [
     `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
   ],
   (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
+  (schema) => [
+    // A claim only notes itself here, in one statement; whoever reads the record applies it.
+    `ALTER TABLE ${schema}.jobs ADD COLUMN claims jsonb`,
+    `CREATE INDEX jobs_waiting_by_app ON ${schema}.jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL`,
+    `DROP TABLE ${schema}.job_counts`,
+    // Applications with waiting jobs, see turns.ts. Never unique: a create must not wait for a host's open transaction.
+    `CREATE TABLE ${schema}.turns (id bigint GENERATED ALWAYS AS IDENTITY, app text COLLATE "C" NOT NULL, served bigint NOT NULL DEFAULT 0)`,
+    `CREATE INDEX turns_in_order ON ${schema}.turns (served, id)`,
+    `CREATE INDEX turns_by_app ON ${schema}.turns (app, id)`,
+    `CREATE SEQUENCE ${schema}.turn`,
+    `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
+  ],
 ]
 
 /** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */

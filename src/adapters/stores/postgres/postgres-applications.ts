@@ -1,27 +1,16 @@
 import type { z } from 'zod'
 import { apiKeySchema, type ApplicationStore, applicationSchema } from '../../../core/engine/ports/application-store.js'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { batched } from '../shared/batched.js'
-import { type PostgresPool, statement } from './database.js'
+import { type PostgresPool, preparedStatement, statement } from './database.js'
 import { columnText } from './job-row.js'
 
 /** Applications and their keys, next to the jobs. */
 export function postgresApplications(pool: PostgresPool, schema: string): ApplicationStore {
   const run = (text: string, values: unknown[] = []) => statement(pool, text, values)
-  // Every submit reads its application and every request its key: many at once are read together.
-  const readBy = (table: string) =>
-    batched(
-      async (ids: string[]) => {
-        const rows = await run(`SELECT id, record FROM ${schema}.${table} WHERE id = ANY($1::text[])`, [
-          [...new Set(ids)].map((id) => columnText(id)),
-        ])
-        const found = new Map(rows.map(([id, record]) => [id, record]))
-        return ids.map((id) => found.get(columnText(id)))
-      },
-      { maxItems: 200, parallel: 2 },
-    )
-  const readApplication = readBy('applications')
-  const readKey = readBy('api_keys')
+  const readFrom = async (table: string, id: string): Promise<string | null | undefined> => {
+    const rows = await preparedStatement(pool, `SELECT record FROM ${schema}.${table} WHERE id = $1`, [columnText(id)])
+    return rows[0]?.[0]
+  }
 
   return {
     async putApplication(application) {
@@ -32,7 +21,7 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       )
     },
     async getApplication(id) {
-      const record = await readApplication(id)
+      const record = await readFrom('applications', id)
       return record === undefined ? undefined : parse(applicationSchema, record)
     },
     async listApplications() {
@@ -47,7 +36,7 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       )
     },
     async getKey(id) {
-      const record = await readKey(id)
+      const record = await readFrom('api_keys', id)
       return record === undefined ? undefined : parse(apiKeySchema, record)
     },
     async listKeys(app) {

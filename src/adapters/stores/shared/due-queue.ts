@@ -16,6 +16,10 @@ export class Agenda<Item> {
   readonly #heap: AgendaEntry<Item>[] = []
   #nextOrder = 0
 
+  get size(): number {
+    return this.#heap.length
+  }
+
   /**
    * Enters the item, moves it, or (with null) takes it out.
    *

@@ -1,7 +1,8 @@
-import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus } from '../../../core/engine/job/job.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { ClaimOrder, firstDue } from './claim-order.js'
 import { Agenda, type AgendaEntry } from './due-queue.js'
 import { SortedList } from './sorted-list.js'
 
@@ -29,7 +30,8 @@ export type IndexedJob = Pick<
 /** A job's place in the index; the job in it is replaced, never changed. */
 interface Slot<Job> {
   job: Job
-  claimable: AgendaEntry<Slot<Job>> | undefined
+  waiting: AgendaEntry<Slot<Job>> | undefined
+  lapsing: AgendaEntry<Slot<Job>> | undefined
   removable: AgendaEntry<Slot<Job>> | undefined
   deliverable: AgendaEntry<Slot<Job>> | undefined
   ended: AgendaEntry<Slot<Job>> | undefined
@@ -47,7 +49,8 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #byUpload = new Map<string, Set<Slot<Job>>>()
   readonly #byApp = new Map<string, Shelf<Job>>()
   readonly #everything = newShelf<Job>()
-  readonly #claimable = new Agenda<Slot<Job>>()
+  readonly #waiting = new ClaimOrder<Slot<Job>>()
+  readonly #lapsing = new Agenda<Slot<Job>>()
   readonly #removable = new Agenda<Slot<Job>>()
   readonly #deliverable = new Agenda<Slot<Job>>()
   readonly #ended = new Agenda<Slot<Job>>()
@@ -64,7 +67,8 @@ export class JobIndex<Job extends IndexedJob> {
     if (slot) return this.#replace(slot, job)
     const entered: Slot<Job> = {
       job,
-      claimable: undefined,
+      waiting: undefined,
+      lapsing: undefined,
       removable: undefined,
       deliverable: undefined,
       ended: undefined,
@@ -88,15 +92,20 @@ export class JobIndex<Job extends IndexedJob> {
     return this.#byKey.get(keyOf(app, key))?.job
   }
 
-  /** The job that has waited longest for a worker. */
-  firstClaimable(now: number): Job | undefined {
-    return this.#claimable.first(now)?.job
+  /** The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's turn. */
+  takeNext(now: number, taken: Iterable<string> = []): Job | undefined {
+    const slots = new Set<Slot<Job>>()
+    for (const id of taken) {
+      const slot = this.#slots.get(id)
+      if (slot) slots.add(slot)
+    }
+    return (firstDue(this.#lapsing, now, slots) ?? this.#waiting.take(now, slots))?.job
   }
 
   due(kind: DueKind, now: number, limit: number): Job[] {
     switch (kind) {
-      case 'claimable':
-        return jobsOf(this.#claimable.due(now, limit))
+      case 'lapsed':
+        return jobsOf(this.#lapsing.due(now, limit))
       case 'expired':
         return jobsOf(this.#removable.due(now, limit))
       case 'deliverable':
@@ -162,7 +171,8 @@ export class JobIndex<Job extends IndexedJob> {
 
   #schedule(slot: Slot<Job>): void {
     const { job } = slot
-    slot.claimable = this.#claimable.set(slot.claimable, slot, claimableAt(job))
+    slot.waiting = this.#waiting.set(job.app, slot.waiting, slot, waitingSince(job))
+    slot.lapsing = this.#lapsing.set(slot.lapsing, slot, lapsesAt(job))
     slot.removable = this.#removable.set(slot.removable, slot, removableAt(job))
     slot.deliverable = this.#deliverable.set(slot.deliverable, slot, deliverableAt(job))
     slot.ended = this.#ended.set(slot.ended, slot, job.deleted || !isTerminal(job) ? null : job.completedAt)

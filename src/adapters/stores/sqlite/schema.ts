@@ -41,6 +41,20 @@ export const migrations: readonly string[] = [
   CREATE TABLE applications (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE TABLE api_keys (id TEXT PRIMARY KEY, app TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX api_keys_by_app ON api_keys (app, created_at, id);
+  `, // Applications take turns: `turns` holds those with waiting jobs. `served` is 0 until the first turn and rises with each; the
+  // rowid orders those at 0.
+  `
+  CREATE TABLE turns (app TEXT PRIMARY KEY, served INTEGER NOT NULL);
+  CREATE INDEX turns_in_order ON turns (served);
+  ALTER TABLE jobs ADD COLUMN waiting_since INTEGER;
+  ALTER TABLE jobs ADD COLUMN lapses_at INTEGER;
+  UPDATE jobs SET waiting_since = claimable_at WHERE status = 'QUEUED';
+  UPDATE jobs SET lapses_at = claimable_at WHERE status = 'STARTED';
+  DROP INDEX jobs_claimable;
+  ALTER TABLE jobs DROP COLUMN claimable_at;
+  CREATE INDEX jobs_waiting ON jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL;
+  CREATE INDEX jobs_lapsing ON jobs (lapses_at) WHERE lapses_at IS NOT NULL;
+  INSERT INTO turns (app, served) SELECT app, 0 FROM jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since);
   `,
   'CREATE INDEX jobs_with_results ON jobs (app) WHERE removable_at IS NOT NULL',
 ]

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../../core/engine/errors.js'
-import { claimableAt, deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
@@ -12,13 +12,20 @@ interface Row {
   record: string
 }
 
-const insert = `INSERT INTO jobs (status, deleted, idempotency_key, claimable_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
-  claimable_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
+  waiting_since = ?, lapses_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
 const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
 /** The commonest write, a heartbeat, touches one index instead of all. */
-const renew = 'UPDATE jobs SET claimable_at = ?, record = ? WHERE id = ?'
+const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
+
+const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
+const firstInTurn = `SELECT jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
+    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? ORDER BY waiting_since, id LIMIT 1)
+  ORDER BY served, turns.rowid LIMIT 1`
+const forgetIdle =
+  'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
 
 const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
   WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
@@ -37,7 +44,7 @@ const commits: Record<JobChange['kind'], Commit> = {
 }
 
 const dueSql: Record<DueKind, string> = {
-  claimable: 'SELECT record FROM jobs WHERE claimable_at <= ? ORDER BY claimable_at, created_at, id LIMIT ?',
+  lapsed: 'SELECT record FROM jobs WHERE lapses_at <= ? ORDER BY lapses_at LIMIT ?',
   expired: 'SELECT record FROM jobs WHERE removable_at <= ? ORDER BY removable_at LIMIT ?',
   deliverable: 'SELECT record FROM jobs WHERE deliverable_at <= ? ORDER BY deliverable_at LIMIT ?',
   deleted: 'SELECT record FROM jobs WHERE deleted = 1 LIMIT ?',
@@ -85,6 +92,7 @@ export function sqliteJobs(
           job.workflow,
           job.batchName,
         )
+        if (waitingSince(created) !== null) database.write('durable', joinTurns, job.app)
         for (const key of new Set(Object.values(job.uploads)))
           database.write('durable', 'INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
         return { job: parse(record), created: true }
@@ -116,15 +124,21 @@ export function sqliteJobs(
 
     async claim({ id, ...request }) {
       const now = clock()
-      const job = id === undefined ? due('claimable', now, 1)[0] : read(id)
-      const next = job && claim(job, request, now)
-      return next && write(next, update, 'quick')
+      return database.transaction('quick', () => {
+        const job = id === undefined ? (due('lapsed', now, 1)[0] ?? takeTurn(now)) : read(id)
+        const next = job && claim(job, request, now)
+        return next && write(next, update, 'quick')
+      })
     },
 
     async apply(id, change) {
-      const job = read(id)
-      const next = job && transition(job, change, clock())
-      return next && write(next, change.kind === 'heartbeat' ? renew : update, commits[change.kind])
+      const commit = commits[change.kind]
+      return database.transaction(commit, () => {
+        const job = read(id)
+        const next = job && transition(job, change, clock())
+        if (next && waitingSince(next) !== null) database.write(commit, joinTurns, next.app)
+        return next && write(next, change.kind === 'heartbeat' ? renew : update, commit)
+      })
     },
 
     async due(kind, limit) {
@@ -158,9 +172,21 @@ export function sqliteJobs(
     return database.all<Row>(dueSql[kind], ...values).map((row) => parse(row.record))
   }
 
+  /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
+  function takeTurn(now: number): JobRecord | undefined {
+    const row = database.get<Row & { app: string; served: number; came: number }>(firstInTurn, now)
+    if (!row) {
+      database.write('quick', `${forgetIdle} 1`)
+      return undefined
+    }
+    database.write('quick', `${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
+    database.write('quick', 'UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    return parse(row.record)
+  }
+
   function write(job: JobRecord, sql: typeof update | typeof renew, commit: Commit): JobRecord {
     const record = JSON.stringify(job)
-    if (sql === renew) database.write(commit, renew, claimableAt(job), record, job.id)
+    if (sql === renew) database.write(commit, renew, lapsesAt(job), record, job.id)
     else database.write(commit, update, ...columns(job), record, job.id)
     return parse(record)
   }
@@ -193,7 +219,8 @@ function columns(job: JobRecord): Value[] {
     job.status,
     job.deleted ? 1 : 0,
     job.idempotency?.key ?? null,
-    claimableAt(job),
+    waitingSince(job),
+    lapsesAt(job),
     removableAt(job),
     deliverableAt(job),
     job.completedAt,

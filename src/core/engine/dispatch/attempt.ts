@@ -40,6 +40,8 @@ export interface AttemptPorts {
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
 const fetchShare = 0.05
 const publishShare = 0.03
+/** Timers and clocks may be early by some milliseconds, and a notification that comes before its job is due finds nothing. */
+const timerSlackMs = 25
 
 /**
  * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between, either that
@@ -244,8 +246,8 @@ export class Attempt {
       case 'QUEUED':
         events.announce('job.requeued', settled)
         await queue
-          .publish({ id: settled.id, app: settled.app }, { delayMs: change.kind === 'requeue' ? change.delayMs : 0 })
-          .catch((error: unknown) => this.#warn('The queue could not be rung; the sweep will do it.', error))
+          .notify({ delayMs: change.kind === 'requeue' ? change.delayMs + timerSlackMs : 0 })
+          .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))
         return settled
       case 'STARTED':
         return settled

@@ -6,15 +6,25 @@ import { Attempt, type AttemptPorts } from './attempt.js'
 import { Scratch } from './scratch.js'
 
 /**
- * Turns references from the queue into claimed runs. The reference is a hint; the lease that the store grants is the right to
- * run, so a reference that comes twice, late, or for a job that is gone does nothing.
+ * Keeps up to `concurrency` jobs running. A lane is one place for a job: it claims and runs one job after the other until the
+ * store has none, and each claim that is granted opens the next lane, for there may be more. What opens the first lane, a
+ * notification or a tick of the sweep, only has to come now and then.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #owner: string
   readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
+  readonly #lanes = new Set<Promise<void>>()
   #subscription: Promise<QueueSubscription> | undefined
+  #stopping = false
+  /** Whether the time for jobs to end by themselves is over. */
+  #isTimeUp = false
+  /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
+  #wakes = 0
+  /** Whether a notification was taken that nobody has passed on. */
+  #notified = false
+  #laneEnded: () => void = () => {}
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
@@ -37,27 +47,16 @@ export class Dispatcher {
     }
   }
 
-  /**
-   * Claims the named job, or the one that has waited longest, and runs it to its end. `undefined`: there was nothing to claim,
-   * or the run lost its lease.
-   */
+  /** Looks for jobs, if there is room for one. */
+  wake(): void {
+    this.#wakes++
+    this.#openLane()
+  }
+
+  /** Claims the named job, or the next in turn, and runs it to its end. `undefined`: nothing to claim, or the lease was lost. */
   async run(id?: string): Promise<JobRecord | undefined> {
-    const { jobs, options, logger } = this.#ports
-    const job = await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
-    if (!job) return undefined
-    const attempt = new Attempt(job, this.#ports, this.#scratch)
-    this.#running.set(job.id, attempt)
-    try {
-      return await attempt.run()
-    } catch (error) {
-      logger.error(
-        { jobId: job.id, error },
-        'The end of a run could not be recorded; its lease will run out and the job is run again.',
-      )
-      return undefined
-    } finally {
-      if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
-    }
+    const job = await this.#claim(id)
+    return job && (await this.#runToEnd(job))
   }
 
   /** Ends the run of a job in this process, if there is one. */
@@ -65,20 +64,18 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then gives them back to the queue. */
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
   async stop(timeoutMs: number): Promise<void> {
-    const interruptAll = () => {
-      for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
-    }
-    const timer = setTimeout(interruptAll, timeoutMs)
+    this.#stopping = true
+    this.#laneEnded()
+    const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
       // A start that failed has reported it to its own caller.
       const subscription = await this.#subscription?.catch(() => undefined)
-      // Waits for the handlers, which are the running attempts.
-      await subscription?.stop()
+      await Promise.all([subscription?.stop(), ...this.#lanes])
       this.#subscription = undefined
     } catch (error) {
-      interruptAll()
+      this.#interruptAll()
       throw error
     } finally {
       clearTimeout(timer)
@@ -86,11 +83,87 @@ export class Dispatcher {
     await this.#scratch.close()
   }
 
+  #interruptAll(): void {
+    this.#isTimeUp = true
+    for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
+  }
+
   async #subscribe(): Promise<QueueSubscription> {
-    const { queue, options } = this.#ports
     await this.#scratch.removeLeftovers()
-    return await queue.subscribe(async ({ id }) => void (await this.run(id)), {
-      concurrency: options.dispatch.concurrency,
+    return await this.#ports.queue.subscribe(() => this.#onNotification())
+  }
+
+  /** Returns when there is room for a job: until then, notifications are for other workers. */
+  async #onNotification(): Promise<void> {
+    if (this.#stopping || this.#isFull()) this.#notifyOther()
+    else this.#notified = true
+    this.wake()
+    while (!this.#stopping && this.#isFull()) await new Promise<void>((resolve) => (this.#laneEnded = resolve))
+  }
+
+  #isFull(): boolean {
+    return this.#lanes.size >= this.#ports.options.dispatch.concurrency
+  }
+
+  #openLane(): void {
+    if (this.#stopping || this.#isFull()) return
+    const lane = this.#work().finally(() => {
+      this.#lanes.delete(lane)
+      this.#laneEnded()
     })
+    this.#lanes.add(lane)
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#stopping) {
+      const wakes = this.#wakes
+      let job: JobRecord | undefined
+      try {
+        job = await this.#claim()
+      } catch (error) {
+        this.#ports.logger.warn({ error }, 'The job store could not be asked for a job; the next sweep asks again.')
+        return
+      }
+      if (job) {
+        this.#lookForMore()
+        await this.#runToEnd(job)
+      } else if (wakes === this.#wakes) return
+    }
+  }
+
+  /** Where one job was, there may be others: for this worker, or for the one that the notification is passed on to. */
+  #lookForMore(): void {
+    if (!this.#isFull()) return this.#openLane()
+    if (this.#notified) this.#notifyOther()
+  }
+
+  #notifyOther(): void {
+    this.#notified = false
+    this.#ports.queue
+      .notify()
+      .catch((error: unknown) => this.#ports.logger.warn({ error }, 'No other worker could be notified.'))
+  }
+
+  async #claim(id?: string): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#ports
+    return await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
+  }
+
+  async #runToEnd(job: JobRecord): Promise<JobRecord | undefined> {
+    const attempt = new Attempt(job, this.#ports, this.#scratch)
+    this.#running.set(job.id, attempt)
+    // A claim that the store answered late.
+    if (this.#isTimeUp) attempt.interrupt(shuttingDown())
+    try {
+      return await attempt.run()
+    } catch (error) {
+      this.#ports.logger.error(
+        { jobId: job.id, error },
+        'The end of a run could not be recorded; its lease will run out and the job is run again.',
+      )
+      return undefined
+    } finally {
+      if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
+    }
   }
 }

@@ -2,7 +2,6 @@ import { jobResultsPrefix, parseResultKey, resultsPrefix, uploadsPrefix } from '
 import { isTerminal, type JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
-import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import { isUploadInUse, removeUploads } from './uploads.js'
@@ -10,14 +9,12 @@ import { isUploadInUse, removeUploads } from './uploads.js'
 export interface SweepPorts {
   jobs: JobStore
   blobs: BlobStore
-  queue: JobQueue
   options: EngineOptions
   logger: Logger
 }
 
 /** What one sweep did. */
 export interface SweepReport {
-  rung: number
   deleted: number
   expired: number
   purged: number
@@ -43,9 +40,8 @@ export class Sweep {
 
   async run(options: { files?: boolean } = {}): Promise<SweepReport> {
     const withFiles = options.files ?? this.#round++ % filesEvery === 0
-    const report: SweepReport = { rung: 0, deleted: 0, expired: 0, purged: 0, uploads: 0, orphans: 0 }
+    const report: SweepReport = { deleted: 0, expired: 0, purged: 0, uploads: 0, orphans: 0 }
     const steps: [keyof SweepReport, () => Promise<number>][] = [
-      ['rung', () => this.#ring()],
       ['deleted', () => this.#finishDeletions()],
       ['expired', () => this.#removeExpiredResults()],
       ['purged', () => this.#purgeOldJobs()],
@@ -59,20 +55,6 @@ export class Sweep {
       }
     }
     return report
-  }
-
-  /** Rings again for jobs whose ring was lost: all that are due when the queue is empty, else those that nobody heard for long. */
-  async #ring(): Promise<number> {
-    const { jobs, queue, options } = this.#ports
-    const due = await jobs.due('claimable', batch)
-    if (due.length === 0) return 0
-    const emptyQueue = (await queue.depth()) === 0
-    const unheardSince = Date.now() - options.dispatch.unheardAfterMs
-    const lost = due.filter(
-      (job) => emptyQueue || job.status === 'STARTED' || Math.max(job.createdAt, job.notBefore) < unheardSince,
-    )
-    for (const job of lost) await queue.publish({ id: job.id, app: job.app })
-    return lost.length
   }
 
   async #finishDeletions(): Promise<number> {

@@ -5,12 +5,14 @@ import { isTerminal, type JobRecord } from './job.js'
  * time is not later than the store's now; deleted jobs are due for nothing but their removal.
  */
 
-/** Since when (or from when on) the job waits for a worker. Ordered by this, the first has waited longest. */
-export function claimableAt(
-  job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'lease'>,
-): number | null {
-  if (job.deleted || isTerminal(job)) return null
-  if (job.status === 'QUEUED') return Math.max(job.createdAt, job.notBefore)
+/** Since when (or from when on) the job waits for a worker; null for jobs that are not queued. */
+export function waitingSince(job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore'>): number | null {
+  return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, job.notBefore)
+}
+
+/** When another worker may take over a started job; null for others. */
+export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): number | null {
+  if (job.deleted || job.status !== 'STARTED') return null
   return job.lease === null ? 0 : job.lease.until
 }
 

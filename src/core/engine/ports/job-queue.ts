@@ -1,34 +1,33 @@
-/** What a queue carries: a reference, never the work. The store decides whether it still means anything. */
-export interface JobReference {
-  id: string
-  /** Application that owns the job; queues take turns between applications. */
-  app: string
-}
-
 export interface QueueSubscription {
-  /** Takes no further reference; resolves when the handlers that are running have returned. */
+  /** Calls the listener no more; resolves when a call that is under way has returned. Stopping twice is no error. */
   stop(): Promise<void>
 }
 
 /**
- * The doorbell. It may deliver a reference twice, late, or (when its engine lost its data) never: the store's leases make the
- * first two harmless and the recovery sweep rings again for the third.
+ * Wakes workers. A notification says "there may be work" and nothing else: which job runs next is decided by the store, which
+ * every woken worker asks. So notifications may be merged, doubled, late or lost: each worker also asks at every tick of its
+ * sweep.
  */
 export interface JobQueue {
-  /** `process`: rings only in this process. `shared`: rings in every subscribed process. */
+  /** `process`: wakes only this process. `shared`: wakes subscribers in any process. */
   readonly traits: { readonly scope: 'process' | 'shared' }
 
-  /** Rings once for this job. `delayMs` postpones it. Never promises delivery. */
-  publish(reference: JobReference, options?: { delayMs?: number }): Promise<void>
+  /**
+   * Lets a subscriber call its listener once more, `delayMs` from now. One call of a listener may answer any number of
+   * notifications that came before it began. Never promises delivery.
+   */
+  notify(options?: { delayMs?: number }): Promise<void>
 
-  /** Calls `handler` for each reference, at most `concurrency` at a time. A handler that throws does not stop the queue. */
-  subscribe(
-    handler: (reference: JobReference) => Promise<void>,
-    options: { concurrency: number },
-  ): Promise<QueueSubscription>
+  /**
+   * Calls `listener` on notifications, those from before the subscription included. Each goes to one subscriber, and to none
+   * whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile.
+   * A listener that throws does not end the subscription.
+   */
+  subscribe(listener: () => Promise<void>): Promise<QueueSubscription>
 
-  /** References waiting to be delivered, delayed ones included. */
-  depth(): Promise<number>
+  /** Returns if the queue can be reached; for health checks. */
+  check(): Promise<void>
 
+  /** Later calls throw `SHUTTING_DOWN`. Closing twice is no error. */
   close(): Promise<void>
 }

@@ -38,8 +38,8 @@ export interface CreateOptions {
 
 /** What the sweep looks for. */
 export type DueKind =
-  /** Queued and due, or started under a lease that ran out. Longest waiting first (`claimableAt`). */
-  | 'claimable'
+  /** Started, under a lease that ran out. Earliest first (`lapsesAt`). */
+  | 'lapsed'
   /** Marked deleted, not yet purged. Any order. */
   | 'deleted'
   /** Ended, with results whose `expiresAt` has passed and that are not yet removed. Earliest first (`removableAt`). */
@@ -83,8 +83,15 @@ export interface JobStore {
   resultBytes(app: string): Promise<number>
 
   /**
-   * Grants a lease on the named job, or on the one that has waited longest when `id` is absent, with the next fencing token.
-   * Of any number of simultaneous calls for one job at most one gets it. `undefined`: nothing to claim.
+   * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this rule.
+   * 1. Jobs whose lease ran out, earliest first: they have had their turn.
+   * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all others
+   *    those that were not served, in the order in which they came. A store may forget an application that has no queued job
+   *    once all that have one were served later.
+   * 3. Inside an application the job that has waited longest (`waitingSince`).
+   *
+   * Of any number of simultaneous calls each gets another job. `undefined`: nothing to claim; never while a claimable job is
+   * there that no other call gets.
    */
   claim(request: ClaimRequest & { id?: string }): Promise<JobRecord | undefined>
 

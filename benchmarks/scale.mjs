@@ -1,0 +1,117 @@
+// Time of each statement of the Postgres store at 1,000 and at a million jobs of 10,000 applications, nine in ten of them queued.
+// Rows are made by the database itself. Options: --jobs=N, --rounds=N. Server: DATABASE_URL, else the standard address.
+import { randomUUID } from 'node:crypto'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { Pool } from 'pg'
+import { sampleJob } from '../dist/contract/job-samples.js'
+import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+
+const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
+const large = option('jobs', 1_000_000)
+const rounds = option('rounds', 200)
+const small = 1000
+const applications = 10_000
+const worker = { owner: 'benchmark', leaseMs: 3_600_000 }
+
+const pool = new Pool({ connectionString: databaseUrl, max: 4 })
+const {
+  rows: [{ server_version: version }],
+} = await pool.query('SHOW server_version')
+console.log(
+  `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, PostgreSQL ${version}, ${rounds} rounds\n`,
+)
+const sides = []
+try {
+  for (const total of [small, large]) sides.push(await filled(total))
+  // One after the other, so that a machine that is busy for a while slows both.
+  const times = sides.map(() => new Map())
+  for (let round = -20; round < rounds; round++) {
+    for (const [side, { statements }] of sides.entries()) {
+      for (const [name, run] of Object.entries(statements)) {
+        const startedAt = performance.now()
+        await run(round)
+        if (round < 0) continue
+        const samples = times[side].get(name) ?? []
+        times[side].set(name, [...samples, performance.now() - startedAt])
+      }
+    }
+  }
+  console.log(`${'statement, median'.padEnd(36)} ${String(small).padStart(10)} ${String(large).padStart(10)}  ratio`)
+  for (const name of times[0].keys()) {
+    const [a, b] = times.map((map) => median(map.get(name)))
+    console.log(
+      `${name.padEnd(36)} ${`${a.toFixed(2)} ms`.padStart(10)} ${`${b.toFixed(2)} ms`.padStart(10)}  ${(b / a).toFixed(2)}`,
+    )
+  }
+} finally {
+  for (const { schema } of sides) await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+  await pool.end()
+}
+
+async function filled(total) {
+  const schema = `scale_${randomUUID().replaceAll('-', '')}`
+  const { jobs: store, migrate } = postgresStores({ pool, schema })
+  await migrate()
+  const startedAt = performance.now()
+  // One application in ten thousand has a tenth of all jobs; results expire and messages are due in the far future.
+  const spread = `
+    SELECT n, gen_random_uuid()::text AS id, CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
+      CASE WHEN n <= 100 THEN 'STARTED' WHEN n % 10 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status,
+      1700000000000 + n AS at, 4000000000000 + n AS far
+    FROM generate_series(1, ${total}) AS n`
+  const template = { ...sampleJob(), createdAt: 0 }
+  await pool.query(
+    `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, deliverable_at, record)
+    SELECT id, 1, app, status, false, 'service/sample', at, CASE status WHEN 'QUEUED' THEN at END, CASE status WHEN 'STARTED' THEN far END,
+      CASE status WHEN 'SUCCEEDED' THEN at END, CASE status WHEN 'SUCCEEDED' THEN far END, CASE status WHEN 'SUCCEEDED' THEN far END,
+      ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'createdAt', at))::json
+    FROM (${spread}) AS spread`,
+    [JSON.stringify(template)],
+  )
+  await pool.query(
+    `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app`,
+  )
+  await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
+  console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+  // Not the largest one, whose queue is full.
+  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (Math.min(applications, total / 10) - 1))}`
+  let claimed
+  const statements = {
+    create: (round) => store.create(sampleJob({ app: app(round) })),
+    'create with an idempotency key': (round) =>
+      store.create(sampleJob({ app: app(round), idempotency: { key: randomUUID(), digest: 'd' } })),
+    'create within a quota': (round) => store.create(sampleJob({ app: app(round) }), { maxQueued: 1000 }),
+    'claim the next': async () => void (claimed = await store.claim(worker)),
+    heartbeat: () =>
+      store.apply(claimed.id, {
+        kind: 'heartbeat',
+        token: claimed.token,
+        leaseMs: 3_600_000,
+        progress: 0.5,
+        stage: 's',
+      }),
+    'retry later': () =>
+      store.apply(claimed.id, { kind: 'requeue', token: claimed.token, delayMs: 3_600_000, onShutdown: false }),
+    get: () => store.get(claimed.id),
+    'page of an application': (round) => store.list({ app: app(round), limit: 20 }),
+    'page of the largest application': () => store.list({ app: 'app-0', limit: 20 }),
+    'page of all': () => store.list({ limit: 20 }),
+    'queued of an application': (round) => store.count({ app: app(round), statuses: ['QUEUED'] }),
+    'running of all': () => store.count({ statuses: ['STARTED'] }),
+    'lapsed leases': () => store.due('lapsed', 100),
+    'expired results': () => store.due('expired', 100),
+    'webhook messages': () => store.due('deliverable', 50),
+    'deleted jobs': () => store.due('deleted', 100),
+    'old records': () => store.purge({ endedBefore: 1, limit: 100 }),
+  }
+  return { schema, statements }
+}
+
+function median(values) {
+  return values.sort((a, b) => a - b)[values.length >> 1]
+}
+
+function option(name, fallback) {
+  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
+  return given ? Number(given.split('=')[1]) : fallback
+}
