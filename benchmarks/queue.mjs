@@ -15,7 +15,7 @@ import { Pool } from 'pg'
 import { z } from 'zod'
 import { bullmqQueue } from '../dist/adapters/queues/bullmq/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
 import { createEngine, defineWorkflow, inlineRunner } from '../dist/index.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
