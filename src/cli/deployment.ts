@@ -125,7 +125,8 @@ async function openQueue(url: string, storePool: Pool | undefined, logger: Logge
 
 async function openPool(url: string): Promise<Pool> {
   const { default: pg } = await optional('pg', () => import('pg'))
-  return new pg.Pool({ connectionString: url })
+  // Without it, a connection to a server that accepts and never answers is waited for without end.
+  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000 })
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {
