@@ -102,6 +102,22 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal((await jobs.claim(worker))?.app, 'a')
   })
 
+  test('an application that looks idle keeps its turn while an open transaction makes a job for it', async () => {
+    const jobs = jobsOf()
+    await jobs.create(sampleJob({ app: 'a' }))
+    assert.ok(await jobs.claim(worker))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await jobs.create(sampleJob({ app: 'a' }), { tx: client })
+      await tidyTurns(pool, `"${schema}"`)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
+  })
+
   test('a serializable transaction of the host creates jobs while others of its application are claimed', async () => {
     const jobs = jobsOf()
     for (let n = 0; n < 3; n++) await jobs.create(sampleJob({ app: 'a' }))

@@ -44,7 +44,7 @@ describe('the end of a run whose confirmation is lost', () => {
     expect(await keys(blobs)).toEqual([recorded?.outputs?.text.key])
   })
 
-  test('a retry whose confirmation is lost is rung for all the same', async () => {
+  test('a retry whose confirmation is lost is run all the same', async () => {
     const { faulty } = losingAnswers('requeue', 1)
     let runs = 0
     const { engine, submit, until } = testEngine(
