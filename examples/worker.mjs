@@ -23,7 +23,8 @@ const engine = createEngine({
 await engine.start()
 console.log('worker ready')
 
-process.once('SIGTERM', async () => {
+async function stop() {
   await engine.close({ timeoutMs: 10_000 }) // hands running jobs back without losing an attempt
   await pool.end()
-})
+}
+process.once('SIGTERM', () => void stop())

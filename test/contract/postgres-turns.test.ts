@@ -29,7 +29,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   })
 
   const numberOf = async (text: string) =>
-    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0].count)
+    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)
   const waitingWithoutTurn = () =>
     numberOf(
       `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app = j.app)`,

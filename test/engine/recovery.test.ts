@@ -35,7 +35,7 @@ describe('a worker that loses its lease', () => {
     finish.open()
     expect(await slowRun).toBeUndefined()
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
-    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([won?.outputs?.text!.key])
     expect(slow.events).not.toContain('job.succeeded')
   })
 
@@ -177,7 +177,7 @@ describe('the sweep', () => {
     await blobs.put(`${attemptPrefix(job.id, 0)}text.txt`, bytes('of a lost claim'))
     await blobs.put(`${attemptPrefix('00000000-0000-4000-8000-000000000000', 1)}text.txt`, bytes('of no job'))
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
-    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([done?.outputs?.text!.key])
   })
 })
 

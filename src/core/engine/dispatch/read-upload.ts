@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { badInput, type StemworkError } from '../errors.js'
+import { badInput, tooLarge } from '../errors.js'
 import type { BlobStore } from '../ports/blob-store.js'
 
 /**
@@ -34,11 +34,4 @@ export async function readUpload(
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })
   return { bytes: file.bytesWritten }
-}
-
-function tooLarge(maxBytes: number): StemworkError {
-  return badInput(
-    'too_large',
-    `The uploaded file is larger than ${maxBytes} bytes, which is the limit. Upload a smaller or compressed one.`,
-  )
 }

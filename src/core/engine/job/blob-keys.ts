@@ -21,8 +21,8 @@ export function uploadKey(app: string, ticketId: string): string {
 
 /** Job id and fencing token of a result's key; `undefined` for a key of another form. */
 export function parseResultKey(key: string): { jobId: string; token: number } | undefined {
-  const match = /^results\/([^/]+)\/(\d+)\//.exec(key)
-  return match ? { jobId: match[1], token: Number(match[2]) } : undefined
+  const [, jobId, token] = /^results\/([^/]+)\/(\d+)\//.exec(key) ?? []
+  return jobId === undefined ? undefined : { jobId, token: Number(token) }
 }
 
 const segment = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,200}'
