@@ -123,7 +123,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     const bounced = new Pool({ connectionString: pooler.url })
     const { queue } = await listening({ pool: bounced, answerTimeoutMs: 1000, logger: recording(warnings) })
     await until(() => warnings.length > 0)
-    assert.match(warnings[0], /pooler in transaction mode/)
+    assert.match(warnings[0] ?? '', /pooler in transaction mode/)
     await queue.check()
     await queue.close()
     await bounced.end()
