@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
 
 const small = 1000
 const large = option('jobs', 1_000_000)

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
 import { sampleJob } from '../dist/contract/job-samples.js'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const large = option('jobs', 1_000_000)

@@ -34,7 +34,7 @@ export const serveCommand: Command = {
     ...storageOptions,
     'api-only': {
       type: 'boolean',
-      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).',
+      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --store postgres://...).',
     },
     workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
     'public-url': {
@@ -123,7 +123,7 @@ async function runService(
   const isShared = parts.queue.traits.scope === 'shared'
   if (request.apiOnly && !isShared)
     throw new UsageError(
-      '--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...',
+      '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store postgres://... and leave --queue out.',
     )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)

@@ -18,13 +18,18 @@ const unchecked = 'export const firstOf = (numbers: Float32Array): number => num
 const mistyped = 'export const zero: number = "0"\n'
 const undefinedForNumber = 2322
 
-/** AssemblyScript, which its own compiler checks. */
-const assembly = join('src/core/separation/dsp/kernels/assembly', '/')
+/** AssemblyScript, which its own compiler checks, and the type tests, which `test/package/types.test.ts` compiles against the build. */
+const apart = ['src/core/separation/dsp/kernels/assembly', 'test/types'].map((folder) => join(folder, '/'))
 
 test('every source file is checked, by one project', () => {
   const sources = ['src', 'test']
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => join(folder, String(path))))
-    .filter((path) => /\.tsx?$/.test(path) && !path.startsWith(join('test', 'fixtures')) && !path.startsWith(assembly))
+    .filter(
+      (path) =>
+        /\.tsx?$/.test(path) &&
+        !path.startsWith(join('test', 'fixtures')) &&
+        !apart.some((folder) => path.startsWith(folder)),
+    )
   expect(
     projects
       .flatMap(filesOf)

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { Keyv } from 'keyv'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { faultOnce, withFaults } from '../../src/contract/faults.js'
 import { cancel, fullJob, heartbeat, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { randomSource } from '../../src/contract/random-source.js'
@@ -300,6 +300,8 @@ describe('a Keyv backend that loses data', () => {
 
 describe('times to live', () => {
   test('of the host are not applied to jobs, and a tombstone outlives any lease', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
     const store = new Map<string, string>()
     const jobs = keyvJobs({ keyv: new Keyv({ store, ttl: 1 }) })
     const { job } = await jobs.create(sampleJob())
@@ -308,7 +310,7 @@ describe('times to live', () => {
     await jobs.apply(job.id, { kind: 'delete' })
     await jobs.purge({ id: job.id })
     const [end] = expiries().filter((time) => time !== undefined)
-    expect(end).toBeGreaterThan(Date.now() + 23 * 60 * 60 * 1000)
+    expect(end).toBe(Date.now() + 24 * 60 * 60 * 1000)
   })
 
   test('of tombstones end with their removal from the backend and from the index', async () => {

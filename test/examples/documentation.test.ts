@@ -8,6 +8,7 @@ const generated = [
   ['docs/configuration.md', 'scripts/configuration.mjs', []],
   ['docs/security.md', 'scripts/configuration.mjs', ['security']],
   ['docs/http.md', 'scripts/http-reference.mjs', []],
+  ['docs/api.txt', 'scripts/api-report.mjs', []],
 ] as const
 
 describe('the documentation', () => {
@@ -17,16 +18,19 @@ describe('the documentation', () => {
     expect(textOf(page), `run: node ${[script, ...words].join(' ')} > ${page}`).toBe(stdout)
   })
 
-  test.each(pages)('%s links to files and headings that are there', (page) => {
-    const missing: string[] = []
-    for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
-      if (/^https?:/.test(target!)) continue
-      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
-      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
-        missing.push(`${target}#${anchor ?? ''}`)
-    }
-    expect(missing).toEqual([])
-  })
+  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'])(
+    '%s links to files and headings that are there',
+    (page) => {
+      const missing: string[] = []
+      for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
+        if (/^https?:/.test(target!)) continue
+        const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
+        if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
+          missing.push(`${target}#${anchor ?? ''}`)
+      }
+      expect(missing).toEqual([])
+    },
+  )
 
   test('every page is linked from the README', () => {
     const readme = textOf('README.md')

@@ -49,10 +49,9 @@ describe('a run in a child process', () => {
 
   it('reports a thousand steps of progress in few messages, the last among them', async () => {
     const seen: WorkProgress[] = []
-    const began = performance.now()
     await run(start(), orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
-    const tenths = (performance.now() - began) / 100
-    expect(seen.length).toBeLessThan(tenths + 4)
+    // `progress-throttle.test.ts` has the exact intervals.
+    expect(seen.length).toBeLessThan(500)
     expect(seen.at(-1)?.progress).toBe(1)
   })
 
@@ -276,24 +275,13 @@ describe('a child that dies', () => {
 })
 
 describe('an abort', () => {
-  it('ends an endless loop within a second and leaves a working runner', async () => {
+  it('ends an endless loop and leaves a working runner', async () => {
     const runner = start()
     const order = orderTo('spin')
     const aborting = new AbortController()
     const reason = new StemworkError('CANCELED', 'Canceled.')
-    let abortedAt = 0
-    const running = runUntil(
-      runner,
-      order,
-      acts,
-      () => {
-        abortedAt = performance.now()
-        aborting.abort(reason)
-      },
-      aborting.signal,
-    )
+    const running = runUntil(runner, order, acts, () => aborting.abort(reason), aborting.signal)
     expect(await rejection(running)).toBe(reason)
-    expect(performance.now() - abortedAt).toBeLessThan(1_000)
     expect(isAlive(pidOf(order))).toBe(false)
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })

@@ -2,7 +2,7 @@ import { Worker } from 'bullmq'
 import type { QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 import type { RedisConnections } from './redis-connections.js'
-import { within } from './time-limit.js'
+import { within } from '../shared/time-limit.js'
 
 export interface SubscriptionOptions {
   name: string

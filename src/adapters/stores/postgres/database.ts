@@ -16,11 +16,28 @@ export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[] }>
 }
 
-/** What the stores use of a `pg` Pool. */
+/** What is used of a connection that was taken from the pool. */
+export interface PostgresConnection extends PostgresClient {
+  release(destroy?: boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+}
+
+/** What stores and queue use of a `pg` Pool. */
 export interface PostgresPool extends PostgresClient {
-  connect(): Promise<PostgresClient & { release(error?: boolean): void }>
+  connect(): Promise<PostgresConnection>
   on?(event: 'error', listener: (error: Error) => void): unknown
   listenerCount?(event: 'error'): number
+  readonly options?: { max?: number }
+}
+
+const ignore = () => {}
+
+/** A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them. */
+export function surviveLostConnections(pool: PostgresPool): void {
+  if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
 }
 
 /** Columns as the server's text, so that type parsers which the host set for its own queries change nothing here. */
@@ -103,6 +120,8 @@ export async function transaction<Result>(
   const client = await pool.connect().catch((error: unknown) => {
     throw failure(error)
   })
+  // While a connection is out of the pool, nobody else listens, and pg would end the process over its loss.
+  client.on('error', ignore)
   let done = false
   try {
     // Not the server's default, which may be another: what is read after a lock must not be older than the lock.
@@ -123,6 +142,7 @@ export async function transaction<Result>(
   } finally {
     // A connection whose transaction did not end must not serve anyone else.
     client.release(!done)
+    if (done) client.removeListener('error', ignore)
   }
 }
 
