@@ -77,7 +77,7 @@ async function openStores(url: string): Promise<Stores> {
   if (/^postgres(ql)?:/.test(url)) {
     const { default: pg } = await optional('pg', () => import('pg'))
     const { postgresStores } = await import('../adapters/stores/postgres/index.js')
-    const pool = new pg.Pool({ connectionString: url })
+    const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
     const { jobs, applications, migrate } = postgresStores({ pool })
     await migrate()
     return { jobs, applications, close: () => pool.end() }
@@ -125,6 +125,8 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
         : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // The SDK has no time limits of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+      requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     })
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
     return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
