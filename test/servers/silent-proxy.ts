@@ -22,6 +22,7 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
   let remaining = Infinity
   let accepted = 0
   let onSilent = () => {}
+  const connections = new Set<() => void>()
 
   const server = createServer((client) => {
     accepted++
@@ -31,6 +32,7 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
       isSilent ||= remaining <= 0
       if (isSilent) onSilent()
     }
+    connections.add(fallSilent)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => {})
@@ -48,7 +50,10 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
       client.write(passed)
       fallSilent()
     })
-    client.on('close', () => upstream.destroy())
+    client.on('close', () => {
+      connections.delete(fallSilent)
+      upstream.destroy()
+    })
     upstream.on('close', () => {
       // As behind a dead router: not even the end of the connection gets through.
       if (!isSilent && remaining > 0) client.destroy()
@@ -65,7 +70,9 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
     url: url.href.replace(/\/$/, ''),
     silence(afterBytes = 0) {
       remaining = afterBytes
-      return new Promise((resolve) => (onSilent = resolve))
+      const silent = new Promise<void>((resolve) => (onSilent = resolve))
+      for (const fallSilent of connections) fallSilent()
+      return silent
     },
     speak: () => void (remaining = Infinity),
     get accepted() {
