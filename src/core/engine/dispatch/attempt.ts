@@ -204,7 +204,7 @@ export class Attempt {
         outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
         continue
       }
-      const key = attemptPrefix(this.#job.id, this.#job.token) + fileName
+      const key = attemptPrefix(this.#job) + fileName
       await this.#throughOutage(() => blobs.put(key, createReadStream(file.path), { contentType, signal }))
       outputs[name] = { key, bytes, contentType, fileName }
     }
@@ -304,7 +304,7 @@ export class Attempt {
 
   async #discardResults(): Promise<void> {
     await this.#ports.blobs
-      .deletePrefix(attemptPrefix(this.#job.id, this.#job.token))
+      .deletePrefix(attemptPrefix(this.#job))
       .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 
