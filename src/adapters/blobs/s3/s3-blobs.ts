@@ -168,7 +168,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
       return asked('Unfinished uploads could not be listed and aborted', () =>
         abortUploads(client, bucket, {
           prefix,
-          startedBefore: Date.now() - olderThanMs,
+          idleSince: Date.now() - olderThanMs,
           isKept: (uploadId) => own.has(uploadId),
         }),
       )
