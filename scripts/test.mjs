@@ -9,12 +9,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
 const report = join(folder, 'report.json')
 
-const typeChecks = ['tsconfig.json', 'tsconfig.console.json'].map((config) =>
-  spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', join(root, config)], {
-    stdio: 'inherit',
-  }),
-)
-const typesAreRight = typeChecks.every(({ status }) => status === 0)
+const typeCheck = spawnSync(process.execPath, [join(root, 'scripts/typecheck.mjs')], { stdio: 'inherit' })
+const typesAreRight = typeCheck.status === 0
 const vitest = spawnSync(
   process.execPath,
   [

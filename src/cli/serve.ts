@@ -7,7 +7,7 @@ import type { DeploymentUrls } from './deployment.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
-import { settleKeys } from './service-keys.js'
+import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
@@ -55,7 +55,7 @@ export const serveCommand: Command = {
   },
   notes:
     'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
-    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of applications that have no secret of their own.',
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
     const interruption = onInterruption((status) => process.exit(status))
@@ -127,6 +127,7 @@ async function runService(
     )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
+  await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
   const workflows = [
     ...(await stemsWorkflows(request.input, !request.apiOnly)),
     ...(await loadWorkflows(request.workflows)),

@@ -86,7 +86,7 @@ export const recordCases = {
     const last = await store.get(original.id)
     assert.deepEqual(last?.outputs, outputs)
     assert.deepEqual(last?.details, { model: 'embedded' })
-    assert.equal(last?.deliveries[0].id, 'm1')
+    assert.equal(last?.deliveries[0]?.id, 'm1')
     assert.deepEqual(last?.params, original.params)
   },
 
@@ -129,7 +129,7 @@ export const recordCases = {
   },
 
   async 'an idempotency key belongs to one application'({ store }) {
-    const pairs = [
+    const pairs: [app: string, key: string][] = [
       ['a', 'b:c'],
       ['a:b', 'c'],
       ['a', 'b'],

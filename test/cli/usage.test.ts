@@ -14,7 +14,7 @@ describe('the command line', () => {
     const { status, stdout, stderr } = await stemwork([name, '--help'])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`Usage: stemwork ${name}`)
-    const { options } = await commands[name].load()
+    const { options } = await commands[name]!.load()
     for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
   })
 

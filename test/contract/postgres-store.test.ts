@@ -169,7 +169,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
       const outcomes = await Promise.allSettled(
         Array.from({ length: 300 }, (_, n) =>
-          nodes[n % 3].create(
+          nodes[n % 3]!.create(
             sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
             {
               maxQueued: 20,
@@ -179,7 +179,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       )
       for (const outcome of outcomes)
         if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
-      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0].count({ app }), 20)
+      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0]!.count({ app }), 20)
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
     } finally {
       await Promise.all(pools.map((one) => one.end()))
@@ -237,7 +237,9 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       ['fulfilled', 'rejected', 'fulfilled'],
     )
     const [, refused] = results
-    assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
+    assert.ok(
+      refused!.status === 'rejected' && StemworkError.is(refused!.reason) && refused!.reason.code === 'TOO_LARGE',
+    )
   })
 
   test('text that Postgres cannot hold is kept as it was sent', async () => {
@@ -258,7 +260,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('two nodes that claim the next job at the same time get different ones', async () => {
     const nodes = [stores().jobs, stores().jobs, stores().jobs]
-    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0].create(sampleJob())))
+    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0]!.create(sampleJob())))
     const claimed: string[] = []
     await Promise.all(
       nodes.flatMap((jobs, node) =>
@@ -294,7 +296,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('type parsers of the host change nothing', async () => {
     const spoiled = { getTypeParser: () => () => 'spoiled' }
-    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled as never })
+    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled })
     try {
       const { jobs } = postgresStores({ pool: spoiledPool, schema })
       const { job } = await jobs.create(sampleJob())

@@ -29,7 +29,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   })
 
   const numberOf = async (text: string) =>
-    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0].count)
+    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)
   const waitingWithoutTurn = () =>
     numberOf(
       `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app = j.app)`,
@@ -100,6 +100,22 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     }
     assert.equal(await waitingWithoutTurn(), 0)
     assert.equal((await jobs.claim(worker))?.app, 'a')
+  })
+
+  test('an application that looks idle keeps its turn while an open transaction makes a job for it', async () => {
+    const jobs = jobsOf()
+    await jobs.create(sampleJob({ app: 'a' }))
+    assert.ok(await jobs.claim(worker))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await jobs.create(sampleJob({ app: 'a' }), { tx: client })
+      await tidyTurns(pool, `"${schema}"`)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
   })
 
   test('a serializable transaction of the host creates jobs while others of its application are claimed', async () => {

@@ -26,10 +26,11 @@ describeWith('servers whose connections are open and silent', { postgres, redis 
     // As pg makes it without options: it waits for ever for a connection.
     const patient = new Pool({ connectionString: proxy.url, max: 2 })
     try {
-      const stores = [hasty, patient].map((pool) => postgresStores({ pool, schema }))
-      await stores[0].migrate()
-      const { job } = await stores[0].jobs.create(sampleJob())
-      await stores[1].jobs.get(job.id)
+      const recovering = postgresStores({ pool: hasty, schema })
+      const stores = [recovering, postgresStores({ pool: patient, schema })]
+      await recovering.migrate()
+      const { job } = await recovering.jobs.create(sampleJob())
+      await Promise.all(stores.map(({ jobs }) => jobs.get(job.id)))
       void proxy.silence()
       const calls = stores.flatMap(({ jobs, migrate }) => [
         jobs.get(job.id),
@@ -42,7 +43,7 @@ describeWith('servers whose connections are open and silent', { postgres, redis 
       const outcomes = await Promise.allSettled(calls)
       for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: outage })
       proxy.speak()
-      expect((await stores[0].jobs.get(job.id))?.id).toBe(job.id)
+      expect((await recovering.jobs.get(job.id))?.id).toBe(job.id)
     } finally {
       await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
       await proxy.close()

@@ -95,9 +95,9 @@ describeWith(
           counts.restarts++
         }
         const victim = workers[Math.floor(Math.random() * workers.length)]
-        await victim.kill()
+        await victim!.kill()
         counts.kills++
-        void victim.start().catch(() => {})
+        void victim!.start().catch(() => {})
       }
       const giveUpAt = Date.now() + 240_000
       while (

@@ -22,7 +22,7 @@ describe('the sweep of files', () => {
     const { logger, lines } = recordingLogger()
     const other = testEngine(textWorkflow(), { logger }, { blobs })
     expect(await other.engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
-    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([done?.outputs?.text?.key])
     expect(lines.map(({ level }) => level)).toContain('error')
     await putOrphans(blobs, 1)
     expect(await first.engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
@@ -95,7 +95,7 @@ describe('the sweep of files', () => {
     )
     const job = await submit()
     const done = await engine.run(job.id)
-    const key = done?.outputs?.text.key ?? ''
+    const key = done?.outputs?.text?.key ?? ''
     expect(await textOf(blobs, key)).toContain('text of')
     await engine.start()
     await listing.opened

@@ -35,7 +35,7 @@ describe('a worker that loses its lease', () => {
     finish.open()
     expect(await slowRun).toBeUndefined()
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
-    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([won?.outputs?.text!.key])
     expect(slow.events).not.toContain('job.succeeded')
   })
 
@@ -180,7 +180,7 @@ describe('the sweep', () => {
       bytes('of no job'),
     )
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
-    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([done?.outputs?.text!.key])
   })
 })
 
@@ -208,7 +208,7 @@ describe('two claims with one token, after a job store lost its last commits', (
     finish.open()
     expect(await lateRun).toBeUndefined()
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 1 })
-    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([won?.outputs?.text?.key])
   })
 })
 

@@ -86,7 +86,7 @@ async function readEvents(answer: Response, onEvent: (event: Event) => void = ()
       )
       if (fields.data === undefined) continue
       events.push({ event: fields.event, id: fields.id, data: JSON.parse(fields.data) })
-      onEvent(events[events.length - 1])
+      onEvent(events[events.length - 1]!)
     }
   }
   return events
@@ -131,7 +131,7 @@ describe('server-sent events', () => {
     const abort = new AbortController()
     const answer = await service.api(`/job/${body.id}/events`, { signal: abort.signal })
     const reading = readEvents(answer, () => abort.abort())
-    await expect(reading).rejects.toThrow()
+    await expect(reading).rejects.toMatchObject({ name: 'AbortError' })
     await expect.poll(() => listeners.count, patient).toBe(0)
     expect(listeners.most).toBeGreaterThan(0)
   })
@@ -178,13 +178,13 @@ describe('cancel', () => {
 function countListeners({ engine }: Service): { count: number; most: number } {
   const counter = { count: 0, most: 0 }
   const [on, off] = [engine.on.bind(engine), engine.off.bind(engine)]
-  engine.on = ((...given: Parameters<typeof on>) => {
+  engine.on = (...given: Parameters<typeof on>) => {
     counter.most = Math.max(counter.most, ++counter.count)
     return on(...given)
-  }) as typeof engine.on
-  engine.off = ((...given: Parameters<typeof off>) => {
+  }
+  engine.off = (...given: Parameters<typeof off>) => {
     counter.count--
     return off(...given)
-  }) as typeof engine.off
+  }
   return counter
 }

@@ -102,10 +102,10 @@ describe('API keys', () => {
       for (const one of round % 2 ? [wrongSecret, unknownId] : [unknownId, wrongSecret]) {
         const startedAt = performance.now()
         expect((await service.handler(request(one))).status).toBe(401)
-        times[one].push(performance.now() - startedAt)
+        times[one]!.push(performance.now() - startedAt)
       }
     }
-    const [a, b] = [median(times[wrongSecret]), median(times[unknownId])]
+    const [a, b] = [median(times[wrongSecret]!), median(times[unknownId]!)]
     expect(Math.abs(a - b) / Math.min(a, b)).toBeLessThan(0.5)
   })
 })
@@ -146,5 +146,5 @@ function checksum(body: string): string {
 }
 
 function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!
 }

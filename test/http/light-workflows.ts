@@ -20,11 +20,11 @@ export function copyingStems(): Workflow {
       {
         name: 'copy',
         async run({ inputs, outputPath, progress, detail }) {
-          if ((await readFile(inputs.inputUrl.path)).byteLength === 0)
+          if ((await readFile(inputs.inputUrl!.path)).byteLength === 0)
             throw badInput('decode_failed', 'The file is empty.')
-          await copyFile(inputs.inputUrl.path, outputPath('vocals'))
+          await copyFile(inputs.inputUrl!.path, outputPath('vocals'))
           progress(0.5)
-          await copyFile(inputs.inputUrl.path, outputPath('accompaniments'))
+          await copyFile(inputs.inputUrl!.path, outputPath('accompaniments'))
           detail('model', { name: 'none' })
         },
       },

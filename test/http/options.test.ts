@@ -131,6 +131,17 @@ describe('links', () => {
     }
   })
 
+  test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(
+    'do not follow the forwarded prefix %s out of their path',
+    async (prefix) => {
+      const service = await startService({ http: { trustProxy: true } })
+      const answer = await service.api('/upload', { headers: { 'x-forwarded-prefix': prefix } })
+      const { uploadUrl } = (await answer.json()) as { uploadUrl: string }
+      expect(uploadUrl.startsWith(`${service.base}/storage/uploads/`)).toBe(true)
+      await service.close()
+    },
+  )
+
   test('live as long as the options say', async () => {
     const service = await startService({ http: { links: { uploadSeconds: 10, inputSeconds: 20 } } })
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
@@ -226,7 +237,7 @@ describe('base paths', () => {
     const service = await startService()
     const name = Object.keys(http)[0]
     expect(() => createHandler(service.engine, http as object)).toThrow(
-      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name) }),
+      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name!) }),
     )
     await service.close()
   })
@@ -300,7 +311,7 @@ describe('for operators', () => {
       away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,
     )
     const { logger, lines } = recordingLogger()
-    const service = await startService({ jobs, engine: { logger } })
+    const service = await startService({ stores: { jobs }, engine: { logger } })
     const { id } = (await (await service.api('/job', { method: 'POST', body: held })).json()) as { id: string }
     away = true
     for (const [path, init] of [
@@ -325,7 +336,7 @@ describe('for operators', () => {
   test('a store that does not come back by itself is 500, without Retry-After', async () => {
     const broken = new StemworkError('STORE_UNAVAILABLE', 'The job database is damaged.')
     const jobs = withFaults(memoryJobs(), ({ method }) => (method === 'get' ? broken : undefined))
-    const service = await startService({ jobs })
+    const service = await startService({ stores: { jobs } })
     const answer = await service.api(`/job/${randomUUID()}`)
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([500, null])
     await service.close()

@@ -40,7 +40,7 @@ describe('a run in a child process', () => {
         fileName: 'report.txt',
       },
     })
-    expect(await readFile(result.outputs.report.path, 'utf8')).toBe('hello')
+    expect(await readFile(result.outputs.report!.path, 'utf8')).toBe('hello')
     expect(result.details.pid).toBe(pidOf(order))
     expect(pidOf(order)).not.toBe(process.pid)
     expect(seen.at(-1)).toEqual({ stage: 'act', progress: 1 })
@@ -59,10 +59,10 @@ describe('a run in a child process', () => {
   it('keeps the child warm for the next order, and gives a fresh one after a kill', async () => {
     const runner = start()
     const orders = [orderTo('write'), orderTo('write'), orderTo('kill'), orderTo('write')]
-    await run(runner, orders[0])
-    await run(runner, orders[1])
-    await rejection(run(runner, orders[2]))
-    await run(runner, orders[3])
+    await run(runner, orders[0]!)
+    await run(runner, orders[1]!)
+    await rejection(run(runner, orders[2]!))
+    await run(runner, orders[3]!)
     const [first, second, third, fourth] = orders.map(pidOf)
     expect(second).toBe(first)
     expect(third).toBe(first)
@@ -82,7 +82,7 @@ describe('a run in a child process', () => {
       throw new Error('listener')
     }
     const result = await run(start({ logger }), orderTo('write'), { onProgress })
-    expect(result.outputs.report.bytes).toBe(5)
+    expect(result.outputs.report!.bytes).toBe(5)
     expect(warnings).toContain('a progress listener threw')
   })
 
@@ -132,7 +132,7 @@ describe('a run in a child process', () => {
         setTimeout(() => go(order), 50)
       },
     )
-    expect(result.outputs.report.bytes).toBe(6)
+    expect(result.outputs.report!.bytes).toBe(6)
   })
 })
 
@@ -157,7 +157,7 @@ describe('failures that the workflow reports', () => {
       const error = await rejection(run(runner, orderTo(action)))
       expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: expect.any(Error) })
       expect((error as Error).message).not.toMatch(/secret|outside|forgotten/)
-      expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+      expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
     },
   )
 
@@ -195,7 +195,7 @@ describe('failures that the workflow reports', () => {
         cause: expect.any(Error),
       })
       expect((error as Error).message).not.toContain('/')
-      expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+      expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
       expect(runner.status().restarts).toBe(1)
     },
   )
@@ -225,7 +225,7 @@ describe('a child that dies', () => {
       details,
       message: expect.stringContaining('ended unexpectedly'),
     })
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('because it runs out of memory ends the run as worker_lost, with its last words in the cause', async () => {
@@ -251,16 +251,16 @@ describe('a child that dies', () => {
     await run(runner, order)
     process.kill(pidOf(order), 'SIGKILL')
     await eventually(() => runner.status().restarts === 1)
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('because it is idle for long is started again for the next order, which is no restart', async () => {
     const runner = start({ idleMs: 20 })
     const orders = [orderTo('write'), orderTo('write')]
-    await run(runner, orders[0])
-    await eventually(() => !isAlive(pidOf(orders[0])))
-    await run(runner, orders[1])
-    expect(pidOf(orders[1])).not.toBe(pidOf(orders[0]))
+    await run(runner, orders[0]!)
+    await eventually(() => !isAlive(pidOf(orders[0]!)))
+    await run(runner, orders[1]!)
+    expect(pidOf(orders[1]!)).not.toBe(pidOf(orders[0]!))
     expect(runner.status().restarts).toBe(0)
   })
 
@@ -295,7 +295,7 @@ describe('an abort', () => {
     expect(await rejection(running)).toBe(reason)
     expect(performance.now() - abortedAt).toBeLessThan(1_000)
     expect(isAlive(pidOf(order))).toBe(false)
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('ends the programs that the child has started, too', async () => {
@@ -331,8 +331,8 @@ describe('an abort', () => {
     aborting.abort(new Error('changed my mind'))
     expect(await second).toBe(aborting.signal.reason)
     go(busy)
-    expect((await first).outputs.report.bytes).toBe(6)
-    expect((await third).outputs.report.bytes).toBe(5)
+    expect((await first).outputs.report!.bytes).toBe(6)
+    expect((await third).outputs.report!.bytes).toBe(5)
   })
 })
 
@@ -353,7 +353,7 @@ describe('slots', () => {
     expect(runner.status()).toEqual({ slots: 2, busy: 2, restarts: 0 })
     orders.forEach(go)
     await Promise.all(runs)
-    expect(pidOf(orders[0])).not.toBe(pidOf(orders[1]))
+    expect(pidOf(orders[0]!)).not.toBe(pidOf(orders[1]!))
     expect(runner.status().busy).toBe(0)
   })
 
@@ -361,7 +361,10 @@ describe('slots', () => {
     'and the other numbers are checked: %j',
     (options) => {
       expect(() => start(options)).toThrow(
-        expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(Object.keys(options)[0]) }),
+        expect.objectContaining({
+          code: 'INVALID_OPTIONS',
+          message: expect.stringContaining(Object.keys(options)[0]!),
+        }),
       )
     },
   )

@@ -58,6 +58,7 @@ describe('the stems workflow', () => {
     { inputUrl: 'file:///etc/passwd' },
     { inputUrl: 7 },
     { inputUrl: 'https://example.com/a.mp3', other: 1 },
+    { inputUrl: 'https://example.com/'.padEnd(8193, 'x') },
   ])('refuses %o', (params) => {
     expect(workflow.params.safeParse(params).success).toBe(false)
   })

@@ -100,7 +100,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     const [, bucketName, ...rest] = url.pathname.split('/')
     const request: S3Request = {
       method: message.method ?? '',
-      bucket: bucketName,
+      bucket: bucketName!,
       key: decodeURIComponent(rest.join('/')),
       query: url.searchParams,
       headers: message.headers,
@@ -166,7 +166,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (method === 'POST' && uploadId !== null) {
       const parts = partsOf(await textOf(body), 'Part').map((part) => ({
         number: Number(textsOf(part, 'PartNumber')[0]),
-        etag: textsOf(part, 'ETag')[0],
+        etag: textsOf(part, 'ETag')[0]!,
       }))
       const object = await bucket.completeUpload(key, uploadId, parts, conditionOf(request))
       return sendXml(
@@ -221,9 +221,9 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
 async function deleteObjects(bucket: Bucket, xml: string): Promise<XmlText> {
   const keys = partsOf(xml, 'Object').map((object) => textsOf(object, 'Key')[0])
   if (keys.length === 0 || keys.length > 1000) throw new S3Error(400, 'MalformedXML')
-  for (const key of keys) await bucket.delete(key)
+  for (const key of keys) await bucket.delete(key!)
   const isQuiet = textsOf(xml, 'Quiet')[0] === 'true'
-  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key)))))
+  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key!)))))
 }
 
 function keptHeaders(headers: IncomingMessage['headers']): Record<string, string> {
@@ -267,5 +267,5 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
 /** The work is done, and nobody hears of it. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
-  response.end = () => response.destroy() as ServerResponse
+  response.end = () => response.destroy()
 }

@@ -1,10 +1,10 @@
 import { hostname } from 'node:os'
 import { closeParts } from './close-parts.js'
-import { Dispatcher, shuttingDown } from './dispatch/dispatcher.js'
+import { Dispatcher } from './dispatch/dispatcher.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { FileSweep } from './dispatch/file-sweep.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
-import { StemworkError } from './errors.js'
+import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
 import type { JobRecord } from './job/job.js'
@@ -18,6 +18,7 @@ import { type Logger, silentLogger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
+import { signingSecrets } from './webhooks/signing-secrets.js'
 import {
   checkSubmission,
   idempotencyOf,
@@ -153,6 +154,11 @@ export class JobEngine {
 
   count(query: JobQuery): Promise<number> {
     return this.#jobs.count(query)
+  }
+
+  /** Bytes of the result files that an application's jobs keep in the blob store. */
+  resultBytes(app: string): Promise<number> {
+    return this.#jobs.resultBytes(app)
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
@@ -350,7 +356,8 @@ export class JobEngine {
     const application = await this.applications.getApplication(input.app)
     const target = input.webhook ?? application?.webhook
     if (!target) return null
-    if (application?.webhook || this.options.webhooks.secret) return { url: target.url, events: target.events ?? null }
+    if (signingSecrets(input.app, application, this.options.webhooks.secret, Date.now()).length > 0)
+      return { url: target.url, events: target.events ?? null }
     throw new StemworkError(
       'INVALID_PARAMS',
       'A webhook needs a signing secret, and this application has none. Ask the operator to set one.',

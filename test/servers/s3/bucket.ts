@@ -111,7 +111,7 @@ export class Bucket {
     condition: Condition,
   ): Promise<StoredObject> {
     const upload = this.upload(key, uploadId)
-    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1].number >= number))
+    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1]!.number >= number))
       throw new S3Error(400, 'InvalidPartOrder')
     const parts = wanted.map(({ number, etag }, index) => {
       const part = upload.parts.get(number)

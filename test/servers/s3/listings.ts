@@ -34,7 +34,7 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
       element('Prefix', prefix),
       element('KeyCount', page.length),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]).toString('base64url'))] : [],
+      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]!).toString('base64url'))] : [],
       contents,
     ),
   )
@@ -59,7 +59,7 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
     elements(
       element('Bucket', name),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextKeyMarker', last.key), element('NextUploadIdMarker', last.id)] : [],
+      isTruncated ? [element('NextKeyMarker', last!.key), element('NextUploadIdMarker', last!.id)] : [],
       page.map(({ key, id, initiatedAt }) =>
         element(
           'Upload',

@@ -28,7 +28,7 @@ export class RedisConnections {
     this.#onError = onError
   }
 
-  /** Fails at once while Redis is away: nothing is kept for later, for the sweep rings again. */
+  /** Fails at once while Redis is away: nothing is kept for later, for workers also ask the store without being notified. */
   publishing(answerTimeoutMs: number): Redis {
     return this.#connect({
       enableOfflineQueue: false,

@@ -104,6 +104,8 @@ export function keyvJobs({
 
     count: (query) => operate(async (known) => known.index.count(query)),
 
+    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+
     claim: ({ id, ...request }) =>
       operate((known, deadline) =>
         id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request),
@@ -268,10 +270,11 @@ export function keyvJobs({
   async function readStored(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
     const entries = await records.readMany(jobs.map(({ id }) => id))
     const found: JobRecord[] = []
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, { id }] of jobs.entries()) {
+      const entry = entries[index]
       if (entry && 'job' in entry) found.push(entry.job)
       // The backend lost the record: a listing without it, and a sweep that does not stumble over it for ever.
-      else await known.locks.hold(jobs[index].id, () => known.current(jobs[index].id))
+      else await known.locks.hold(id, () => known.current(id))
     }
     return found
   }

@@ -79,6 +79,10 @@ export function memoryJobs({
       return index.count(query)
     },
 
+    async resultBytes(app) {
+      return index.resultBytes(app)
+    },
+
     async claim({ id, ...request }) {
       const now = clock()
       const job = id === undefined ? index.takeNext(now) : index.get(id)

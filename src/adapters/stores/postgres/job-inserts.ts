@@ -54,7 +54,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     client: PostgresClient,
     app: string,
     key: string,
-  ): Promise<{ id: string | null; job: JobRecord; holds: boolean } | undefined> {
+  ): Promise<{ id: string | null | undefined; job: JobRecord; holds: boolean } | undefined> {
     const [found] = await query(
       client,
       `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,

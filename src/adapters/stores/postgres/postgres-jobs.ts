@@ -61,7 +61,19 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async count(query) {
       const count = countStatement(schema, query)
-      return count ? Number((await run(count.text, count.values))[0][0]) : 0
+      const [row] = count ? await run(count.text, count.values) : []
+      return Number(row?.[0] ?? 0)
+    },
+
+    async resultBytes(app) {
+      // The functions for json refuse a text in which U+0000 is escaped anywhere.
+      const [row] = await run(
+        `SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
+          json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
+        WHERE app = $1 AND removable_at IS NOT NULL AND output.value ->> 'copied' IS DISTINCT FROM 'true'`,
+        [columnText(app)],
+      )
+      return Number(row?.[0] ?? 0)
     },
 
     claim({ id, ...request }) {

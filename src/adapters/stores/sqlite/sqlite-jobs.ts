@@ -27,6 +27,9 @@ const firstInTurn = `SELECT jobs.record, turns.app, turns.rowid AS came, served 
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
 
+const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
+  WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
+
 /** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
 const commits: Record<JobChange['kind'], Commit> = {
   heartbeat: 'quick',
@@ -113,6 +116,10 @@ export function sqliteJobs(
     async count(query) {
       const { text, values } = countSql(query)
       return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    },
+
+    async resultBytes(app) {
+      return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
     },
 
     async claim({ id, ...request }) {

@@ -99,7 +99,7 @@ export class Attempt {
     // Asked for while an earlier worker, now lost, ran the job.
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
     if (this.#job.attempts > options.dispatch.maxAttempts)
-      return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
+      return this.#settle(this.#failure(endedEveryProcess(this.#job.attempts - 1)))
 
     this.#timeLimit.start()
     this.#heartbeat.start()
@@ -317,7 +317,7 @@ export class Attempt {
   }
 }
 
-function workerLost(attempts: number): StemworkError {
+function endedEveryProcess(attempts: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
     `The process that ran the job ended unexpectedly in each of ${attempts} attempts. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
-import { StemworkError } from '../errors.js'
+import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
@@ -168,12 +168,4 @@ export class Dispatcher {
       if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
     }
   }
-}
-
-export function shuttingDown(): StemworkError {
-  return new StemworkError(
-    'SHUTTING_DOWN',
-    'The service is shutting down; the job goes on elsewhere or after the restart.',
-    { retryable: true },
-  )
 }

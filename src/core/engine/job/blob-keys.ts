@@ -24,8 +24,8 @@ export function uploadKey(app: string, ticketId: string): string {
 
 /** Job id, fencing token and nonce of a result's key; `undefined` for a key of another form. */
 export function parseResultKey(key: string): { jobId: string; token: number; nonce: string } | undefined {
-  const match = /^results\/([^/]+)\/(\d+)(?:-([^/]+))?\//.exec(key)
-  return match ? { jobId: match[1], token: Number(match[2]), nonce: match[3] ?? '' } : undefined
+  const [, jobId, token, nonce = ''] = /^results\/([^/]+)\/(\d+)(?:-([^/]+))?\//.exec(key) ?? []
+  return jobId === undefined ? undefined : { jobId, token: Number(token), nonce }
 }
 
 const segment = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,200}'

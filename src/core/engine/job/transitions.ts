@@ -181,7 +181,7 @@ function withDelivery(
   id: string,
   change: (delivery: Delivery) => Delivery | undefined,
 ): JobRecord | undefined {
-  const index = job.deliveries.findIndex((delivery) => delivery.id === id && delivery.outcome === 'pending')
-  const changed = index >= 0 ? change(job.deliveries[index]) : undefined
-  return changed && { ...job, deliveries: job.deliveries.with(index, changed) }
+  const pending = job.deliveries.find((delivery) => delivery.id === id && delivery.outcome === 'pending')
+  const changed = pending && change(pending)
+  return changed && { ...job, deliveries: job.deliveries.with(job.deliveries.indexOf(pending), changed) }
 }

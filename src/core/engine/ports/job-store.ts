@@ -79,6 +79,9 @@ export interface JobStore {
 
   count(query: JobQuery): Promise<number>
 
+  /** Bytes of the result files that an application's jobs keep: neither deleted nor expired, nor sent to storage of its own. */
+  resultBytes(app: string): Promise<number>
+
   /**
    * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this rule.
    * 1. Jobs whose lease ran out, earliest first: they have had their turn.

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
+import { firstIssueText } from './schema-issues.js'
 
 /** What a stage works with. */
 export interface StageContext<Params = Record<string, unknown>> {
@@ -105,11 +106,8 @@ const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
 export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDefinition<Schema>): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
-    const issue = checked.error.issues[0]
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`,
-    )
+    const issue = firstIssueText(checked.error, 'definition')
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
   }
   const { outputs } = definition
   return {
