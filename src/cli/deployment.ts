@@ -126,7 +126,7 @@ async function openQueue(url: string, storePool: Pool | undefined, logger: Logge
 async function openPool(url: string): Promise<Pool> {
   const { default: pg } = await optional('pg', () => import('pg'))
   // Without it, a connection to a server that accepts and never answers is waited for without end.
-  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000 })
+  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {
@@ -152,6 +152,8 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
         : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // The SDK has no time limits of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+      requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     })
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
     return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })

@@ -17,6 +17,16 @@ export const recordCases = {
     assert.deepEqual(jobRecordSchema.parse(returned), returned)
   },
 
+  async 'fields that a newer version wrote survive the changes of this one'({ store }) {
+    const added = { addedLater: { by: 'a newer node' } }
+    const { job } = await store.create({ ...sampleJob(), ...added })
+    const claimed = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
+    assert.ok(claimed)
+    await store.apply(job.id, heartbeat(claimed.token, { progress: 0.5, leaseMs: 60_000 }))
+    await store.apply(job.id, succeed(claimed))
+    assert.deepEqual(((await store.get(job.id)) as typeof added | undefined)?.addedLater, added.addedLater)
+  },
+
   async "the store's clock sets createdAt"({ store, advance }) {
     const first = await store.create(sampleJob({ createdAt: 1 }))
     await advance(50)

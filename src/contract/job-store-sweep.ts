@@ -23,6 +23,23 @@ export const sweepCases = {
     assert.equal((await store.get(queued))?.status, 'QUEUED')
   },
 
+  async 'a pass over all files is granted to one of simultaneous callers, and again after its time'({
+    store,
+    advance,
+  }) {
+    const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
+    const [first, ...others] = calls.filter((pass) => pass !== undefined)
+    assert.deepEqual(others, [])
+    assert.equal(await store.beginFilePass(leaseMs), undefined)
+    const second = await store.beginFilePass(0)
+    await advance(leaseMs + 100)
+    const third = await store.beginFilePass(leaseMs)
+    assert.ok(first && second && third)
+    assert.match(first.deployment, /^[\w-]{20,}$/)
+    assert.deepEqual([second.deployment, third.deployment], [first.deployment, first.deployment])
+    assert.ok(first.pass < second.pass && second.pass < third.pass)
+  },
+
   async 'no kind of due returns more than its limit'({ store, advance }) {
     const ids = await createInTurn(store, advance, 12)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })

@@ -141,11 +141,8 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     const times = { answerTimeoutMs: 500, checkIntervalMs: 200 }
 
     async function withProxy(work: (proxy: SilentProxy, pool: Pool) => Promise<void>): Promise<void> {
-      const { hostname, port } = new URL(server.url)
-      const proxy = await startSilentProxy({ host: hostname, port: Number(port) })
-      const url = new URL(server.url)
-      url.port = String(proxy.port)
-      const proxied = new Pool({ connectionString: url.href, connectionTimeoutMillis: 300 })
+      const proxy = await startSilentProxy(server.url)
+      const proxied = new Pool({ connectionString: proxy.url, connectionTimeoutMillis: 300 })
       try {
         await work(proxy, proxied)
       } finally {
@@ -158,9 +155,9 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
       withProxy(async (proxy, proxied) => {
         const { queue, schema, calls } = await listening({ pool: proxied, ...times })
         const sender = postgresQueue({ pool, schema })
-        proxy.silence()
+        void proxy.silence()
         await sender.notify()
-        proxy.restore()
+        proxy.speak()
         // For what it missed, and then for what comes.
         await until(() => calls.count === 2)
         await sender.notify()
@@ -172,9 +169,9 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
       withProxy(async (proxy, proxied) => {
         const warnings: string[] = []
         const { queue, calls } = await listening({ pool: proxied, ...times, logger: recording(warnings) })
-        proxy.silence()
+        void proxy.silence()
         await until(() => warnings.length >= 2)
-        proxy.restore()
+        proxy.speak()
         await until(() => calls.count === 2)
         await queue.close()
       }))
@@ -187,7 +184,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
           answerTimeoutMs: 500,
           checkIntervalMs: 3_600_000,
         })
-        proxy.silence()
+        void proxy.silence()
         await assert.rejects(queue.notify(), isOutage)
         await assert.rejects(queue.check(), isOutage)
         await subscription.stop()

@@ -45,7 +45,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2, 3],
+        [1, 2, 3, 4],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
@@ -115,6 +115,32 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         error.code === 'STORE_UNAVAILABLE' &&
         /migrate\(\)/.test(error.message) &&
         !error.retryable,
+    )
+  })
+
+  test('tables of a newer version are refused', async () => {
+    const fresh = `${schema.slice(0, 40)}_n`
+    const { migrate } = postgresStores({ pool, schema: fresh })
+    try {
+      await migrate()
+      await pool.query(`INSERT INTO ${fresh}.migrations (number) VALUES (1000)`)
+      await assert.rejects(
+        migrate(),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS' && /newer version/.test(error.message),
+      )
+    } finally {
+      await pool.query(`DROP SCHEMA ${fresh} CASCADE`)
+    }
+  })
+
+  test('a damaged record keeps no other job from the sweep', async () => {
+    const { jobs } = stores()
+    const [damaged, sound] = await Promise.all([jobs.create(sampleJob()), jobs.create(sampleJob())])
+    for (const { job } of [damaged, sound]) await jobs.apply(job.id, { kind: 'delete' })
+    await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [damaged.job.id])
+    assert.deepEqual(
+      (await jobs.due('deleted', 10)).map(({ id }) => id),
+      [sound.job.id],
     )
   })
 

@@ -87,7 +87,9 @@ describe('webhooks', () => {
     })
     // Neither the service's own secret, nor what another application's receiver knows.
     for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
-      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow('No matching signature found')
+      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow(
+        'No matching signature found',
+      )
     await engine.close()
   })
 

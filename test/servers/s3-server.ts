@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type CheckedBody, checkedBody, textOf } from './s3/body.js'
 import { Bucket, type Condition, readFrom, type StoredObject } from './s3/bucket.js'
-import { listMultipartUploads, listObjects } from './s3/listings.js'
+import { listMultipartUploads, listObjects, listParts } from './s3/listings.js'
 import { S3Error } from './s3/s3-error.js'
 import { type Credentials, verifySignature } from './s3/signature.js'
 import { element, elements, partsOf, textsOf, xmlDocument, type XmlText } from './s3/xml.js'
@@ -113,7 +113,10 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (fault === 'cut before') return void message.destroy()
     if (fault === 'cut after') cutAnswer(response)
     const body = checkedBody(message, url, verified)
+    const uploadId = request.query.get('uploadId')
     if (request.key === '') await answerBucket(request, body, response)
+    else if (request.method === 'GET' && uploadId !== null)
+      sendXml(response, listParts(server.bucket(request.bucket).upload(request.key, uploadId)))
     else if (request.method === 'GET' || request.method === 'HEAD')
       await sendObject(request, response, typeof fault === 'object' ? fault.cutAfterBytes : Infinity)
     else await answerObject(request, body, response)

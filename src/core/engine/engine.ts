@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { closeParts } from './close-parts.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { leaseLost } from './dispatch/heartbeat.js'
+import { FileSweep } from './dispatch/file-sweep.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
@@ -74,9 +75,12 @@ export class JobEngine {
   readonly #logger: Logger
   readonly #dispatcher: Dispatcher
   readonly #sweep: Sweep
+  readonly #fileSweep: FileSweep
   readonly #outbox: Outbox
   #sweepTimer: NodeJS.Timeout | undefined
+  #fileSweepTimer: NodeJS.Timeout | undefined
   #sweeping: Promise<unknown> | undefined
+  #sweepingFiles: Promise<unknown> | undefined
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
@@ -102,6 +106,7 @@ export class JobEngine {
     }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
+    this.#fileSweep = new FileSweep(shared)
     this.#outbox = new Outbox(shared)
   }
 
@@ -215,9 +220,14 @@ export class JobEngine {
     await this.#starting
   }
 
-  /** One sweep now; `files` forces or skips the slow part that lists all files. */
-  sweep(options: { files?: boolean } = {}): Promise<SweepReport> {
-    return this.#sweep.run(options)
+  /**
+   * One sweep now; with `files` also the slow part, which looks at all files and removes those that belong to nothing. If these are
+   * most of 20 files or more, none is removed unless `allowMassRemoval` is given: the job store may be the wrong one.
+   */
+  async sweep({ files = false, allowMassRemoval = false } = {}): Promise<SweepReport> {
+    const swept = await this.#sweep.run()
+    const sweptFiles = files ? await this.#fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
+    return { ...swept, ...sweptFiles }
   }
 
   /** Sends the webhook messages that are due; resolves with their number. A started engine does it by itself. */
@@ -278,18 +288,23 @@ export class JobEngine {
     if (this.#closing) throw closedForGood()
     this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
     this.#sweepTimer.unref()
+    this.#fileSweepTimer = setInterval(() => this.#sweepFilesOnce(), this.#fileSweepMs())
+    this.#fileSweepTimer.unref()
     this.#sweepOnce()
+    this.#sweepFilesOnce()
   }
 
   #close(timeoutMs: number): Promise<void> {
     clearInterval(this.#sweepTimer)
+    clearInterval(this.#fileSweepTimer)
+    this.#fileSweep.stop()
     // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
     const dispatchMs = timeoutMs + this.options.dispatch.leaseMs
     return closeParts(
       [
         [{ name: 'dispatcher', close: () => this.#dispatcher.stop(timeoutMs), timeoutMs: dispatchMs }],
         [
-          { name: 'sweep', close: async () => this.#sweeping },
+          { name: 'sweep', close: () => Promise.all([this.#sweeping, this.#sweepingFiles]) },
           { name: 'webhooks', close: () => this.#outbox.close() },
         ],
         [
@@ -312,6 +327,17 @@ export class JobEngine {
     this.#dispatcher.wake()
     this.#sweeping ??= this.#sweep.run().finally(() => (this.#sweeping = undefined))
     this.#sendWebhooksSoon()
+  }
+
+  /** Apart from the sweep, which is not to wait for it: many files take minutes. */
+  #sweepFilesOnce(): void {
+    // Shorter than the timer's time, which may be early.
+    const everyMs = this.#fileSweepMs() / 2
+    this.#sweepingFiles ??= this.#fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
+  }
+
+  #fileSweepMs(): number {
+    return fileSweepRounds * this.options.dispatch.sweepIntervalMs
   }
 
   /** No listener: those may be slow, fail, or be taken away by the host. */
@@ -341,6 +367,9 @@ export class JobEngine {
     )
   }
 }
+
+/** Sweeps to one sweep of all files, of which nothing is urgent. */
+const fileSweepRounds = 20
 
 function closedForGood(): StemworkError {
   return new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Make a new one.')

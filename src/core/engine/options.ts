@@ -76,6 +76,11 @@ export const dispatchSchema = z.strictObject({
     .nonnegative()
     .default(20)
     .describe('Graceful shutdowns that do not count as an attempt.'),
+  storageOutageMs: milliseconds
+    .default(30 * minutes)
+    .describe(
+      'How long a job waits for a blob store that is away, to read its upload or to store its results; then it ends FAILED.',
+    ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
   sweepIntervalMs: milliseconds
     .min(10)

@@ -1,4 +1,4 @@
-import type { Bucket } from './bucket.js'
+import type { Bucket, MultipartUpload } from './bucket.js'
 import { S3Error } from './s3-error.js'
 import { element, elements, type XmlText } from './xml.js'
 
@@ -64,6 +64,21 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
         element(
           'Upload',
           elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())),
+        ),
+      ),
+    ),
+  )
+}
+
+export function listParts(upload: MultipartUpload): XmlText {
+  return element(
+    'ListPartsResult',
+    elements(
+      element('IsTruncated', false),
+      [...upload.parts].map(([number, { storedAt }]) =>
+        element(
+          'Part',
+          elements(element('PartNumber', String(number)), element('LastModified', storedAt.toISOString())),
         ),
       ),
     ),

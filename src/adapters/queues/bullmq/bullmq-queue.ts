@@ -73,7 +73,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
         name,
         prefix,
         connections,
-        closeTimeoutMs: answerTimeoutMs,
+        answerTimeoutMs,
         logger,
         passOn: () => answered(() => add(0)),
       })

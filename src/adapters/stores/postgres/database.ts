@@ -47,6 +47,8 @@ const asText = { getTypeParser: () => (value: string) => value }
 
 /** An unreachable server is an error after this time, not a call that never ends. */
 const queryTimeoutMs = 20_000
+/** Likewise for a pool that has no connection to give, because all are taken or none can be made. */
+const connectTimeoutMs = 10_000
 const tries = 4
 
 interface QueryOptions {
@@ -62,7 +64,7 @@ export async function query(
   { timeoutMs = queryTimeoutMs, name }: QueryOptions = {},
 ): Promise<Row[]> {
   try {
-    const { rows } = await client.query({
+    const answer = client.query({
       name,
       text,
       values,
@@ -70,6 +72,8 @@ export async function query(
       types: asText,
       query_timeout: timeoutMs,
     })
+    // pg's own limit begins only when the pool has a connection for the statement.
+    const { rows } = await within(answer, timeoutMs + connectTimeoutMs)
     return rows as Row[]
   } catch (error) {
     throw failure(error)
@@ -117,7 +121,13 @@ export async function transaction<Result>(
   pool: PostgresPool,
   work: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await pool.connect().catch((error: unknown) => {
+  const connecting = pool.connect()
+  const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
+    // One that comes late is not kept from others.
+    connecting.then(
+      (late) => late.release(),
+      () => {},
+    )
     throw failure(error)
   })
   // While a connection is out of the pool, nobody else listens, and pg would end the process over its loss.
@@ -143,6 +153,18 @@ export async function transaction<Result>(
     // A connection whose transaction did not end must not serve anyone else.
     client.release(!done)
     if (done) client.removeListener('error', ignore)
+  }
+}
+
+async function within<Result>(answer: Promise<Result>, timeoutMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Postgres did not answer within ${timeoutMs} ms.`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -14,7 +14,9 @@ export interface StoredJob {
   version: number
 }
 
-const claimsSchema = z.array(z.object({ owner: z.string(), leaseMs: z.number(), at: z.number() }))
+const claimsSchema = z.array(
+  z.object({ owner: z.string(), leaseMs: z.number(), nonce: z.string().default(''), at: z.number() }),
+)
 
 /** Reads a row of `version, record, claims`. */
 export function parseStored([version, record, claims]: Row): StoredJob {

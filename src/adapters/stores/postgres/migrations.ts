@@ -1,3 +1,4 @@
+import { StemworkError } from '../../../core/engine/errors.js'
 import { query, type PostgresPool, transaction } from './database.js'
 
 /**
@@ -58,6 +59,10 @@ export const steps: ((schema: string) => string[])[] = [
     `CREATE SEQUENCE ${schema}.turn`,
     `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
   ],
+  (schema) => [
+    `CREATE TABLE ${schema}.deployment (id text NOT NULL, pass bigint NOT NULL, pass_at bigint)`,
+    `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
+  ],
 ]
 
 /** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
@@ -76,10 +81,16 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     await run(
       `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     )
-    const [applied] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
+    const [found] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
+    const applied = Number(found?.[0])
+    if (applied > steps.length)
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${applied}; this version knows ${steps.length}). Start the newer version, or give this one a schema of its own.`,
+      )
     for (const [index, step] of steps.entries()) {
       const number = index + 1
-      if (number <= Number(applied?.[0])) continue
+      if (number <= applied) continue
       for (const text of step(schema)) await run(text)
       await run(`INSERT INTO ${schema}.migrations (number) VALUES ($1)`, [number])
     }

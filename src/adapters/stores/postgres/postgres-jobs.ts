@@ -88,7 +88,14 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     async due(kind, limit) {
       if (limit <= 0) return []
       const due = dueStatement(schema, kind, limit)
-      return (await run(due.text, due.values)).map((row) => parseStored(row).job)
+      // A damaged record is an error of its own job, not of those behind it.
+      return (await run(due.text, due.values)).flatMap((row) => {
+        try {
+          return [parseStored(row).job]
+        } catch {
+          return []
+        }
+      })
     },
 
     async purge(target) {
@@ -103,6 +110,15 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
             )
       if ('id' in target) return gone.length > 0 ? [target.id] : []
       return gone.map(([id]) => id ?? '')
+    },
+
+    async beginFilePass(everyMs) {
+      const [row] = await run(
+        `UPDATE ${schema}.deployment SET pass = pass + 1, pass_at = ${nowSql}
+        WHERE pass_at IS NULL OR pass_at <= ${nowSql} - $1::bigint RETURNING id, pass`,
+        [Math.ceil(everyMs)],
+      )
+      return row && { deployment: row[0] ?? '', pass: Number(row[1]) }
     },
   }
 
@@ -129,8 +145,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  async function claimInTurn({ owner, leaseMs }: ClaimRequest): Promise<JobRecord | undefined> {
-    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs)])
+  async function claimInTurn({ owner, leaseMs, nonce = '' }: ClaimRequest): Promise<JobRecord | undefined> {
+    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce])
     if (row) untidyClaims++
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0

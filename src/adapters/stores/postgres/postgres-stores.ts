@@ -7,7 +7,10 @@ import { postgresJobs } from './postgres-jobs.js'
 import { requireSchemaName } from './schema-name.js'
 
 export interface PostgresStoresOptions {
-  /** The host's `pg` Pool. It stays the host's: nothing here ends it. */
+  /**
+   * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one, pg keeps the
+   * place of a connection that never comes about for ever.
+   */
   pool: PostgresPool
   /** Schema of the tables: a lower-case identifier. Default: `stemwork`. */
   schema?: string

@@ -19,7 +19,7 @@ export function joinTurns(schema: string, app: string): string {
 }
 
 /**
- * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds. Claims at the same time
+ * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3. Claims at the same time
  * skip each other's applications; who finds none left takes the longest waiting job that nobody else is taking, so none comes
  * back with nothing while there are jobs.
  */
@@ -43,7 +43,7 @@ export function claimNextStatement(schema: string): string {
       UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next) AND id = (SELECT turn FROM next)
     )
     UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint,
-      claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'at', clock.now)
+      claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
     FROM clock
     WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
     RETURNING version, record, claims`

@@ -160,6 +160,18 @@ export function sqliteJobs(
         return ended
       })
     },
+
+    async beginFilePass(everyMs) {
+      const now = clock()
+      return database.transaction('durable', () =>
+        database.get<{ deployment: string; pass: number }>(
+          `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
+          RETURNING id AS deployment, pass`,
+          now,
+          now - everyMs,
+        ),
+      )
+    },
   }
 
   function read(id: string): JobRecord | undefined {
@@ -169,7 +181,14 @@ export function sqliteJobs(
 
   function due(kind: DueKind, now: number, limit: number): JobRecord[] {
     const values = kind === 'deleted' ? [Math.max(limit, 0)] : [now, Math.max(limit, 0)]
-    return database.all<Row>(dueSql[kind], ...values).map((row) => parse(row.record))
+    // A damaged record is an error of its own job, not of those behind it.
+    return database.all<Row>(dueSql[kind], ...values).flatMap((row) => {
+      try {
+        return [parse(row.record)]
+      } catch {
+        return []
+      }
+    })
   }
 
   /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */

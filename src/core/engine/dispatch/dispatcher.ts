@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
@@ -146,7 +147,8 @@ export class Dispatcher {
 
   async #claim(id?: string): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#ports
-    return await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
+    const nonce = randomBytes(6).toString('hex')
+    return await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
   }
 
   async #runToEnd(job: JobRecord): Promise<JobRecord | undefined> {

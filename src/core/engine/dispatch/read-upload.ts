@@ -1,4 +1,5 @@
 import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { badInput, tooLarge } from '../errors.js'
 import type { BlobStore } from '../ports/blob-store.js'
@@ -31,6 +32,8 @@ export async function readUpload(
       yield chunk
     }
   }
+  // What an earlier try left that the blob store broke off.
+  await rm(path, { force: true })
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })
   return { bytes: file.bytesWritten }

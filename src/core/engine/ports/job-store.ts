@@ -110,4 +110,10 @@ export interface JobStore {
    * that are now forgotten; absent ones are no error.
    */
   purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
+
+  /**
+   * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a time above 0
+   * to one. `deployment` is a random id, made with the store and never changed; `pass` is higher than that of every pass before.
+   */
+  beginFilePass(everyMs: number): Promise<{ deployment: string; pass: number } | undefined>
 }
