@@ -96,12 +96,12 @@ async function speed(folder) {
 
 async function bareNetwork(session, manifest, seconds) {
   const { chunk, input, stft } = manifest
-  const frames = 1 + Math.floor((seconds * sampleRate) / stft.hop)
+  const frameCount = 1 + Math.floor((seconds * sampleRate) / stft.hop)
   const bins = stft.nFft / 2 + 1
   let totalMs = 0
-  for (let first = 0; first < frames; first += chunk.frames) {
+  for (let first = 0; first < frameCount; first += chunk.frames) {
     const count =
-      Math.min(frames, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
+      Math.min(frameCount, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
     const rows = Math.ceil(count / input.framesMultipleOf) * input.framesMultipleOf
     const tensor = () => ({ dims: [1, 4, rows, bins], data: new Float32Array(4 * rows * bins) })
     const mixture = tensor()

@@ -46,7 +46,7 @@ function pair(vocals: number, accompaniments: number): string {
 }
 
 function decibels(value: number, digits = 2): string {
-  // Without a sign for what rounds to zero.
+  // Adding 0 removes the sign of values that round to zero.
   return Number.isFinite(value) ? (Math.round(value * 10 ** digits) / 10 ** digits + 0).toFixed(digits) : none
 }
 

@@ -7,34 +7,34 @@ import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } f
 const threads: CommandOption = {
   type: 'string',
   value: 'n',
-  help: 'Processors that a separation uses. Default: all but one.',
+  help: 'Processors for a separation. Default: all but one.',
 }
 
 const provider: CommandOption = {
   type: 'string',
   value: executionProviders.join('|'),
-  help: 'What runs the network; where it cannot be had, the processor does, with a warning. Default: cpu.',
+  help: 'What runs the network; if it is not available, the CPU does, with a warning. Default: cpu.',
 }
 
-/** What one separation takes. */
-export const separationOptions = {
+/** Command-line options of one separation. */
+export const separationCommandOptions = {
   model: {
     type: 'string',
     value: 'name',
-    help: 'Model to use: a name of "stemwork models list" or a manifest (.json). Default: embedded.',
+    help: 'Model to use: a name from "stemwork models list" or a manifest (.json). Default: embedded.',
   },
   threads,
   provider,
 } satisfies Record<string, CommandOption>
 
-/** What a node that runs separations takes. */
+/** Command-line options of a node that runs separations. */
 export const serviceModelOptions = {
-  ...separationOptions,
+  ...separationCommandOptions,
   'allow-model': {
     type: 'string',
     value: 'name',
     multiple: true,
-    help: 'A model that a job may ask for in params.model.',
+    help: 'A model that a job may choose with params.model.',
   },
   'stems-4': {
     type: 'string',
@@ -54,10 +54,10 @@ export function separationSettings(
 }
 
 /**
- * The workflows that the options ask for.
+ * The workflows that the options select.
  *
- * @param isRunHere whether this process's children do the work, so that the models must be here
- * @throws StemworkError `MODEL_UNAVAILABLE` for a model that has to be pulled first
+ * @param isRunHere whether child processes of this process do the work, so that the models must be installed here
+ * @throws StemworkError `MODEL_UNAVAILABLE` for a model that must be pulled first
  */
 export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)

@@ -28,7 +28,7 @@ const actions: Record<string, Action> = {
       terminal,
       input,
       { name: manifest.name, paths, verified: true },
-      () => `${name}: size and sha256 are right.\n`,
+      () => `${name}: size and sha256 are correct.\n`,
     )
   },
   async path(name, input, terminal) {
@@ -38,7 +38,7 @@ const actions: Record<string, Action> = {
   async remove(name, input, terminal) {
     const removed = await removeModel(name)
     return print(terminal, input, { name, removed }, () =>
-      removed ? `${name} was removed.\n` : `${name} was not there.\n`,
+      removed ? `${name} was removed.\n` : `${name} was not installed.\n`,
     )
   },
 }
@@ -46,16 +46,16 @@ const actions: Record<string, Action> = {
 export const modelsCommand: Command = {
   usage: 'models list | info | pull | verify | path | remove [name or manifest] [options]',
   description:
-    'Shows, fetches and removes models. One name may be "embedded", that of a known model, or the path of a manifest (.json).',
+    'Shows, fetches and removes models. The name is "embedded", a known model or the path of a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
-    'accept-licence': { type: 'boolean', help: 'Accept the terms of a model that has any; asked once per model.' },
+    'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
     offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
     json: { type: 'boolean', help: 'Print JSON on stdout.' },
   },
   notes:
-    "Models are kept in the folder STEMWORK_MODELS, by default in the platform's folder for caches. STEMWORK_MODEL_MIRROR\n" +
-    'names a folder or base URL that has all files by their names, asked instead of their addresses.',
+    "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
+    'names a folder or base URL with all files under their names, used instead of their addresses.',
   async run(input, terminal) {
     const [action, name] = input.positionals
     if (action === 'list') {
@@ -111,20 +111,20 @@ async function pull(name: string, input: CommandInput, terminal: Terminal): Prom
       terminal,
       input,
       summary,
-      () => `${name} ${installed ? 'was here already' : 'is ready'}: ${paths.join(', ')}\n`,
+      () => `${name} ${installed ? 'was already installed' : 'is ready'}: ${paths.join(', ')}\n`,
     )
   } catch (error) {
     progress.clear()
     const status = interruption.status()
     if (status === undefined) throw error
-    terminal.stderr.write('Stopped; what has arrived is kept, and the same command goes on with it.\n')
+    terminal.stderr.write('Stopped. The received bytes are kept; run the same command to continue.\n')
     return status
   } finally {
     interruption.release()
   }
 }
 
-/** Asks a person; nobody answers for a script, which has `--accept-licence`. */
+/** Asks the user. Scripts cannot answer; they pass `--accept-licence`. */
 async function isAccepted(terms: string, { stderr }: Terminal): Promise<boolean> {
   if (!process.stdin.isTTY || !stderr.isTTY) return false
   const dialogue = createInterface({ input: process.stdin, output: stderr })
@@ -143,14 +143,14 @@ function print(terminal: Terminal, input: CommandInput, result: unknown, text: (
 function table(models: readonly ModelSummary[]): string {
   const rows = models.map((model) => [
     model.name,
-    model.kind,
+    model.architecture,
     size(model),
     model.speed ?? '-',
-    model.installed ? 'here' : '',
+    model.installed ? 'installed' : '',
     model.score ?? '-',
     model.licence,
   ])
-  const all = [['NAME', 'KIND', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
+  const all = [['NAME', 'ARCHITECTURE', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
   const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
   return all
     .map(
@@ -164,10 +164,11 @@ function table(models: readonly ModelSummary[]): string {
 }
 
 function details(model: ModelSummary): string {
-  const { name, kind, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } = model
+  const { name, architecture, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } =
+    model
   const lines: [string, string | undefined][] = [
     ['name', name],
-    ['kind', kind],
+    ['architecture', architecture],
     ['stems', stems.join(', ')],
     ['note', note],
     ['size', size(model)],
@@ -175,10 +176,10 @@ function details(model: ModelSummary): string {
     ['score', score],
     ['licence', licence],
     ['terms', terms && `${terms}${termsAccepted ? ' (accepted)' : ''}`],
-    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n           ') || undefined],
-    ['installed', installed ? folder : `no; stemwork models pull ${name}`],
+    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n              ') || undefined],
+    ['installed', installed ? folder : `no; run stemwork models pull ${name}`],
   ]
-  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(9)}  ${text}\n`])).join('')
+  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(12)}  ${text}\n`])).join('')
 }
 
 function size({ bytes, aboutBytes }: ModelSummary): string {

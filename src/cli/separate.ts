@@ -5,24 +5,24 @@ import { badInput, StemworkError } from '../core/engine/errors.js'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
 import type { InputFile, WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
-import { audioFormats } from '../core/separation/encode/audio-format.js'
+import { outputFormats } from '../core/separation/encode/output-format.js'
 import { type StemName, stemNames } from '../core/separation/stems.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/workflow/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
-import { separationOptions, separationSettings } from './model-options.js'
+import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, ProgressLine } from './progress-line.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
-/** A limit protects a service from strangers; here the user owns file and machine. */
+/** Limits protect a service from strangers; here, the user owns both file and machine. */
 const maxAudioSeconds = 1_000_000
 
 export const separateCommand: Command = {
   usage: 'separate <file or url> [options]',
   description:
-    'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz; together they are the mixture). Nothing leaves this machine.',
+    'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which add up to the mixture. Nothing leaves this machine.',
   positionals: { min: 1, max: 1 },
   options: {
     output: {
@@ -33,17 +33,17 @@ export const separateCommand: Command = {
     },
     format: {
       type: 'string',
-      value: audioFormats.join('|'),
-      help: 'WAV of 16 (default) or 24 bits or floats, FLAC of 16 or 24 bits, or MP3.',
+      value: outputFormats.join('|'),
+      help: 'WAV with 16 (default) or 24 bits or floats, FLAC with 16 or 24 bits, or MP3.',
     },
     stems: {
       type: 'string',
       value: 'list',
-      help: 'Stems to write, with commas. Default: vocals,accompaniments; others need a model that has them.',
+      help: 'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
     },
-    ...separationOptions,
-    json: { type: 'boolean', help: 'Print one JSON object about the result, or about the failure, on stdout.' },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow a URL that leads into this machine or its network.' },
+    ...separationCommandOptions,
+    json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
   },
   notes:
     'Reads WAV, AIFF, FLAC, MP3, M4A/AAC, Ogg Vorbis and Opus.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
@@ -79,7 +79,7 @@ interface SeparationRequest {
   isUrl: boolean
   folder: string
   settings: StemsSettings & { model?: string }
-  /** Undefined: the usual two. */
+  /** Undefined: vocals and accompaniments. */
   stems: StemName[] | undefined
   allowPrivate: boolean
 }
@@ -100,9 +100,9 @@ function requestOf(input: CommandInput): SeparationRequest {
   const [source] = input.positionals
   const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
   const formatText = textOf(input, 'format')
-  const format = audioFormats.find((name) => name === formatText)
+  const format = outputFormats.find((name) => name === formatText)
   if (formatText !== undefined && !format)
-    throw new UsageError(`--format must be one of ${audioFormats.join(', ')}, not "${formatText}".`)
+    throw new UsageError(`--format must be one of ${outputFormats.join(', ')}, not "${formatText}".`)
   return {
     source,
     isUrl,
@@ -119,7 +119,7 @@ function stemsOf(input: CommandInput): StemName[] | undefined {
     .map((text) => {
       const stem = stemNames.find((name) => name === text.trim())
       if (stem) return stem
-      throw new UsageError(`--stems knows ${stemNames.join(', ')}, not "${text}".`)
+      throw new UsageError(`--stems accepts ${stemNames.join(', ')}, not "${text}".`)
     })
 }
 
@@ -149,7 +149,7 @@ async function separateSong(
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const workflow = workflowOf(request)
   const firstMade = await mkdir(request.folder, { recursive: true })
-  // Beside the results, so that a finished file needs only a new name.
+  // In the folder of the results, so that a finished file only needs to be renamed.
   const directory = await mkdtemp(join(request.folder, '.unfinished-'))
   const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
   process.once('exit', removeAtOnce)
@@ -164,7 +164,7 @@ async function separateSong(
         workflow: workflow.id,
         module: workflow.module?.url ?? null,
         settings: workflow.module?.settings ?? null,
-        // The workflow wants a URL; what it reads is the local file.
+        // The workflow requires a URL, but it reads the local file.
         params: { inputUrl: request.isUrl ? request.source : 'http://localhost/' },
         inputs: { inputUrl: input },
         directory,
@@ -179,7 +179,7 @@ async function separateSong(
     await runner.close()
     await rm(directory, { recursive: true, force: true })
     process.off('exit', removeAtOnce)
-    // A folder made for nothing goes again, unless something else is in it by now.
+    // A new folder is removed after a failure, unless it contains something else by now.
     if (!outputs && firstMade) await rmdir(request.folder).catch(() => undefined)
   }
 }
@@ -241,9 +241,7 @@ function summary({ outputs, seconds, wallSeconds, speed, details }: SeparationRe
   const clipped = Number(details.clippedSamples)
   const files = Object.values(outputs).map((path) => `${path}\n`)
   const warning =
-    clipped > 0
-      ? `${clipped} samples were louder than 16 or 24 bits can hold and were clipped; --format 32f keeps them.\n`
-      : ''
+    clipped > 0 ? `${clipped} samples were too loud for integers and were clipped; --format 32f keeps them.\n` : ''
   const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
   return `${files.join('')}${warning}${others.join('')}${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
 }

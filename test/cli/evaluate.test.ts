@@ -84,7 +84,7 @@ function blindRatio(s: Float32Array[], e: (channel: number, i: number) => number
 }
 
 describe('stemwork evaluate', () => {
-  it('gives every score by its definition, for songs of both layouts and beside trivial guesses', async () => {
+  it('gives every score by its definition, for songs of both layouts and with trivial baselines', async () => {
     const { status, stdout, stderr } = await stemwork([
       'evaluate',
       join(folder, 'songs'),
@@ -116,12 +116,12 @@ describe('stemwork evaluate', () => {
     const estimate = (channel: number, i: number) => mixture(channel, i) / 2
     const [scores, ensemble] = songs[0].methods
     for (const stem of ['vocals', 'accompaniments'] as const) {
-      const frames = (stem === 'vocals' ? [0, 2] : [0, 1, 2])
+      const chunks = (stem === 'vocals' ? [0, 2] : [0, 1, 2])
         .map((second) => ratio(a[stem], estimate, second * rate, (second + 1) * rate))
         .sort((x, y) => x - y)
       expect(scores[stem].uSdr).toBeCloseTo(ratio(a[stem], estimate), 2)
       expect(scores[stem].siSdr).toBeCloseTo(blindRatio(a[stem], estimate), 2)
-      expect(scores[stem].cSdr).toBeCloseTo(frames.length === 2 ? (frames[0] + frames[1]) / 2 : frames[1], 2)
+      expect(scores[stem].cSdr).toBeCloseTo(chunks.length === 2 ? (chunks[0] + chunks[1]) / 2 : chunks[1], 2)
       expect(scores.improvement[stem]).toBeCloseTo(ratio(a[stem], estimate) - ratio(a[stem], mixture), 2)
     }
     expect(scores.falseVocals).toBeCloseTo(20 * Math.log10(0.5), 2)

@@ -40,7 +40,7 @@ describe('stemwork models', () => {
   it('lists what is known, with licence, size and score, as a table or JSON', async () => {
     const { status, stdout } = await stemwork(['models', 'list'])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*here .*MIT$/m)
+    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*installed .*MIT$/m)
     expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
     const models = JSON.parse((await stemwork(['models', 'list', '--json'])).stdout)
     expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({
@@ -73,7 +73,7 @@ describe('stemwork models', () => {
       sha256: sha256(bytes),
     })
     expect(server.requests).toHaveLength(1)
-    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('right')
+    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('correct')
     expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
     expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
       removed: true,
@@ -100,7 +100,10 @@ describe('stemwork models', () => {
     const process = new Stemwork(['models', 'pull', manifest, '--accept-licence'])
     await process.printed('stderr', /Downloading own\.onnx \d+%/)
     process.kill('SIGINT')
-    expect(await process.finished()).toMatchObject({ status: 130, stderr: expect.stringContaining('goes on with it') })
+    expect(await process.finished()).toMatchObject({
+      status: 130,
+      stderr: expect.stringContaining('run the same command to continue'),
+    })
     server.hold = undefined
     expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)

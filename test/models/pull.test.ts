@@ -47,13 +47,23 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  it('keeps what version 0.1 pulled, whose manifests have "kind" for "architecture"', async () => {
+    const { cacheFolder, manifest, server, options, folder } = await setUp()
+    const pulled = await pullModel(manifest, options)
+    const { architecture, ...rest } = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
+    await writeManifest(join(folder, 'model.json'), { ...rest, kind: architecture })
+    expect(await resolveModel(manifest, cacheFolder)).toEqual(pulled)
+    expect(await pullModel(manifest, options)).toEqual(pulled)
+    expect(server.requests).toHaveLength(1)
+  })
+
   it('leaves a folder that works as a model by itself', async () => {
     const { manifest, options, folder } = await setUp()
     const { path } = await pullModel(manifest, options)
     expect((await resolveModel(folder, at('elsewhere'))).path).toBe(path)
   })
 
-  it('takes broken connections up again where they broke', async () => {
+  it('resumes broken connections where they broke', async () => {
     const { manifest, server, options } = await setUp()
     server.cuts.push(1_000_000, 0, 700_000)
     await pullModel(manifest, options)
@@ -66,13 +76,13 @@ describe('pulling a model', () => {
     expect(server.requests.reduce((sum, { sent }) => sum + sent, 0)).toBeLessThan(bytes.length * 1.7)
   })
 
-  it('goes on in a later call with what an earlier one brought', async () => {
+  it('continues in a later call with the bytes of an earlier one', async () => {
     const { manifest, server, options } = await setUp()
     server.cuts.push(1_500_000, 0, 0, 0, 0, 0, 0)
     await expect(pullModel(manifest, options)).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
       retryable: true,
-      message: expect.stringContaining('run it again'),
+      message: expect.stringContaining('Run it again'),
     })
     server.cuts.length = 0
     server.requests.length = 0
@@ -81,7 +91,7 @@ describe('pulling a model', () => {
     expect(server.requests[0].range).toMatch(/^bytes=[1-9]\d*-$/)
   })
 
-  it('stops when it is told to, and goes on later', async () => {
+  it('stops when it is aborted, and continues later', async () => {
     const { manifest, server, options } = await setUp()
     const controller = new AbortController()
     const onProgress = () => controller.abort(new Error('enough'))
@@ -118,7 +128,7 @@ describe('pulling a model', () => {
     server.files.set('own.onnx', weightBytes(bytes.length, 3))
     await expect(pullModel(manifest, options)).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
-      message: expect.stringContaining(`should have ${sha256(bytes)}`),
+      message: expect.stringContaining(`expected ${sha256(bytes)}`),
     })
     expect(await readdir(folder)).toEqual([])
     await expect(resolveModel(manifest, cacheFolder)).rejects.toThrow('models pull')
@@ -132,12 +142,12 @@ describe('pulling a model', () => {
     const { manifest, server, options, folder } = await setUp()
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'own.onnx'), 'mine')
-    await expect(pullModel(manifest, options)).rejects.toThrow('is in the way')
+    await expect(pullModel(manifest, options)).rejects.toThrow('already exists and is a different file')
     expect(await readFile(join(folder, 'own.onnx'), 'utf8')).toBe('mine')
     expect(server.requests).toHaveLength(0)
   })
 
-  it('takes over a right file that lies in its place', async () => {
+  it('uses an existing file with the right content', async () => {
     const { manifest, server, options, folder } = await setUp()
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'own.onnx'), bytes)
@@ -184,7 +194,7 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('asks nobody when it is offline, and says so', async () => {
+  it('makes no request when it is offline, and says so', async () => {
     const { manifest, server, options } = await setUp()
     await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
@@ -232,14 +242,14 @@ describe('pulling a model', () => {
     await writeFile(join(folder, 'notes.txt'), 'mine')
     expect((await verifyModel(manifest, cacheFolder)).path).toBe(path)
     await writeFile(path, weightBytes(bytes.length, 4))
-    await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('should have')
+    await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('expected')
     expect(await removeModel(manifest, cacheFolder)).toBe(true)
     expect(await readdir(folder)).toEqual(['notes.txt'])
     expect(await removeModel(manifest, cacheFolder)).toBe(false)
     await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('models pull')
   })
 
-  it('never removes files that lie beside their manifest', async () => {
+  it('never removes files that are next to their manifest', async () => {
     const { cacheFolder, manifest } = await setUp({ addresses: [] })
     await writeFile(join(manifest, '../own.onnx'), bytes)
     expect((await resolveModel(manifest, cacheFolder)).path).toBe(join(manifest, '../own.onnx'))

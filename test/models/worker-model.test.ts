@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startService, Stemwork } from '../cli/stemwork.js'
-import { stereoMusic, worstDifference } from '../separation/kind-run.js'
+import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { describeWith } from '../servers/found-server.js'
 import { startPostgres } from '../servers/postgres.js'
@@ -59,7 +59,7 @@ describeWith(
         join(folder, 'song.wav'),
       )
       expect(job.details).toMatchObject({ model: { name: 'own', sha256: model.hash } })
-      // Up to the offset of the mixture, which models of this kind add to each stem.
+      // Up to the offset of the mixture, which models of this architecture add to each stem.
       const quarter = song.map((plane) => plane.map((sample) => 0.25 * sample))
       expect(worstDifference(stems.vocals, quarter)).toBeLessThan(1e-3)
     })

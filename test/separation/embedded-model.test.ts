@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/separation/decode/open-audio.js'
 import { resample } from '../../src/core/separation/dsp/resample.js'
-import { StemComparison } from '../../src/core/separation/evaluation/metrics.js'
+import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
 import { separate } from '../../src/core/separation/workflow/separate.js'
 import { collect, joined, readAudio, streamOf, writeWav } from './tracks.js'
 
@@ -22,8 +22,8 @@ beforeAll(async () => {
   const stems = await Promise.all(
     ['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels),
   )
-  const frames = Math.min(...stems.map(([left]) => left.length))
-  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, frames)))
+  const sampleCount = Math.min(...stems.map(([left]) => left.length))
+  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, sampleCount)))
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -83,12 +83,12 @@ async function vocalsOf(planes: Float32Array[], sampleRate = rate): Promise<Floa
   return (await readAudio(outputs.vocals)).channels
 }
 
-async function beginningOf(path: string, frames: number): Promise<Float32Array[]> {
+async function beginningOf(path: string, sampleCount: number): Promise<Float32Array[]> {
   const parts: Float32Array[][] = [[], []]
   let read = 0
   for await (const { channels } of (await openAudio(path)).blocks) {
     channels.forEach((plane, channel) => parts[channel].push(plane.slice()))
-    if ((read += channels[0].length) >= frames) break
+    if ((read += channels[0].length) >= sampleCount) break
   }
   return parts.map(joined)
 }
@@ -99,10 +99,10 @@ async function at(sampleRate: number, planes: Float32Array[], from: number): Pro
 
 /** uSDR in dB. */
 function score(estimate: Float32Array[], truth: Float32Array[]): number {
-  const frames = Math.min(estimate[0].length, truth[0].length)
+  const sampleCount = Math.min(estimate[0].length, truth[0].length)
   const comparison = new StemComparison(rate)
   comparison.add(
-    ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, frames))) as [
+    ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, sampleCount))) as [
       Float32Array[],
       Float32Array[],
     ]),

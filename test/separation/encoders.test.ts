@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AudioFormat } from '../../src/core/separation/encode/audio-format.js'
+import type { OutputFormat } from '../../src/core/separation/encode/output-format.js'
 import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { maxDifference, noise, readAudio } from './tracks.js'
 
@@ -16,7 +16,7 @@ afterAll(() => rm(folder, { recursive: true }))
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 const hasFlac = spawnSync('flac', ['--version']).error === undefined
 
-async function encode(name: string, format: AudioFormat, planes: Float32Array[], pieces = 10_000) {
+async function encode(name: string, format: OutputFormat, planes: Float32Array[], pieces = 10_000) {
   const path = join(folder, name)
   const encoder = await openEncoder(path, { sampleRate: 44_100, channels: planes.length, format })
   for (let start = 0; start < planes[0].length; start += pieces) {
@@ -26,8 +26,8 @@ async function encode(name: string, format: AudioFormat, planes: Float32Array[],
 }
 
 /** A tone and a click, with a sharp start: shows every shift in time. */
-function music(frames: number, phase: number): Float32Array {
-  return Float32Array.from({ length: frames }, (_, i) => 0.4 * Math.sin(i * 0.03 + phase) + (i === 5000 ? 0.5 : 0))
+function music(sampleCount: number, phase: number): Float32Array {
+  return Float32Array.from({ length: sampleCount }, (_, i) => 0.4 * Math.sin(i * 0.03 + phase) + (i === 5000 ? 0.5 : 0))
 }
 
 describe('FLAC files', () => {
@@ -36,17 +36,17 @@ describe('FLAC files', () => {
     ['flac24', '24', 100_001],
     ['flac', '16', 1],
     ['flac24', '24', 4095],
-  ] as const)('hold the same samples as WAV files: %s is %s, %d frames', async (format, wav, frames) => {
-    const planes = [noise(frames, 1), noise(frames, 2)].map((plane) => plane.map((sample) => sample * 1.2))
-    const flac = await encode(`${format}-${frames}.flac`, format, planes)
-    const expected = await encode(`${format}-${frames}.wav`, wav, planes)
+  ] as const)('hold the same samples as WAV files: %s is %s, %d samples', async (format, wav, sampleCount) => {
+    const planes = [noise(sampleCount, 1), noise(sampleCount, 2)].map((plane) => plane.map((sample) => sample * 1.2))
+    const flac = await encode(`${format}-${sampleCount}.flac`, format, planes)
+    const expected = await encode(`${format}-${sampleCount}.wav`, wav, planes)
     expect(flac.written).toMatchObject({
-      frames,
+      sampleCount,
       clippedSamples: expected.written.clippedSamples,
       bytes: (await stat(flac.path)).size,
     })
     const [found, same] = [await readAudio(flac.path), await readAudio(expected.path)]
-    expect(found.channels[0].length).toBe(frames)
+    expect(found.channels[0].length).toBe(sampleCount)
     found.channels.forEach((plane, channel) => expect(maxDifference(plane, same.channels[channel])).toBe(0))
   })
 
@@ -69,14 +69,17 @@ describe('FLAC files', () => {
 })
 
 describe('MP3 files', () => {
-  it.each([44_100 * 3 + 17, 1152 * 40, 1152 * 40 - 1, 600])('give %d frames back at their place', async (frames) => {
-    const planes = [music(frames, 0), music(frames, 1)]
-    const { path, written } = await encode(`${frames}.mp3`, 'mp3', planes)
-    expect(written).toMatchObject({ frames, bytes: (await stat(path)).size })
-    const found = await readAudio(path)
-    expect(found.channels[0].length).toBe(frames)
-    found.channels.forEach((plane, channel) => expect(maxDifference(plane, planes[channel])).toBeLessThan(0.05))
-  })
+  it.each([44_100 * 3 + 17, 1152 * 40, 1152 * 40 - 1, 600])(
+    'return %d samples at their positions',
+    async (sampleCount) => {
+      const planes = [music(sampleCount, 0), music(sampleCount, 1)]
+      const { path, written } = await encode(`${sampleCount}.mp3`, 'mp3', planes)
+      expect(written).toMatchObject({ sampleCount, bytes: (await stat(path)).size })
+      const found = await readAudio(path)
+      expect(found.channels[0].length).toBe(sampleCount)
+      found.channels.forEach((plane, channel) => expect(maxDifference(plane, planes[channel])).toBeLessThan(0.05))
+    },
+  )
 
   it.skipIf(!hasFfmpeg)('have the right length for ffmpeg, too', async () => {
     const { path } = await encode('length.mp3', 'mp3', [music(100_000, 0), music(100_000, 1)])

@@ -9,8 +9,8 @@ import { fixture, signalToNoise, testSignal } from './test-signal.js'
 interface Expected {
   format: string
   sampleRate: number
-  /** Exact number of frames; formats without a length of their own keep the encoder's padding. */
-  frames: number
+  /** Exact number of samples per channel; formats without a length of their own keep the encoder's padding. */
+  sampleCount: number
   /** Least signal-to-noise ratio of both channels against the signal that was encoded. */
   decibels: number
   isMono?: boolean
@@ -18,32 +18,32 @@ interface Expected {
 
 const lossless = 80
 const files: Record<string, Expected> = {
-  'stereo.flac': { format: 'flac', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'stereo-24bit.flac': { format: 'flac', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'stereo-flac.ogg': { format: 'ogg-flac', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'alac.m4a': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'stereo.tta': { format: 'tta', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'video.mkv': { format: 'mkv', sampleRate: 44_100, frames: 44_100, decibels: lossless },
-  'stereo.mp3': { format: 'mp3', sampleRate: 44_100, frames: 44_100, decibels: 48 },
-  'mono.mp3': { format: 'mp3', sampleRate: 44_100, frames: 44_100, decibels: 40, isMono: true },
-  'vorbis.ogg': { format: 'vorbis', sampleRate: 44_100, frames: 44_100, decibels: 36 },
-  'stereo.opus': { format: 'opus', sampleRate: 48_000, frames: 48_000, decibels: 38 },
-  'video.webm': { format: 'webm', sampleRate: 48_000, frames: 48_000, decibels: 38 },
-  'stereo.m4a': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: 25 },
-  'faststart.m4a': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: 25 },
-  'fragmented.m4a': { format: 'mp4', sampleRate: 44_100, frames: 45_056, decibels: 25 },
-  'mono.m4a': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: 25, isMono: true },
-  'video.mp4': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: 25 },
-  'video.mov': { format: 'mp4', sampleRate: 44_100, frames: 44_100, decibels: 25 },
-  'stereo.aac': { format: 'aac', sampleRate: 44_100, frames: 45_056, decibels: 25 },
-  'stereo.caf': { format: 'caf', sampleRate: 8_000, frames: 8_000, decibels: 72 },
-  'mu-law.wav': { format: 'wav', sampleRate: 8_000, frames: 8_000, decibels: 34 },
-  'adpcm.wav': { format: 'wav', sampleRate: 8_000, frames: 8_136, decibels: 20 },
+  'stereo.flac': { format: 'flac', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'stereo-24bit.flac': { format: 'flac', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'stereo-flac.ogg': { format: 'ogg-flac', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'alac.m4a': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'stereo.tta': { format: 'tta', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'video.mkv': { format: 'mkv', sampleRate: 44_100, sampleCount: 44_100, decibels: lossless },
+  'stereo.mp3': { format: 'mp3', sampleRate: 44_100, sampleCount: 44_100, decibels: 48 },
+  'mono.mp3': { format: 'mp3', sampleRate: 44_100, sampleCount: 44_100, decibels: 40, isMono: true },
+  'vorbis.ogg': { format: 'vorbis', sampleRate: 44_100, sampleCount: 44_100, decibels: 36 },
+  'stereo.opus': { format: 'opus', sampleRate: 48_000, sampleCount: 48_000, decibels: 38 },
+  'video.webm': { format: 'webm', sampleRate: 48_000, sampleCount: 48_000, decibels: 38 },
+  'stereo.m4a': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
+  'faststart.m4a': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
+  'fragmented.m4a': { format: 'mp4', sampleRate: 44_100, sampleCount: 45_056, decibels: 25 },
+  'mono.m4a': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25, isMono: true },
+  'video.mp4': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
+  'video.mov': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
+  'stereo.aac': { format: 'aac', sampleRate: 44_100, sampleCount: 45_056, decibels: 25 },
+  'stereo.caf': { format: 'caf', sampleRate: 8_000, sampleCount: 8_000, decibels: 72 },
+  'mu-law.wav': { format: 'wav', sampleRate: 8_000, sampleCount: 8_000, decibels: 34 },
+  'adpcm.wav': { format: 'wav', sampleRate: 8_000, sampleCount: 8_136, decibels: 20 },
 }
 
 describe('encoded audio', () => {
   it.each(Object.entries(files))(
-    '%s decodes to the signal that was encoded, at its place in time',
+    '%s decodes to the signal that was encoded, at the same position in time',
     async (name, expected) => {
       const stream = await openAudio(fixture(name))
       const channels = await collect(stream)
@@ -52,7 +52,7 @@ describe('encoded audio', () => {
         sampleRate: expected.sampleRate,
         channelCount: 2,
       })
-      expect(channels[0]).toHaveLength(expected.frames)
+      expect(channels[0]).toHaveLength(expected.sampleCount)
       const signal = testSignal(expected.sampleRate)
       if (expected.isMono) signal[1] = signal[0]
       const ratios = channels.map((plane, channel) => signalToNoise(signal[channel], plane))
@@ -69,8 +69,8 @@ describe('encoded audio', () => {
       const { channels } = await readAudio(fixture(name))
       const bytes = Buffer.alloc(channels[0].length * channels.length * (bits / 8))
       let at = 0
-      for (let frame = 0; frame < channels[0].length; frame++) {
-        for (const plane of channels) at = bytes.writeIntLE(plane[frame] * 2 ** (bits - 1), at, bits / 8)
+      for (let i = 0; i < channels[0].length; i++) {
+        for (const plane of channels) at = bytes.writeIntLE(plane[i] * 2 ** (bits - 1), at, bits / 8)
       }
       expect(createHash('md5').update(bytes).digest('hex')).toBe(header.subarray(26, 42).toString('hex'))
     },
@@ -89,11 +89,11 @@ describe('encoded audio', () => {
     ['stereo.ac3', 44_544],
     ['video.avi', 46_080],
     ['stereo.wma', 43_008],
-  ])('%s decodes to all of its frames', async (name, frames) => {
+  ])('%s decodes to all of its samples', async (name, sampleCount) => {
     const { channels } = await readAudio(fixture(name))
-    expect(channels.map(({ length }) => length)).toEqual([frames, frames])
+    expect(channels.map(({ length }) => length)).toEqual([sampleCount, sampleCount])
     const loudest = channels[0].reduce(
-      (most, sample, frame) => (Math.abs(sample) > Math.abs(channels[0][most]) ? frame : most),
+      (most, sample, index) => (Math.abs(sample) > Math.abs(channels[0][most]) ? index : most),
       0,
     )
     expect(Math.abs(loudest / 44_100 - 0.5)).toBeLessThan(0.05)
@@ -128,9 +128,9 @@ describe('encoded audio', () => {
 function tone(plane: Float32Array, hertz: number): number {
   let real = 0
   let imaginary = 0
-  plane.forEach((sample, frame) => {
-    real += sample * Math.cos((2 * Math.PI * hertz * frame) / 48_000)
-    imaginary += sample * Math.sin((2 * Math.PI * hertz * frame) / 48_000)
+  plane.forEach((sample, index) => {
+    real += sample * Math.cos((2 * Math.PI * hertz * index) / 48_000)
+    imaginary += sample * Math.sin((2 * Math.PI * hertz * index) / 48_000)
   })
   return (2 * Math.hypot(real, imaginary)) / plane.length
 }

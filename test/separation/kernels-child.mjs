@@ -43,8 +43,7 @@ async function resampled(plane, from, to) {
 
 function refined() {
   const [bins, frameCount] = [33, 21]
-  // Both names of the number of frames, until one is left.
-  const refinement = new VocalsRefinement({ bins, frames: frameCount, frameCount, windowFrames: 16 })
+  const refinement = new VocalsRefinement({ bins, frameCount, windowFrames: 16 })
   const mixture = { re: noise(2 * bins * frameCount, 4), im: noise(2 * bins * frameCount, 5) }
   const magnitude = new Float32Array(2 * bins * frameCount)
   const peaks = refinement.magnitudes(mixture, magnitude)

@@ -103,11 +103,11 @@ describe('a network in a thread', () => {
   it('asks for onnxruntime-node where it is not installed', async () => {
     const elsewhere = join(folder, 'elsewhere')
     const core = fileURLToPath(new URL('../../dist/core/', import.meta.url))
-    for (const file of ['errors.js', 'errors.js.map']) await cp(join(core, file), join(elsewhere, file))
-    await cp(join(core, 'separation/models'), join(elsewhere, 'separation/models'), { recursive: true })
+    for (const path of ['engine/errors.js', 'separation/runtime'])
+      await cp(join(core, path), join(elsewhere, path), { recursive: true })
     await writeFile(join(elsewhere, 'package.json'), '{"type":"module"}')
     const { openNetworkThread: open }: { openNetworkThread: typeof openNetworkThread } = await import(
-      pathToFileURL(join(elsewhere, 'separation/models/threaded-network.js')).href
+      pathToFileURL(join(elsewhere, 'separation/runtime/threaded-network.js')).href
     )
     await expect(open(doubling)).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',
@@ -122,7 +122,7 @@ describe('a network in a thread', () => {
 
 describe('an execution provider', () => {
   it.each(['cuda', 'coreml', 'dml'] as const)(
-    '%s gives way to the processor where it cannot be had, and the network says so',
+    'falls back from %s to the CPU if it is not available, and the network says so',
     async (provider) => {
       const thread = await openNetworkThread(embedded, { threads: 1, provider })
       // Whether CUDA is there depends on the machine; the others belong to one system each.
@@ -172,7 +172,7 @@ describe('warm networks', () => {
     expect(await openOf(1)).toEqual([true, false, false, true])
   })
 
-  it('are loaded anew after a load that failed', async () => {
+  it('are loaded again after a failed load', async () => {
     const path = join(folder, 'later.onnx')
     await expect(withWarmNetwork(path, { threads: 1 }, async () => undefined)).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',

@@ -28,7 +28,7 @@ function rounded(value: number): number {
 
 describe('16-bit stereo', () => {
   it.each([0, 1, 2, 3, 4, 5, 2047, 2048, 2049, 10_001])(
-    'rounds and clips %i frames as the definition does',
+    'rounds and clips %i samples as the definition does',
     (length) => {
       const planes = [noise(length), noise(length)]
       const { samples, clippedSamples } = encoded('16', planes)

@@ -23,16 +23,18 @@ interface Peaks {
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
-    'are those of every sample of %i frames, however the blocks fall',
-    async (frames) => {
-      const left = noise(frames, 3)
-      const right = sine(frames, 440, 44_100, 0.25)
-      const { framesPerBin, lowest, highest, effective } = await collectLevels(streamOf([left, right]), { maxBins: 16 })
-      expect(framesPerBin).toBe(Math.max(256, 2 ** Math.ceil(Math.log2(frames / 16))))
-      expect(lowest.length).toBe(Math.ceil(frames / framesPerBin))
+    'are those of every sample of %i samples, however the blocks fall',
+    async (sampleCount) => {
+      const left = noise(sampleCount, 3)
+      const right = sine(sampleCount, 440, 44_100, 0.25)
+      const { samplesPerBin, lowest, highest, effective } = await collectLevels(streamOf([left, right]), {
+        maxBins: 16,
+      })
+      expect(samplesPerBin).toBe(Math.max(256, 2 ** Math.ceil(Math.log2(sampleCount / 16))))
+      expect(lowest.length).toBe(Math.ceil(sampleCount / samplesPerBin))
       for (let bin = 0; bin < lowest.length; bin++) {
         const samples = [left, right].flatMap((plane) => [
-          ...plane.subarray(bin * framesPerBin, (bin + 1) * framesPerBin),
+          ...plane.subarray(bin * samplesPerBin, (bin + 1) * samplesPerBin),
         ])
         expect(lowest[bin]).toBe(Math.min(...samples))
         expect(highest[bin]).toBe(Math.max(...samples))
@@ -64,8 +66,8 @@ describe('peaks', () => {
 
 describe('the overview picture', () => {
   it('shows a loud second half, the effective level before the peaks, and silence as a line', async () => {
-    const frames = 100_000
-    const plane = sine(frames, 441, 44_100, 0.8).fill(0, 0, frames / 2)
+    const sampleCount = 100_000
+    const plane = sine(sampleCount, 441, 44_100, 0.8).fill(0, 0, sampleCount / 2)
     const opacity = decodePng(
       waveformPicture(await collectLevels(streamOf([plane])), { width: 100, height: 80, colour: [1, 2, 3] }),
       [1, 2, 3],

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/separation/evaluation/metrics.js'
+import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
 import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
 import { separate } from '../../src/core/separation/workflow/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
@@ -31,8 +31,10 @@ describe('the embedded model in the whole pipeline', () => {
       const stems = await Promise.all(
         ['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))),
       )
-      const frames = Math.min(...stems.map(({ channels }) => channels[0].length))
-      const [vocals, accompaniments] = stems.map(({ channels }) => channels.map((plane) => plane.subarray(0, frames)))
+      const sampleCount = Math.min(...stems.map(({ channels }) => channels[0].length))
+      const [vocals, accompaniments] = stems.map(({ channels }) =>
+        channels.map((plane) => plane.subarray(0, sampleCount)),
+      )
       const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
       const input = join(folder, `${song}.wav`)
       const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }

@@ -11,10 +11,10 @@ async function resampled(plane: Float32Array, from: number, to: number): Promise
 function measure(plane: Float32Array, hertz: number, sampleRate: number): { gain: number; rest: number } {
   const edge = Math.ceil(sampleRate / 20)
   const inner = plane.subarray(edge, plane.length - edge)
-  const angle = (frame: number) => (2 * Math.PI * hertz * (frame + edge)) / sampleRate
+  const angle = (index: number) => (2 * Math.PI * hertz * (index + edge)) / sampleRate
   let [ss, sc, cc, xs, xc] = [0, 0, 0, 0, 0]
-  inner.forEach((x, frame) => {
-    const [s, c] = [Math.sin(angle(frame)), Math.cos(angle(frame))]
+  inner.forEach((x, index) => {
+    const [s, c] = [Math.sin(angle(index)), Math.cos(angle(index))]
     ss += s * s
     sc += s * c
     cc += c * c
@@ -25,8 +25,8 @@ function measure(plane: Float32Array, hertz: number, sampleRate: number): { gain
   const a = (xs * cc - xc * sc) / determinant
   const b = (xc * ss - xs * sc) / determinant
   let [signal, rest] = [0, 0]
-  inner.forEach((x, frame) => {
-    const fit = a * Math.sin(angle(frame)) + b * Math.cos(angle(frame))
+  inner.forEach((x, index) => {
+    const fit = a * Math.sin(angle(index)) + b * Math.cos(angle(index))
     signal += fit ** 2
     rest += (x - fit) ** 2
   })
@@ -82,7 +82,7 @@ describe('resampling', () => {
     const actual = await resampled(input, from, to)
     expect(actual).toHaveLength(expected.length)
     const error = Math.sqrt(
-      actual.reduce((sum, sample, frame) => sum + (sample - expected[frame]) ** 2, 0) / actual.length,
+      actual.reduce((sum, sample, index) => sum + (sample - expected[index]) ** 2, 0) / actual.length,
     )
     const level = Math.sqrt(expected.reduce((sum, sample) => sum + sample ** 2, 0) / expected.length)
     expect(20 * Math.log10(error / level)).toBeLessThan(-120)
@@ -113,12 +113,12 @@ describe('resampling', () => {
   })
 
   it.each([...pairs, [44_100, 8_000], [12_345, 44_100]] as const)(
-    '%d to %d Hz gives ceil(n * to / from) frames, from one frame to thousands',
+    '%d to %d Hz gives ceil(n * to / from) samples, from one sample to thousands',
     async (from, to) => {
-      for (const frames of [1, 2, 99, 8191, 8192, 20_001]) {
-        const stream = resample(streamOf([noise(frames)], from), to)
-        const expected = Math.ceil((frames * to) / from)
-        expect(stream.frames).toBe(expected)
+      for (const sampleCount of [1, 2, 99, 8191, 8192, 20_001]) {
+        const stream = resample(streamOf([noise(sampleCount)], from), to)
+        const expected = Math.ceil((sampleCount * to) / from)
+        expect(stream.sampleCount).toBe(expected)
         expect((await collect(stream))[0]).toHaveLength(expected)
       }
     },

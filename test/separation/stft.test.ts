@@ -59,7 +59,7 @@ describe('real FFT', () => {
     await expect(RealFft.create(size)).rejects.toThrow('multiple of 32')
   })
 
-  it('keeps working while others of its kind come and make the shared memory move', async () => {
+  it('keeps working while other instances are created and make the shared memory move', async () => {
     const fft = await RealFft.create(64)
     fft.time().set(noise(64))
     const others = await Promise.all(Array.from({ length: 24 }, () => RealFft.create(8192, 32)))
@@ -87,13 +87,13 @@ describe('STFT', () => {
     'of $size / $hop returns the signal within 1e-6, and each frame is the windowed transform',
     async ({ size, hop }) => {
       const stft = await Stft.create({ size, hop })
-      const frames = 37
-      const signal = noise(stft.samplesOf(frames), size)
-      expect(stft.framesIn(signal.length)).toBe(frames)
-      const re = new Float32Array(frames * stft.bins)
-      const im = new Float32Array(frames * stft.bins)
+      const frameCount = 37
+      const signal = noise(stft.samplesOf(frameCount), size)
+      expect(stft.framesIn(signal.length)).toBe(frameCount)
+      const re = new Float32Array(frameCount * stft.bins)
+      const im = new Float32Array(frameCount * stft.bins)
       const layout = { frameStride: stft.bins, binStride: 1 }
-      stft.forward(signal, frames, re, im, layout)
+      stft.forward(signal, frameCount, re, im, layout)
       for (const [frame, bin] of [
         [0, 0],
         [0, size / 2],
@@ -107,7 +107,7 @@ describe('STFT', () => {
         expect(Math.abs(im[frame * stft.bins + bin] - expectedIm)).toBeLessThan(1e-4)
       }
       const back = new Float32Array(signal.length)
-      stft.inverse(re, im, frames, layout, back)
+      stft.inverse(re, im, frameCount, layout, back)
       // The first and last samples are seen only through the window's foot.
       expect(maxDifference(back.subarray(hop, -hop), signal.subarray(hop, -hop))).toBeLessThan(1e-6)
       stft.close()
@@ -116,21 +116,21 @@ describe('STFT', () => {
 
   it('writes and reads spectra with the bins outside and interleaved parts as well', async () => {
     const stft = await Stft.create({ size: 64, hop: 16 })
-    const frames = 45
-    const signal = noise(stft.samplesOf(frames))
-    const rows = { re: new Float32Array(frames * 33), im: new Float32Array(frames * 33) }
-    stft.forward(signal, frames, rows.re, rows.im, { frameStride: 33, binStride: 1 })
-    const pairs = new Float32Array(33 * frames * 2)
-    const layout = { frameStride: 2, binStride: 2 * frames }
-    stft.forward(signal, frames, pairs, pairs.subarray(1), layout)
-    for (let frame = 0; frame < frames; frame++) {
+    const frameCount = 45
+    const signal = noise(stft.samplesOf(frameCount))
+    const rows = { re: new Float32Array(frameCount * 33), im: new Float32Array(frameCount * 33) }
+    stft.forward(signal, frameCount, rows.re, rows.im, { frameStride: 33, binStride: 1 })
+    const pairs = new Float32Array(33 * frameCount * 2)
+    const layout = { frameStride: 2, binStride: 2 * frameCount }
+    stft.forward(signal, frameCount, pairs, pairs.subarray(1), layout)
+    for (let frame = 0; frame < frameCount; frame++) {
       for (let bin = 0; bin < 33; bin++) {
-        expect(pairs[(bin * frames + frame) * 2]).toBe(rows.re[frame * 33 + bin])
-        expect(pairs[(bin * frames + frame) * 2 + 1]).toBe(rows.im[frame * 33 + bin])
+        expect(pairs[(bin * frameCount + frame) * 2]).toBe(rows.re[frame * 33 + bin])
+        expect(pairs[(bin * frameCount + frame) * 2 + 1]).toBe(rows.im[frame * 33 + bin])
       }
     }
     const back = new Float32Array(signal.length)
-    stft.inverse(pairs, pairs.subarray(1), frames, layout, back)
+    stft.inverse(pairs, pairs.subarray(1), frameCount, layout, back)
     expect(maxDifference(back.subarray(16, -16), signal.subarray(16, -16))).toBeLessThan(1e-6)
     stft.close()
   })
@@ -138,18 +138,18 @@ describe('STFT', () => {
   it('takes bins that are not kept as zero', async () => {
     const all = await Stft.create({ size: 64, hop: 16 })
     const some = await Stft.create({ size: 64, hop: 16, bins: 20 })
-    const frames = 9
-    const signal = noise(all.samplesOf(frames))
-    const spectrum = [0, 1].map(() => new Float32Array(frames * 33))
-    all.forward(signal, frames, spectrum[0], spectrum[1], { frameStride: 33, binStride: 1 })
+    const frameCount = 9
+    const signal = noise(all.samplesOf(frameCount))
+    const spectrum = [0, 1].map(() => new Float32Array(frameCount * 33))
+    all.forward(signal, frameCount, spectrum[0], spectrum[1], { frameStride: 33, binStride: 1 })
     for (const plane of spectrum)
-      for (let frame = 0; frame < frames; frame++) plane.fill(0, frame * 33 + 20, (frame + 1) * 33)
+      for (let frame = 0; frame < frameCount; frame++) plane.fill(0, frame * 33 + 20, (frame + 1) * 33)
     const expected = new Float32Array(signal.length)
-    all.inverse(spectrum[0], spectrum[1], frames, { frameStride: 33, binStride: 1 }, expected)
-    const kept = [0, 1].map(() => new Float32Array(frames * 20))
-    some.forward(signal, frames, kept[0], kept[1], { frameStride: 20, binStride: 1 })
+    all.inverse(spectrum[0], spectrum[1], frameCount, { frameStride: 33, binStride: 1 }, expected)
+    const kept = [0, 1].map(() => new Float32Array(frameCount * 20))
+    some.forward(signal, frameCount, kept[0], kept[1], { frameStride: 20, binStride: 1 })
     const found = new Float32Array(signal.length)
-    some.inverse(kept[0], kept[1], frames, { frameStride: 20, binStride: 1 }, found)
+    some.inverse(kept[0], kept[1], frameCount, { frameStride: 20, binStride: 1 }, found)
     expect(maxDifference(found, expected)).toBeLessThan(1e-6)
     all.close()
     some.close()
@@ -196,7 +196,7 @@ describe('reflected slice', () => {
     ])
   })
 
-  it('does not mirror where the track goes on', () => {
+  it('does not mirror where the track continues', () => {
     expect([
       ...reflectedSlice({ samples: track.subarray(4), start: 4 }, 5, 10, undefined, new Float32Array(0)),
     ]).toEqual([6, 7, 8, 9, 10])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, maskTrack, reflectPad, stft, type Complex } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -19,18 +19,18 @@ const load = testNetworks()
 interface Sizes {
   bins: number
   hop: number
-  frames: number
+  frameCount: number
 }
 
-const shipped: Sizes = { bins: 2049, hop: 1024, frames: 255 }
-const small: Sizes = { bins: 129, hop: 64, frames: 400 }
+const shipped: Sizes = { bins: 2049, hop: 1024, frameCount: 255 }
+const small: Sizes = { bins: 129, hop: 64, frameCount: 400 }
 
 type Gain = (bin: number) => number
 const all: Gain = () => 1
 const known: Gain = (bin) => 0.5 + 0.4 * Math.cos(bin / 20)
 
-function umxNetwork({ bins, frames }: Sizes, gain: Gain, isOpen = false): OnnxGraph {
-  const shape = [1, 2, bins, isOpen ? 'frames' : frames]
+function umxNetwork({ bins, frameCount }: Sizes, gain: Gain, isOpen = false): OnnxGraph {
+  const shape = [1, 2, bins, isOpen ? 'frames' : frameCount]
   return {
     inputs: [{ name: 'magnitude', shape }],
     outputs: [{ name: 'vocals', shape }],
@@ -39,7 +39,7 @@ function umxNetwork({ bins, frames }: Sizes, gain: Gain, isOpen = false): OnnxGr
   }
 }
 
-async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<KindModel> {
+async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<LoadedModel> {
   const manifest = manifestOf('umx', { stems: ['vocals'], stft: { hop: sizes.hop }, ...fields })
   return { manifest, networks: [await load(umxNetwork(sizes, gain))] }
 }
@@ -66,11 +66,11 @@ function inverse([[a, b], [c, d]]: Matrix): Matrix {
 /** The vocals after one step of expectation-maximisation, from the definitions, with general complex matrices. */
 function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   const eps = 1.1920929e-7
-  const frames = mixture[0].length
+  const frameCount = mixture[0].length
   const bins = mixture[0][0].re.length
   const out = mixture.map((frameList) => frameList.map(({ re, im }) => ({ re: re.slice(), im: im.slice() })))
-  for (let first = 0; first < frames; first += 300) {
-    const window = Array.from({ length: Math.min(300, frames - first) }, (_, i) => first + i)
+  for (let first = 0; first < frameCount; first += 300) {
+    const window = Array.from({ length: Math.min(300, frameCount - first) }, (_, i) => first + i)
     const peak = Math.max(
       ...window.flatMap((t) =>
         mixture.map((channel) => Math.max(...channel[t].re.map((re, bin) => Math.hypot(re, channel[t].im[bin])))),
@@ -120,12 +120,12 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   return out
 }
 
-describe('the umx kind', () => {
+describe('the umx architecture', () => {
   it.each([1, 4410, 4411, 60_001])(
     'returns %i samples of the mixture from an identity network, after the refinement, too',
-    async (frames) => {
+    async (sampleCount) => {
       for (const wienerSteps of [0, 1]) {
-        const mixture = stereoNoise(frames)
+        const mixture = stereoNoise(sampleCount)
         const { vocals, accompaniments } = await separateWith(await model(small, all, { wienerSteps }), mixture)
         expect(worstDifference(vocals, mixture)).toBeLessThan(wienerSteps ? 1e-4 : 1e-5)
         expect(
@@ -153,7 +153,7 @@ describe('the umx kind', () => {
   const tones = noiseA.map((_, i) => 0.3 * Math.sin(i / 3) + 0.2 * Math.sin(i / 17) + 0.1 * Math.sin(i / 1.3))
   it.each([
     [
-      'two sources in different places',
+      'two sources at different positions',
       noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]),
       noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]),
     ],
@@ -230,7 +230,7 @@ describe('the umx kind', () => {
   })
 
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
-    const { manifest, networks } = await model({ ...small, frames: 80 }, all, { wienerSteps: 0 })
+    const { manifest, networks } = await model({ ...small, frameCount: 80 }, all, { wienerSteps: 0 })
     let turn = 0
     const moody = {
       ...networks[0],
@@ -259,6 +259,6 @@ describe('the umx kind', () => {
       inputs: [{ name: 'magnitude', shape: [1, 4, 129, 400] }],
       outputs: [{ name: 'vocals', shape: [1, 4, 129, 400] }],
     })
-    await expect(createKind(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
+    await expect(createArchitecture(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
   })
 })

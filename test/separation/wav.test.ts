@@ -26,9 +26,9 @@ const right = [0.25, -0.25, 0, 0.125, -0.125, 0, 0.75]
 
 function samples(bytesPerSample: number, write: (bytes: Buffer, value: number, at: number) => void): Buffer {
   const bytes = Buffer.alloc(left.length * 2 * bytesPerSample)
-  left.forEach((_, frame) =>
-    [left[frame], right[frame]].forEach((value, channel) =>
-      write(bytes, value, (frame * 2 + channel) * bytesPerSample),
+  left.forEach((_, index) =>
+    [left[index], right[index]].forEach((value, channel) =>
+      write(bytes, value, (index * 2 + channel) * bytesPerSample),
     ),
   )
   return bytes
@@ -111,7 +111,7 @@ describe('reading WAV', () => {
     expect(channels[0]).toHaveLength(left.length)
   })
 
-  it('a truncated file gives the whole frames that are left', async () => {
+  it('a truncated file gives the complete samples that are left', async () => {
     const whole = wavFile({ tag: 1, bits: 16, data: encodings[1].data })
     const { channels } = await read(whole.subarray(0, whole.length - 6))
     expect([...channels[0]]).toHaveLength(left.length - 2)
@@ -176,7 +176,7 @@ describe('writing WAV', () => {
   })
 
   it.each(['16', '24', '32f'] as const)(
-    "a %s file's length, frames and sizes agree with what the header says",
+    "a %s file's length, sample count and sizes agree with what the header says",
     async (format) => {
       const path = join(folder, 'sizes.wav')
       const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 1, format })
@@ -185,7 +185,7 @@ describe('writing WAV', () => {
       const written = await writer.close()
       const bytes = await readFile(path)
       const width = { '16': 2, '24': 3, '32f': 4 }[format]
-      expect(written).toEqual({ frames: 1001, clippedSamples: 0, bytes: bytes.length })
+      expect(written).toEqual({ sampleCount: 1001, clippedSamples: 0, bytes: bytes.length })
       expect(bytes.readUInt32LE(4)).toBe(bytes.length - 8)
       const data = bytes.indexOf('data', 0, 'latin1')
       expect(bytes.readUInt32LE(data + 4)).toBe(1001 * width)
@@ -226,7 +226,7 @@ describe('writing WAV', () => {
   it('without audio the file is a complete, empty WAV file', async () => {
     const path = join(folder, 'empty.wav')
     const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format: '16' })
-    expect(await writer.close()).toEqual({ frames: 0, clippedSamples: 0, bytes: (await stat(path)).size })
+    expect(await writer.close()).toEqual({ sampleCount: 0, clippedSamples: 0, bytes: (await stat(path)).size })
     await expect(openAudio(path)).rejects.toMatchObject({ reason: 'no_audio' })
   })
 })

@@ -6,20 +6,20 @@ export type StemName = (typeof stemNames)[number]
 /** Planes of some stems. */
 export type Stems = Partial<Record<StemName, Float32Array[]>>
 
-/** What a segment contributes to the stems. */
+/** The contribution of one segment to the stems. */
 export interface Estimate {
   /** Track sample of the first value. */
   start: number
   /** By stem, then channel; all of one length. Valid until the next `collect`. */
   stems: Stems
-  /** Samples in each array. */
-  frames: number
+  /** Length of each array. */
+  sampleCount: number
   /**
-   * Weights of the first and of the last samples in the overlap-add `sum(weight * estimate) / sum(weight)`; between them it
-   * is 1.
+   * Weights of the first and of the last samples in the overlap-add `sum(weight * estimate) / sum(weight)`; the weight in
+   * between is 1.
    */
   fadeIn: Float32Array
   fadeOut: Float32Array
-  /** Samples before this one get nothing from later segments. */
+  /** Later segments contribute nothing before this track sample. */
   finishedBefore: number
 }

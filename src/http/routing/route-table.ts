@@ -7,15 +7,15 @@ export type Match =
   | { kind: 'method'; allow: string[] }
   | { kind: 'none' }
 
+const methods = ['GET', 'POST', 'PUT', 'DELETE'] as const satisfies Route['method'][]
+
 /** Finds the route of a request. Fixed segments win over params. */
 export class RouteTable {
   readonly routes: readonly Route[]
   readonly #router = createRouter<Route>()
-  readonly #methods: readonly string[]
 
   constructor(routes: readonly Route[]) {
     this.routes = routes
-    this.#methods = [...new Set(routes.map(({ method }) => method))]
     for (const route of routes) addRoute(this.#router, route.method, route.path, route)
   }
 
@@ -24,7 +24,7 @@ export class RouteTable {
     const below = path.slice(baseLength) || '/'
     const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
     if (found) return { kind: 'route', route: found.data, params: found.params ?? {} }
-    const allow = this.#methods.filter((other) => findRoute(this.#router, other, below))
+    const allow = methods.filter((other) => findRoute(this.#router, other, below))
     if (allow.length === 0) return { kind: 'none' }
     return {
       kind: 'method',

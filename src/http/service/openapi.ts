@@ -31,7 +31,7 @@ export function openApiDocument(routes: readonly Route[]): Omit<OpenApiDocument,
   const schemas = new Components()
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
-    const path = route.path.replace(/[:*]([A-Za-z]+)/g, '{$1}')
+    const path = route.path.replace(/(?:\*\*)?:([A-Za-z]+)/g, '{$1}')
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) }
   }
   return {

@@ -1,58 +1,62 @@
 import { StemworkError } from '../../engine/errors.js'
 import type { Manifest } from '../models/manifest.js'
-import { embeddedKind } from './embedded.js'
-import { htdemucsKind } from './htdemucs.js'
-import { mdxKind } from './mdx.js'
-import { roformerKind } from './roformer.js'
-import { scnetKind } from './scnet.js'
-import { spleeterKind } from './spleeter.js'
-import { umxKind } from './umx.js'
-import type { Kind, KindOptions, NetworkShape } from './architecture.js'
+import { embeddedArchitecture } from './embedded.js'
+import { htdemucsArchitecture } from './htdemucs.js'
+import { mdxArchitecture } from './mdx.js'
+import { roformerArchitecture } from './roformer.js'
+import { scnetArchitecture } from './scnet.js'
+import { spleeterArchitecture } from './spleeter.js'
+import { umxArchitecture } from './umx.js'
+import type { Architecture, ArchitectureOptions, NetworkShape } from './architecture.js'
 import type { StemName } from '../stems.js'
 
-type KindFactory = (manifest: Manifest, networks: readonly NetworkShape[], options: KindOptions) => Promise<Kind>
+type ArchitectureFactory = (
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: ArchitectureOptions,
+) => Promise<Architecture>
 
-interface KindEntry {
-  create: KindFactory
-  /** Options beside `stems` that it takes. */
+interface ArchitectureEntry {
+  create: ArchitectureFactory
+  /** Options that it supports besides `stems`. */
   takes: readonly ('overlap' | 'denoise')[]
 }
 
-const kinds: Record<string, KindEntry> = {
-  embedded: { create: embeddedKind, takes: [] },
-  htdemucs: { create: htdemucsKind, takes: ['overlap'] },
-  mdx: { create: mdxKind, takes: ['overlap', 'denoise'] },
-  roformer: { create: roformerKind, takes: ['overlap'] },
-  scnet: { create: scnetKind, takes: ['overlap'] },
-  spleeter: { create: spleeterKind, takes: ['overlap'] },
-  umx: { create: umxKind, takes: ['overlap'] },
+const architectures: Record<string, ArchitectureEntry> = {
+  embedded: { create: embeddedArchitecture, takes: [] },
+  htdemucs: { create: htdemucsArchitecture, takes: ['overlap'] },
+  mdx: { create: mdxArchitecture, takes: ['overlap', 'denoise'] },
+  roformer: { create: roformerArchitecture, takes: ['overlap'] },
+  scnet: { create: scnetArchitecture, takes: ['overlap'] },
+  spleeter: { create: spleeterArchitecture, takes: ['overlap'] },
+  umx: { create: umxArchitecture, takes: ['overlap'] },
 }
 
 /**
- * @throws StemworkError `INVALID_OPTIONS` for a kind that this version does not know, a network that does not fit its kind, or
- * an option or a stem that the model does not have
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown architecture, a network that does not fit its architecture, or an
+ * option or stem that the model does not support
  */
-export async function createKind(
+export async function createArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions = {},
-): Promise<Kind> {
-  if (!Object.hasOwn(kinds, manifest.kind)) {
+  options: ArchitectureOptions = {},
+): Promise<Architecture> {
+  if (!Object.hasOwn(architectures, manifest.architecture)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `Model ${manifest.name} is of the kind ${JSON.stringify(manifest.kind)}; this version knows ${Object.keys(kinds).join(', ')}. Update stemwork or choose another model.`,
+      `Model ${manifest.name} has the architecture ${JSON.stringify(manifest.architecture)}, which this version does not know. It knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another model.`,
     )
   }
-  const { create, takes } = kinds[manifest.kind]
+  const { create, takes } = architectures[manifest.architecture]
   for (const option of ['overlap', 'denoise'] as const) {
     if (options[option] !== undefined && options[option] !== false && !takes.includes(option)) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `Model ${manifest.name} has no option ${option}: its kind, ${manifest.kind}, does not know it. Leave it out.`,
+        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, has none. Leave it out.`,
       )
     }
   }
-  const kind = await create(manifest, networks, options).catch((error: unknown) => {
+  const architecture = await create(manifest, networks, options).catch((error: unknown) => {
     if (!(error instanceof RangeError)) throw error
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -62,16 +66,16 @@ export async function createKind(
       },
     )
   })
-  const missing = options.stems?.find((stem) => !gives(kind, stem))
-  if (missing === undefined) return kind
-  kind.close()
+  const missing = options.stems?.find((stem) => !gives(architecture, stem))
+  if (missing === undefined) return architecture
+  architecture.close()
   throw new StemworkError(
     'INVALID_OPTIONS',
     `Model ${manifest.name} does not give ${missing}; it gives ${manifest.stems.join(', ')}. Choose another model or other stems.`,
   )
 }
 
-/** The vocals are also what is left without the accompaniments. */
-function gives({ stems }: Kind, stem: StemName): boolean {
+/** Vocals can also be derived: the mixture minus the accompaniments. */
+function gives({ stems }: Architecture, stem: StemName): boolean {
   return stems.includes(stem) || (stem === 'vocals' && stems.includes('accompaniments'))
 }

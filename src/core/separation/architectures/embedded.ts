@@ -4,9 +4,9 @@ import { reflectedSlice } from '../dsp/reflected-slice.js'
 import type { Segment } from '../dsp/segment.js'
 import { Stft, type SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, NetworkRun, NetworkShape } from './architecture.js'
 import type { Estimate } from '../stems.js'
 
 const parametersSchema = z.object({
@@ -15,42 +15,45 @@ const parametersSchema = z.object({
   chunk: z.object({ frames: z.number().int().positive(), overlapFrames: z.number().int().nonnegative() }),
 })
 
-/** Half the length of the cross-fade at a joint of two segments: 93 ms, twice what overlapping frames alone would give. */
-const fadeFrames = 4096
+/** Half the length of the cross-fade between two segments: 93 ms, twice what overlapping frames alone would give. */
+const fadeSamples = 4096
 
-// Linear, because the two estimates are nearly equal: the weights of neighbours add up to one.
-const rising = Float32Array.from({ length: 2 * fadeFrames }, (_, i) => (i + 0.5) / (2 * fadeFrames))
+// Linear, because the two estimates are nearly equal: the weights of neighbouring segments add up to one.
+const rising = Float32Array.from({ length: 2 * fadeSamples }, (_, i) => (i + 0.5) / (2 * fadeSamples))
 const falling = rising.toReversed()
 const none = new Float32Array(0)
 
 /**
- * The model that comes with the package: one network from the complex spectrum of the mixture to that of the vocals, both
+ * The bundled model: one network from the complex spectrum of the mixture to that of the vocals, both
  * `[1, 4, frames, bins]` with the channels L.re, L.im, R.re, R.im.
  *
- * The network normalises each segment by that segment's own mean power. So the segments are exactly those that it was measured
- * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, cut off at the track's ends and
+ * The network normalises each segment by that segment's own mean power, so segments must be exactly those it was evaluated
+ * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, clipped to the track and
  * padded to a multiple of 8 by repeating the last frame.
  */
-export async function embeddedKind(manifest: Manifest, networks: readonly NetworkShape[]): Promise<Kind> {
+export async function embeddedArchitecture(
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+): Promise<Architecture> {
   const {
     stft: { nFft, hop },
     input: { framesMultipleOf },
-    chunk: { frames, overlapFrames },
-  } = kindParameters(manifest, parametersSchema)
+    chunk: { frames: frameCount, overlapFrames },
+  } = architectureParameters(manifest, parametersSchema)
   const [inputName, outputName] = tensorNames(networks, nFft / 2 + 1)
   const stft = await Stft.create({ size: nFft, hop })
   const pool = new FloatPool()
   const { bins } = stft
   const half = nFft / 2
-  const step = frames * hop
+  const step = frameCount * hop
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
-  const padded = new Float32Array(stft.samplesOf(frames + 2 * overlapFrames))
-  const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frames + 2 * overlapFrames)))
+  const padded = new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames))
+  const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames)))
 
-  /** First and one past the last frame of a segment, counted from the track's start. */
-  function frameRange({ index, trackFrames }: Segment): [number, number] {
-    const last = trackFrames === undefined ? Infinity : 1 + Math.floor(trackFrames / hop)
-    return [Math.max(0, index * frames - overlapFrames), Math.min((index + 1) * frames + overlapFrames, last)]
+  /** The segment's frames, `[first, end)`, counted from the start of the track. */
+  function frameRange({ index, trackSamples }: Segment): [number, number] {
+    const last = trackSamples === undefined ? Infinity : 1 + Math.floor(trackSamples / hop)
+    return [Math.max(0, index * frameCount - overlapFrames), Math.min((index + 1) * frameCount + overlapFrames, last)]
   }
 
   function plane(tensor: Tensor, index: number): Float32Array {
@@ -63,7 +66,7 @@ export async function embeddedKind(manifest: Manifest, networks: readonly Networ
     geometry: {
       step,
       before: overlapFrames * hop + half,
-      length: stft.samplesOf(frames + 2 * overlapFrames),
+      length: stft.samplesOf(frameCount + 2 * overlapFrames),
     },
     stems: ['vocals'],
     needsTrackStatistics: false,
@@ -82,7 +85,7 @@ export async function embeddedKind(manifest: Manifest, networks: readonly Networ
           { samples, start: segment.start },
           from,
           from + stft.samplesOf(count),
-          segment.trackFrames,
+          segment.trackSamples,
           padded,
         )
         stft.forward(slice, count, re, im, layout)
@@ -94,10 +97,10 @@ export async function embeddedKind(manifest: Manifest, networks: readonly Networ
     },
 
     collect(segment, [run]): Estimate {
-      const { index, trackFrames = Infinity } = segment
-      const start = index === 0 ? 0 : index * step - fadeFrames
-      const isLast = (index + 1) * step >= trackFrames
-      const end = isLast ? trackFrames : Math.min((index + 1) * step + fadeFrames, trackFrames)
+      const { index, trackSamples = Infinity } = segment
+      const start = index === 0 ? 0 : index * step - fadeSamples
+      const isLast = (index + 1) * step >= trackSamples
+      const end = isLast ? trackSamples : Math.min((index + 1) * step + fadeSamples, trackSamples)
       const output = run.fetches[outputName]
       const [firstFrame, lastFrame] = frameRange(segment)
       const from = Math.max(firstFrame, Math.floor((start - half) / hop) + 1)
@@ -118,10 +121,10 @@ export async function embeddedKind(manifest: Manifest, networks: readonly Networ
       return {
         start,
         stems: { vocals: stems },
-        frames: end - start,
+        sampleCount: end - start,
         fadeIn: index === 0 ? none : rising.subarray(0, end - start),
-        fadeOut: isLast ? none : falling.subarray(0, end - ((index + 1) * step - fadeFrames)),
-        finishedBefore: isLast ? end : (index + 1) * step - fadeFrames,
+        fadeOut: isLast ? none : falling.subarray(0, end - ((index + 1) * step - fadeSamples)),
+        finishedBefore: isLast ? end : (index + 1) * step - fadeSamples,
       }
     },
 
@@ -143,7 +146,7 @@ function tensorNames(networks: readonly NetworkShape[], bins: number): [string, 
     )
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The model does not fit its kind: one input and one output [1, 4, frames, ${bins}] were expected, found ${found.join('; ')}.`,
+      `The model does not fit its architecture: expected one input and one output [1, 4, frames, ${bins}]; found ${found.join('; ')}. Correct the manifest.`,
     )
   }
   return [network.inputs[0].name, network.outputs[0].name]

@@ -3,29 +3,29 @@ import { periodicHann, Stft, type SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
 import type { Manifest } from '../models/manifest.js'
 import type { Tensor, TensorInfo } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
 import { TrackWaves } from './track-waves.js'
 
-/** Frames at either end of a wave's spectrum that the network does not get. */
+/** Frames dropped at each end of a waveform's spectrum before it is passed to the network. */
 const droppedFrames = 2
 
 /**
- * Hybrid Transformer Demucs: from the wave `[1, 2, samples]` to the stems' waves `[1, stems, 2, samples]`. Exports without
- * the STFT also take the wave's spectrum `[1, 4, bins, frames]` and give the stems' spectra `[1, stems, 4, bins, frames]`,
- * channels L.re, L.im, R.re, R.im, whose waves are to be added to the others. That spectrum is the centred STFT with the hop
- * `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the wave reflected by 1.5 hops at both ends, without two frames at each end
- * and the highest bin (`_spec` and `_ispec` of the reference implementation).
+ * Hybrid Transformer Demucs: from the waveform `[1, 2, samples]` to the stems' waveforms `[1, stems, 2, samples]`. Exports
+ * without the STFT also take the spectrum `[1, 4, bins, frames]` and return the stems' spectra `[1, stems, 4, bins, frames]`,
+ * channels L.re, L.im, R.re, R.im. A stem is the sum of its waveform and the inverse of its spectrum. The spectrum is the centred STFT with the hop
+ * `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the waveform reflected by 1.5 hops at both ends, without two frames at each
+ * end and without the highest bin (`_spec` and `_ispec` of the reference implementation).
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function htdemucsKind(
+export async function htdemucsArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
+  options: ArchitectureOptions,
+): Promise<Architecture> {
   const ports = findPorts(networks, manifest.stems.length)
   const waves = new TrackWaves(ports.samples, options.overlap ?? 0.25)
   const spectrum = ports.spectrum && (await WaveSpectrum.create(ports.samples, ports.spectrum))
@@ -55,9 +55,9 @@ export async function htdemucsKind(
       const feeds = { [ports.wave.input.name]: wave }
       const fetches = { [ports.wave.output.name]: tensor(1, stemCount, 2, length) }
       if (spectrum && ports.spectrum) {
-        const { bins, frames, input, output } = ports.spectrum
-        feeds[input.name] = tensor(1, 4, bins, frames)
-        fetches[output.name] = tensor(1, stemCount, 4, bins, frames)
+        const { bins, frameCount, input, output } = ports.spectrum
+        feeds[input.name] = tensor(1, 4, bins, frameCount)
+        fetches[output.name] = tensor(1, stemCount, 4, bins, frameCount)
         spectrum.forward(wave.data, feeds[input.name].data)
       }
       return [{ network: 0, feeds, fetches }]
@@ -88,37 +88,37 @@ export async function htdemucsKind(
 
 interface SpectrumSizes {
   bins: number
-  frames: number
+  frameCount: number
 }
 
-/** The spectrum of a wave as the network of two inputs wants it. */
+/** The spectrum of a waveform, as networks with two inputs expect it. */
 class WaveSpectrum {
   readonly #stft: Stft
   readonly #samples: number
-  readonly #frames: number
+  readonly #frameCount: number
   readonly #layout: SpectrumLayout
   readonly #padded: Float32Array
   readonly #restored: Float32Array
   readonly #sum: Float32Array
 
-  private constructor(stft: Stft, samples: number, { bins, frames }: SpectrumSizes) {
+  private constructor(stft: Stft, samples: number, { bins, frameCount }: SpectrumSizes) {
     this.#stft = stft
     this.#samples = samples
-    this.#frames = frames
-    this.#layout = { frameStride: 1, binStride: frames }
-    this.#padded = new Float32Array(stft.samplesOf(frames))
-    this.#restored = new Float32Array(stft.samplesOf(frames))
-    this.#sum = new Float32Array(2 * bins * frames)
+    this.#frameCount = frameCount
+    this.#layout = { frameStride: 1, binStride: frameCount }
+    this.#padded = new Float32Array(stft.samplesOf(frameCount))
+    this.#restored = new Float32Array(stft.samplesOf(frameCount))
+    this.#sum = new Float32Array(2 * bins * frameCount)
   }
 
   static async create(samples: number, sizes: SpectrumSizes): Promise<WaveSpectrum> {
     const size = 2 * sizes.bins
-    // A window scaled like this scales the spectrum by 1 / sqrt(size), and the inverse back.
+    // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
     const window = periodicHann(size).map((value) => value / Math.sqrt(size))
     return new WaveSpectrum(await Stft.create({ size, hop: size / 4, bins: sizes.bins, window }), samples, sizes)
   }
 
-  /** Reflected samples before the wave, where its first frame begins. */
+  /** Number of reflected samples before the waveform, where the first frame begins. */
   get #lead(): number {
     return (this.#stft.hop * 3) / 2
   }
@@ -126,22 +126,22 @@ class WaveSpectrum {
   forward(wave: Float32Array, spectrum: Float32Array): void {
     for (const channel of [0, 1]) {
       const samples = wave.subarray(channel * this.#samples, (channel + 1) * this.#samples)
-      const to = this.#stft.samplesOf(this.#frames) - this.#lead
+      const to = this.#stft.samplesOf(this.#frameCount) - this.#lead
       const slice = reflectedSlice({ samples, start: 0 }, -this.#lead, to, this.#samples, this.#padded)
       const [re, im] = this.#planes(spectrum, channel)
-      this.#stft.forward(slice, this.#frames, re, im, this.#layout)
+      this.#stft.forward(slice, this.#frameCount, re, im, this.#layout)
     }
   }
 
-  /** Adds the wave of the sum of the stems with these indices. */
+  /** Adds the inverse transform of the sum of the stems with these indices. */
   addInverse(spectra: Float32Array, indices: readonly number[], channel: number, wave: Float32Array): void {
-    const stemLength = 4 * this.#stft.bins * this.#frames
+    const stemLength = 4 * this.#stft.bins * this.#frameCount
     const parts = indices.map((index) => {
       const stem = spectra.subarray(index * stemLength, (index + 1) * stemLength)
       return stem.subarray((channel * stemLength) / 2, ((channel + 1) * stemLength) / 2)
     })
     const [re, im] = this.#planes(sumOfParts(parts, this.#sum), 0)
-    this.#stft.inverse(re, im, this.#frames, this.#layout, this.#restored, droppedFrames)
+    this.#stft.inverse(re, im, this.#frameCount, this.#layout, this.#restored, droppedFrames)
     for (let i = 0; i < wave.length; i++) wave[i] += this.#restored[i + this.#lead]
   }
 
@@ -150,7 +150,7 @@ class WaveSpectrum {
   }
 
   #planes(data: Float32Array, channel: number): [Float32Array, Float32Array] {
-    const length = this.#stft.bins * this.#frames
+    const length = this.#stft.bins * this.#frameCount
     const plane = (index: number) => data.subarray(index * length, (index + 1) * length)
     return [plane(2 * channel), plane(2 * channel + 1)]
   }
@@ -167,7 +167,7 @@ interface Ports {
   samples: number
 }
 
-/** Tells the tensors apart by their ranks. */
+/** Identifies the tensors by their ranks. */
 function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   const [{ inputs, outputs }] = networks
   const tensorCounts = networks.length === 1 ? [inputs.length, outputs.length].join() : ''
@@ -181,22 +181,22 @@ function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   ) {
     if (tensorCounts === '1,1') return { wave, samples, spectrum: undefined }
     const spectrum = findPort(inputs, outputs, 4)
-    const [, , bins, frames] = spectrum ? axisSizes(spectrum.input) : []
-    const sizesFit = bins !== undefined && frames === Math.ceil(samples / (bins / 2))
+    const [, , bins, frameCount] = spectrum ? axisSizes(spectrum.input) : []
+    const sizesFit = bins !== undefined && frameCount === Math.ceil(samples / (bins / 2))
     if (spectrum && sizesFit && tensorCounts === '2,2') {
-      const isSpectrum = fits(spectrum.input, [undefined, 4, bins, frames])
-      if (isSpectrum && fits(spectrum.output, [undefined, stems, 4, bins, frames])) {
-        return { wave, samples, spectrum: { ...spectrum, bins, frames } }
+      const isSpectrum = fits(spectrum.input, [undefined, 4, bins, frameCount])
+      if (isSpectrum && fits(spectrum.output, [undefined, stems, 4, bins, frameCount])) {
+        return { wave, samples, spectrum: { ...spectrum, bins, frameCount } }
       }
     }
   }
   throw misfit(
     networks,
-    `a wave [1, 2, samples] of a fixed length and stems [1, ${stems}, 2, samples], alone or with the wave's spectrum [1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
+    `a waveform [1, 2, samples] of fixed length and stems [1, ${stems}, 2, samples], alone or with the spectrum [1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
   )
 }
 
-/** The input of that rank and the output of the next one: it has an axis more, the stems. */
+/** The input of that rank and the output of the next higher rank, which has the stems as an additional axis. */
 function findPort(inputs: readonly TensorInfo[], outputs: readonly TensorInfo[], rank: number): Port | undefined {
   const input = inputs.find(({ shape }) => shape.length === rank)
   const output = outputs.find(({ shape }) => shape.length === rank + 1)

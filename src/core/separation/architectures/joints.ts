@@ -8,13 +8,13 @@ export interface JointOptions {
   span: number
   /** Samples from one segment's estimate to the next one's. */
   step: number
-  /** Longest cross-fade, in samples. Default: as long as neighbours overlap, half a span at most. */
+  /** Longest cross-fade, in samples. Default: the whole overlap, at most half a span. */
   fade?: number
 }
 
 /**
- * Joins the estimates of neighbouring segments by linear cross-fades. There is no fade at the ends of the track, and no weight
- * is zero.
+ * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no weight is
+ * zero.
  */
 export class Joints {
   readonly #first: number
@@ -32,30 +32,30 @@ export class Joints {
     this.#falling = this.#rising.toReversed()
   }
 
-  /** Samples from `index * step` on that the segment before estimates, too; for `SegmentGeometry.given`. */
+  /** Samples from `index * step` on that the previous segment also estimates; for `SegmentGeometry.given`. */
   get given(): number {
     return this.#first + this.#span - this.#step
   }
 
   /** Track samples from `start` to `end` that a segment estimates. */
-  range({ index, trackFrames = Infinity }: Segment): { start: number; end: number; isLast: boolean } {
+  range({ index, trackSamples = Infinity }: Segment): { start: number; end: number; isLast: boolean } {
     const from = this.#first + index * this.#step
     return {
       start: Math.max(0, from),
-      end: Math.min(from + this.#span, trackFrames),
-      isLast: trackFrames <= from + this.#span,
+      end: Math.min(from + this.#span, trackSamples),
+      isLast: trackSamples <= from + this.#span,
     }
   }
 
   /** @param stems planes of the samples of `range` */
   estimate(segment: Segment, stems: Stems): Estimate {
     const { start, end, isLast } = this.range(segment)
-    const frames = end - start
+    const sampleCount = end - start
     return {
       start,
       stems,
-      frames,
-      fadeIn: segment.index === 0 ? none : this.#rising.subarray(0, frames),
+      sampleCount,
+      fadeIn: segment.index === 0 ? none : this.#rising.subarray(0, sampleCount),
       fadeOut: isLast ? none : this.#falling,
       finishedBefore: isLast ? end : this.#first + (segment.index + 1) * this.#step,
     }

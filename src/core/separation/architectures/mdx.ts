@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { StemName } from '../stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { TrackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
-  /** The frame length cannot be told from the network: models of one shape differ in it. */
+  /** The frame length cannot be read from the network: models of the same shape use different ones. */
   stft: z.object({ nFft: z.number().int().positive(), hop: z.number().int().positive().default(1024) }),
   /** Gain of the network's output. */
   compensation: z.number().positive().default(1),
@@ -17,36 +17,36 @@ const parametersSchema = z.object({
   primary: z.enum(['vocals', 'instrumental']),
 })
 
-/** The lowest bins, up to about 20 Hz, which these networks were trained without. */
+/** These networks were trained without the lowest bins, up to about 20 Hz. */
 const mutedBins = 3
 
 /**
  * The MDX-Net family of the Ultimate Vocal Remover: one network from the complex spectrum of the mixture to that of its
- * primary stem, both `[batch, 4, bins, frames]` with the channels L.re, L.im, R.re, R.im, of which the highest bins may be
- * missing.
+ * primary stem, both `[batch, 4, bins, frames]` with the channels L.re, L.im, R.re, R.im. The highest
+ * bins may be missing.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function mdxKind(
+export async function mdxArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const { stft, compensation, primary } = kindParameters(manifest, parametersSchema)
-  const { input, output, bins, frames } = spectra(networks, stft.nFft)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const { stft, compensation, primary } = architectureParameters(manifest, parametersSchema)
+  const { input, output, bins, frameCount } = spectra(networks, stft.nFft)
   const track = await TrackFrames.create({
     size: stft.nFft,
     hop: stft.hop,
     bins,
-    frames,
+    frameCount,
     overlap: options.overlap ?? 0.25,
     padding: 'reflect',
   })
   const pool = new FloatPool()
-  const layout: SpectrumLayout = { frameStride: 1, binStride: frames }
+  const layout: SpectrumLayout = { frameStride: 1, binStride: frameCount }
   const stem: StemName = primary === 'vocals' ? 'vocals' : 'accompaniments'
-  const planeLength = bins * frames
-  const tensor = (): Tensor => ({ dims: [1, 4, bins, frames], data: pool.take(4 * planeLength) })
+  const planeLength = bins * frameCount
+  const tensor = (): Tensor => ({ dims: [1, 4, bins, frameCount], data: pool.take(4 * planeLength) })
   const plane = ({ data }: Tensor, index: number) => data.subarray(index * planeLength, (index + 1) * planeLength)
 
   return {
@@ -61,7 +61,7 @@ export async function mdxKind(
       for (const channel of [0, 1]) {
         const [re, im] = [plane(mixture, 2 * channel), plane(mixture, 2 * channel + 1)]
         track.analyse(segment, channel, re, im, layout)
-        for (const values of [re, im]) values.fill(0, 0, mutedBins * frames)
+        for (const values of [re, im]) values.fill(0, 0, mutedBins * frameCount)
       }
       const inputs = options.denoise ? [mixture, negative(mixture, tensor())] : [mixture]
       return inputs.map((data) => ({ network: 0, feeds: { [input.name]: data }, fetches: { [output.name]: tensor() } }))
@@ -93,13 +93,13 @@ function negative(tensor: Tensor, into: Tensor): Tensor {
 function spectra(networks: readonly NetworkShape[], nFft: number) {
   const [{ inputs, outputs }] = networks
   const [input, output] = [inputs[0], outputs[0]]
-  const [, , bins, frames] = axisSizes(input)
+  const [, , bins, frameCount] = axisSizes(input)
   const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
-  const shape = [undefined, 4, bins, frames]
+  const shape = [undefined, 4, bins, frameCount]
   if (
     !isOne ||
     bins === undefined ||
-    frames === undefined ||
+    frameCount === undefined ||
     bins > nFft / 2 + 1 ||
     !fits(input, shape) ||
     !fits(output, shape)
@@ -109,5 +109,5 @@ function spectra(networks: readonly NetworkShape[], nFft: number) {
       `one input and one output [batch, 4, bins, frames] of fixed sizes with at most ${nFft / 2 + 1} bins`,
     )
   }
-  return { input, output, bins, frames }
+  return { input, output, bins, frameCount }
 }

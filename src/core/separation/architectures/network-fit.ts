@@ -2,14 +2,14 @@ import { StemworkError } from '../../engine/errors.js'
 import type { TensorInfo } from '../runtime/network.js'
 import type { NetworkShape } from './architecture.js'
 
-/** The size of each axis: a number for a fixed one, `undefined` for one that the caller chooses. */
+/** The size of each axis: a number if fixed, `undefined` if the caller chooses it. */
 export type AxisSizes = readonly (number | undefined)[]
 
 export function axisSizes({ shape }: TensorInfo): AxisSizes {
   return shape.map((size) => (typeof size === 'number' ? size : undefined))
 }
 
-/** True for a float32 tensor of these sizes, where `undefined` on either side fits everything. */
+/** True for a float32 tensor of these sizes; `undefined` on either side matches anything. */
 export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   if (tensor.type !== 'float32' || tensor.shape.length !== expected.length) return false
   return axisSizes(tensor).every(
@@ -17,19 +17,19 @@ export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   )
 }
 
-/** The batch axis of a tensor, for `Kind.batchAxis`: only where its size is free. */
+/** The batch axis of a tensor, for `Architecture.batchAxis`: only if its size is free. */
 export function freeAxis(tensor: TensorInfo, axis: number): number | undefined {
   return typeof tensor.shape[axis] === 'number' ? undefined : axis
 }
 
-/** @param expected what the kind needs, in words */
+/** @param expected what the architecture needs, in words */
 export function misfit(networks: readonly NetworkShape[], expected: string): StemworkError {
   const found = networks.map(
     ({ inputs, outputs }) => `${inputs.map(tensorText).join(', ')} -> ${outputs.map(tensorText).join(', ')}`,
   )
   return new StemworkError(
     'INVALID_OPTIONS',
-    `The model does not fit its kind: expected ${expected}; found ${found.join('; ')}. Correct the manifest's kind or sizes.`,
+    `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the manifest's architecture or sizes.`,
   )
 }
 

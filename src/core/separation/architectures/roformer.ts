@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor, TensorInfo } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
 import { TrackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(441) }).default({ hop: 441 }),
-  /** Frames of a segment, for a network that leaves their number open. */
+  /** Frames per segment, for networks with a free number of frames. */
   frames: z.number().int().positive().default(801),
 })
 
@@ -20,40 +20,46 @@ const fadeShare = 0.1
 /**
  * Band-split and mel-band RoFormer: from the complex spectrum of the mixture to a complex mask for each stem, which
  * multiplies it. A row is `2 * bin + channel`. Two layouts: `[1, rows, frames, 2]` with masks `[1, stems, rows, frames, 2]`,
- * and `[1, frames, 2 * rows]`, where real and imaginary part follow each other in a row's place, with masks `[1, (stems,)
+ * and `[1, frames, 2 * rows]`, where each row holds the real and then the imaginary part, with masks `[1, (stems,)
  * frames, 2 * rows]`. The constant component is silent.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function roformerKind(
+export async function roformerArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const parameters = kindParameters(manifest, parametersSchema)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const parameters = architectureParameters(manifest, parametersSchema)
   const { hop } = parameters.stft
-  const { input, output, rows, frames = parameters.frames, isFrameMajor } = findLayout(networks, manifest.stems.length)
+  const {
+    input,
+    output,
+    rows,
+    frameCount = parameters.frames,
+    isFrameMajor,
+  } = findLayout(networks, manifest.stems.length)
   const bins = rows / 2
   const track = await TrackFrames.create({
     size: 2 * (bins - 1),
     hop,
-    frames,
+    frameCount,
     overlap: options.overlap ?? 0.5,
-    fade: Math.round(fadeShare * (frames - 1) * hop),
+    fade: Math.round(fadeShare * (frameCount - 1) * hop),
     padding: 'reflect',
   })
   const sources = stemSources(manifest, options.stems)
   const pool = new FloatPool()
   const stemCount = manifest.stems.length
-  const stemLength = 2 * rows * frames
+  const stemLength = 2 * rows * frameCount
   const layout: SpectrumLayout = isFrameMajor
     ? { frameStride: 2 * rows, binStride: 4 }
-    : { frameStride: 2, binStride: 4 * frames }
-  const channelOffset = isFrameMajor ? 2 : 2 * frames
-  const dims = isFrameMajor ? [1, frames, 2 * rows] : [1, rows, frames, 2]
+    : { frameStride: 2, binStride: 4 * frameCount }
+  const channelOffset = isFrameMajor ? 2 : 2 * frameCount
+  const dims = isFrameMajor ? [1, frameCount, 2 * rows] : [1, rows, frameCount, 2]
   const masked = new Float32Array(stemLength)
 
-  /** What of a spectrum is a channel's: real and imaginary parts. */
+  /** The real and imaginary parts of one channel of a spectrum. */
   const parts = (data: Float32Array, channel: number) =>
     [data.subarray(channel * channelOffset), data.subarray(channel * channelOffset + 1)] as const
 
@@ -71,7 +77,8 @@ export async function roformerKind(
     }
     for (const channel of [0, 1]) {
       const [re, im] = parts(masked, channel)
-      for (let frame = 0; frame < frames; frame++) re[frame * layout.frameStride] = im[frame * layout.frameStride] = 0
+      for (let frame = 0; frame < frameCount; frame++)
+        re[frame * layout.frameStride] = im[frame * layout.frameStride] = 0
     }
   }
 
@@ -113,7 +120,7 @@ interface Layout {
   input: TensorInfo
   output: TensorInfo
   rows: number
-  frames: number | undefined
+  frameCount: number | undefined
   isFrameMajor: boolean
 }
 
@@ -122,9 +129,9 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
   const [input, output] = [inputs[0], outputs[0]]
   const isFrameMajor = input.shape.length === 3
   const [, ...sizes] = axisSizes(input)
-  const frames = isFrameMajor ? sizes[0] : sizes[1]
+  const frameCount = isFrameMajor ? sizes[0] : sizes[1]
   const rows = isFrameMajor ? (sizes[1] ?? 0) / 2 : (sizes[0] ?? 0)
-  const inner = isFrameMajor ? [frames, 2 * rows] : [rows, frames, 2]
+  const inner = isFrameMajor ? [frameCount, 2 * rows] : [rows, frameCount, 2]
   const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
   const isInput = fits(input, [undefined, ...inner]) && rows >= 4 && rows % 2 === 0
   const isOutput =
@@ -135,5 +142,5 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
       `a spectrum [1, rows, frames, 2] and ${stems} masks [1, ${stems}, rows, frames, 2], or [1, frames, 2 * rows] and [1, ${stems}, frames, 2 * rows]`,
     )
   }
-  return { input, output, rows, frames, isFrameMajor }
+  return { input, output, rows, frameCount, isFrameMajor }
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../dsp/stft.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import { kindParameters, type Manifest } from '../models/manifest.js'
+import { architectureParameters, type Manifest } from '../models/manifest.js'
 import type { Tensor } from '../runtime/network.js'
-import type { Kind, KindOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
 import { TrackFrames } from './track-frames.js'
@@ -14,44 +14,44 @@ const parametersSchema = z.object({
     .default({ nFft: 4096, hop: 1024 }),
 })
 
-/** So that silence is shared evenly. */
+/** Divides silence evenly among the stems. */
 const guard = 1e-10
 
-/** The networks hear nothing above 11 kHz; there the mean mask of so many of their highest bands is used. */
+/** The networks see nothing above 11 kHz. The mean mask of this many of their highest bands is used there. */
 const extendedBands = 10
 
 /**
  * Spleeter: one network for each stem, all from the magnitudes of the mixture `[2, splits, frames, bins]` with the channels
  * first, to those of a stem. The masks are the stems' shares in the sum of the squares. The STFT is not centred: the track
- * has silence around it.
+ * is surrounded by silence.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
-export async function spleeterKind(
+export async function spleeterArchitecture(
   manifest: Manifest,
   networks: readonly NetworkShape[],
-  options: KindOptions,
-): Promise<Kind> {
-  const { stft } = kindParameters(manifest, parametersSchema)
-  const { bands, frames } = magnitudes(networks, manifest.stems.length, stft.nFft)
+  options: ArchitectureOptions,
+): Promise<Architecture> {
+  const { stft } = architectureParameters(manifest, parametersSchema)
+  const { bands, frameCount } = magnitudes(networks, manifest.stems.length, stft.nFft)
   const track = await TrackFrames.create({
     size: stft.nFft,
     hop: stft.hop,
-    frames,
+    frameCount,
     overlap: options.overlap ?? 0.25,
     padding: 'zeros',
   })
   const sources = stemSources(manifest, options.stems)
   const pool = new FloatPool()
-  // Segments between `prepare` and `collect`: the networks get no phases.
+  // Spectra of the segments between `prepare` and `collect`: the networks get no phases.
   const mixtures = new Map<number, Float32Array<ArrayBuffer>>()
   const { bins } = track
   const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
-  const planeLength = frames * bins
+  const planeLength = frameCount * bins
   const plane = (data: Float32Array, index: number) => data.subarray(index * planeLength, (index + 1) * planeLength)
   const masked = [0, 1].map(() => new Float32Array(planeLength))
   const mask = new Float32Array(bins)
-  const tensor = (): Tensor => ({ dims: [2, 1, frames, bands], data: pool.take(2 * frames * bands) })
+  const tensor = (): Tensor => ({ dims: [2, 1, frameCount, bands], data: pool.take(2 * frameCount * bands) })
 
   /** Fills `mask` for one row of a channel: the share of the stems with these indices. */
   function fillMask(estimates: readonly Float32Array[], indices: readonly number[], offset: number): void {
@@ -83,7 +83,7 @@ export async function spleeterKind(
       for (const channel of [0, 1]) {
         const [re, im] = [plane(mixture, 2 * channel), plane(mixture, 2 * channel + 1)]
         track.analyse(segment, channel, re, im, layout)
-        for (let frame = 0, at = channel * frames * bands; frame < frames; frame++) {
+        for (let frame = 0, at = channel * frameCount * bands; frame < frameCount; frame++) {
           for (let bin = frame * bins; bin < frame * bins + bands; bin++, at++)
             magnitude.data[at] = Math.sqrt(re[bin] ** 2 + im[bin] ** 2)
         }
@@ -102,8 +102,8 @@ export async function spleeterKind(
       const stems = [...sources].map(([stem, indices], stemIndex) => {
         const planes = [0, 1].map((channel) => {
           const [re, im] = [plane(mixture, 2 * channel), plane(mixture, 2 * channel + 1)]
-          for (let frame = 0; frame < frames; frame++) {
-            fillMask(estimates, indices, (channel * frames + frame) * bands)
+          for (let frame = 0; frame < frameCount; frame++) {
+            fillMask(estimates, indices, (channel * frameCount + frame) * bands)
             for (let bin = 0, at = frame * bins; bin < bins; bin++, at++) {
               masked[0][at] = re[at] * mask[bin]
               masked[1][at] = im[at] * mask[bin]
@@ -125,13 +125,13 @@ export async function spleeterKind(
 
 function magnitudes(networks: readonly NetworkShape[], stems: number, nFft: number) {
   const [{ inputs }] = networks
-  const [, , frames, bands] = axisSizes(inputs[0])
-  const shape = [2, 1, frames, bands]
+  const [, , frameCount, bands] = axisSizes(inputs[0])
+  const shape = [2, 1, frameCount, bands]
   const fit = ({ inputs: [input, ...more], outputs: [output, ...others] }: NetworkShape) =>
     more.length + others.length === 0 && fits(input, shape) && fits(output, shape)
   if (
     networks.length !== stems ||
-    !frames ||
+    !frameCount ||
     !bands ||
     bands < extendedBands ||
     bands > nFft / 2 ||
@@ -142,5 +142,5 @@ function magnitudes(networks: readonly NetworkShape[], stems: number, nFft: numb
       `${stems} networks, one for each stem, with one input and one output [2, splits, frames, bands] of at most ${nFft / 2} bands`,
     )
   }
-  return { frames, bands }
+  return { frameCount, bands }
 }

@@ -1,12 +1,12 @@
 import type { Manifest } from '../models/manifest.js'
 import type { StemName } from '../stems.js'
 
-/** Which of a network's outputs make up a stem: their indices, to be added. */
+/** For each stem, the indices of the network outputs whose sum it is. */
 export type StemSources = ReadonlyMap<StemName, readonly number[]>
 
 /**
- * The wanted ones of the stems that a network gives in the order of the manifest. The accompaniments of a model that has
- * none as such are everything but its vocals.
+ * The sources of the wanted stems, for a network whose outputs are in the manifest's order. If a model has no accompaniments
+ * output, they are the sum of everything but the vocals.
  */
 export function stemSources({ stems }: Manifest, wanted: readonly StemName[] = stems): StemSources {
   const sources = new Map<StemName, readonly number[]>()
@@ -26,7 +26,7 @@ export function stemSources({ stems }: Manifest, wanted: readonly StemName[] = s
   return sources
 }
 
-/** Adds the given parts of an array of equally long ones; a single one is returned as it is. */
+/** The sum of parts of equal length. A single part is returned unchanged. */
 export function sumOfParts(parts: readonly Float32Array[], scratch: Float32Array): Float32Array {
   if (parts.length === 1) return parts[0]
   const sum = scratch.subarray(0, parts[0].length)

@@ -5,53 +5,53 @@ import type { Estimate, Stems } from '../stems.js'
 import { Joints } from './joints.js'
 
 export interface TrackFramesOptions extends StftOptions {
-  /** Frames of a segment: what the network takes. */
-  frames: number
-  /** Share of a segment that the next one covers as well. */
+  /** Frames per segment: the network's input size. */
+  frameCount: number
+  /** Fraction by which neighbouring segments overlap. */
   overlap: number
-  /** Longest cross-fade, in samples. Default: as long as neighbours overlap. */
+  /** Longest cross-fade, in samples. Default: the whole overlap. */
   fade?: number
   /**
-   * How the track is continued beyond its ends. `reflect`: the frames are those of the centred STFT, frame `t` around sample
-   * `t * hop`. `zeros`: frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
+   * How the track is padded. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`. `zeros`:
+   * frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
    */
   padding: 'reflect' | 'zeros'
 }
 
 /**
- * Cuts the STFT of the whole track into segments of a fixed number of frames, and joins the separated frames to audio again.
+ * Cuts the STFT of the whole track into segments of a fixed number of frames, and turns the separated frames back into audio.
  *
- * Frames beyond the track are silent, those inside it have their real neighbours, and what frames of other segments reach
- * into is dropped: so a mask over frequencies gives exactly what it would give on the STFT of the whole track, whatever the
- * segments.
+ * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that frames of
+ * other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the STFT of the whole
+ * track, however the track is segmented.
  */
 export class TrackFrames {
   readonly bins: number
-  readonly frames: number
+  readonly frameCount: number
   readonly geometry: SegmentGeometry
   readonly #stft: Stft
   readonly #joints: Joints
   readonly #padding: TrackFramesOptions['padding']
   /** Samples from the start of frame 0 to the start of the track. */
   readonly #lead: number
-  /** Number of the first frame of segment 0: 0 or less. */
+  /** Index of the first frame of segment 0: 0 or less. */
   readonly #firstFrame: number
   readonly #stepFrames: number
   readonly #padded: Float32Array
   readonly #outputs: Float32Array[] = []
 
-  private constructor(stft: Stft, { frames, overlap, fade, padding }: TrackFramesOptions) {
+  private constructor(stft: Stft, { frameCount, overlap, fade, padding }: TrackFramesOptions) {
     const { size, hop } = stft
     this.bins = stft.bins
-    this.frames = frames
+    this.frameCount = frameCount
     this.#stft = stft
     this.#padding = padding
     this.#lead = padding === 'reflect' ? size / 2 : size - hop
-    // Half a frame at both ends of a segment is unreliable: there the frames of its neighbours are missing.
-    const span = (frames - 1) * hop - size
+    // Half a frame at each end of a segment is unreliable, because the neighbouring segments' frames are missing there.
+    const span = (frameCount - 1) * hop - size
     if (span < hop)
       throw new RangeError(
-        `Segments of ${frames} frames of ${size} samples are too short: nothing of them is reliable.`,
+        `Segments of ${frameCount} frames of ${size} samples are too short: no part of them is reliable.`,
       )
     this.#firstFrame = Math.floor((this.#lead - size) / hop)
     this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
@@ -60,13 +60,13 @@ export class TrackFrames {
     this.geometry = {
       step,
       before: this.#lead - this.#firstFrame * hop,
-      length: stft.samplesOf(frames),
+      length: stft.samplesOf(frameCount),
       given: this.#joints.given,
     }
-    this.#padded = new Float32Array(stft.samplesOf(frames))
+    this.#padded = new Float32Array(stft.samplesOf(frameCount))
   }
 
-  /** @throws RangeError when the FFT does not support the size, or so few frames are no segment. */
+  /** @throws RangeError when the FFT does not support the size, or there are too few frames for a segment. */
   static async create(options: TrackFramesOptions): Promise<TrackFrames> {
     const stft = await Stft.create(options)
     try {
@@ -77,7 +77,7 @@ export class TrackFrames {
     }
   }
 
-  /** Writes the `frames` frames of a segment's channel. */
+  /** Writes the `frameCount` frames of one channel of a segment. */
   analyse(segment: Segment, channel: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const [first, last] = this.#insideTrack(segment)
     const segmentFirst = this.#firstOf(segment)
@@ -90,12 +90,12 @@ export class TrackFrames {
       layout,
     )
     this.#silence(re, im, 0, first - segmentFirst, layout)
-    this.#silence(re, im, last - segmentFirst, this.frames, layout)
+    this.#silence(re, im, last - segmentFirst, this.frameCount, layout)
   }
 
   /**
-   * The samples of a plane that the segment contributes, from its `frames` frames. Valid until the next call with that
-   * output.
+   * The samples that the segment contributes, from its `frameCount` frames. Valid until the next call with the same
+   * `output`.
    */
   synthesise(
     segment: Segment,
@@ -106,7 +106,7 @@ export class TrackFrames {
   ): Float32Array {
     const [first, last] = this.#insideTrack(segment)
     const skipped = (first - this.#firstOf(segment)) * layout.frameStride
-    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frames)))
+    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frameCount)))
     this.#stft.inverse(re.subarray(skipped), im.subarray(skipped), last - first, layout, samples)
     const { start, end } = this.#joints.range(segment)
     const offset = start - this.#sampleOf(first)
@@ -117,7 +117,7 @@ export class TrackFrames {
     return this.#joints.estimate(segment, stems)
   }
 
-  /** Frames of the segment that lie in the track, counted from the segment's first one: from, to. */
+  /** The frames of the segment that lie within the track, `[first, end)`, counted from the segment's first frame. */
   used(segment: Segment): [number, number] {
     const [first, last] = this.#insideTrack(segment)
     return [first - this.#firstOf(segment), last - this.#firstOf(segment)]
@@ -133,24 +133,24 @@ export class TrackFrames {
 
   #insideTrack(segment: Segment): [number, number] {
     const first = this.#firstOf(segment)
-    return [Math.max(0, first), Math.min(first + this.frames, this.#framesOfTrack(segment.trackFrames))]
+    return [Math.max(0, first), Math.min(first + this.frameCount, this.#frameCountOfTrack(segment.trackSamples))]
   }
 
-  #framesOfTrack(samples: number | undefined): number {
-    if (samples === undefined) return Infinity
+  #frameCountOfTrack(sampleCount: number | undefined): number {
+    if (sampleCount === undefined) return Infinity
     const { hop } = this.#stft
-    return this.#padding === 'reflect' ? 1 + Math.floor(samples / hop) : Math.ceil((samples + this.#lead) / hop)
+    return this.#padding === 'reflect' ? 1 + Math.floor(sampleCount / hop) : Math.ceil((sampleCount + this.#lead) / hop)
   }
 
   #sampleOf(frame: number): number {
     return frame * this.#stft.hop - this.#lead
   }
 
-  #slice({ planes, start, trackFrames }: Segment, channel: number, first: number, last: number): Float32Array {
+  #slice({ planes, start, trackSamples }: Segment, channel: number, first: number, last: number): Float32Array {
     const from = this.#sampleOf(first)
     const to = this.#sampleOf(last - 1) + this.#stft.size
     const samples = planes[channel]
-    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackFrames, this.#padded)
+    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackSamples, this.#padded)
     const slice = this.#padded.subarray(0, to - from).fill(0)
     slice.set(samples.subarray(Math.max(0, from) - start, to - start), Math.max(0, from) - from)
     return slice

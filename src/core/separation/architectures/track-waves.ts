@@ -4,23 +4,23 @@ import type { TrackStatistics } from './architecture.js'
 import type { Estimate, Stems } from '../stems.js'
 import type { StemSources } from './stem-sources.js'
 
-/** Without statistics nothing is normalised. */
+/** Without statistics, nothing is normalised. */
 const none: TrackStatistics = { mean: 0, standardDeviation: 1 }
 
-/** So that silence is not divided by zero. */
+/** Avoids a division by zero for silence. */
 const leastDeviation = 1e-8
 
 /**
- * Cuts a track into waves of a fixed length, normalised by the statistics of the whole track, and joins what networks make of
- * them. The last wave, and that of a track shorter than a wave, has what it lacks from both sides: real audio, and silence
- * beyond the track.
+ * Cuts a track into waveforms of a fixed length, normalised by the statistics of the whole track, and joins the networks'
+ * outputs. The last waveform, and that of a shorter track, is extended on both sides: by real audio, and by silence beyond the
+ * track.
  */
 export class TrackWaves {
   readonly length: number
   readonly geometry: SegmentGeometry
   readonly #joints: Joints
 
-  /** @param overlap share of a wave that the next one covers as well */
+  /** @param overlap fraction by which neighbouring waveforms overlap */
   constructor(length: number, overlap: number) {
     const step = Math.max(1, Math.floor((1 - overlap) * length))
     const before = Math.ceil(length / 2)
@@ -29,7 +29,7 @@ export class TrackWaves {
     this.geometry = { step, before, length: before + length, given: this.#joints.given }
   }
 
-  /** Writes the normalised wave of a segment's channel. */
+  /** Writes the normalised waveform of one channel of a segment. */
   normalise(segment: Segment, channel: number, statistics: TrackStatistics | undefined, wave: Float32Array): void {
     const { mean, standardDeviation } = statistics ?? none
     const samples = segment.planes[channel]
@@ -43,8 +43,8 @@ export class TrackWaves {
   }
 
   /**
-   * @param stems planes of whole waves, overwritten with what they are without the normalisation
-   * @param sources the network's stems that each is the sum of
+   * @param stems planes of whole waveforms; the normalisation is undone in place
+   * @param sources the network outputs that each stem is the sum of
    */
   estimate(segment: Segment, stems: Stems, statistics: TrackStatistics | undefined, sources: StemSources): Estimate {
     const { mean, standardDeviation } = statistics ?? none

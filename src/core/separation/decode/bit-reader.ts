@@ -1,4 +1,4 @@
-/** Reads big-endian bit fields. Past the end it reads zeros; `isOverrun` tells. */
+/** Reads big-endian bit fields. Past the end it reads zeros and sets `isOverrun`. */
 export class BitReader {
   readonly #bytes: Uint8Array
   /** In bits. */
@@ -29,7 +29,7 @@ export class BitReader {
     return value
   }
 
-  /** Number of zero bits before the next one bit, which is consumed, too. */
+  /** Number of zero bits before the next one bit, which is also consumed. */
   unary(): number {
     let zeros = 0
     for (;;) {

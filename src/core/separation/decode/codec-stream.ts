@@ -3,7 +3,7 @@ import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { quietly } from './quiet-console.js'
 import { damagedFile } from './damaged-file.js'
 
-/** Encoded bytes in the order in which a decoder can use them. */
+/** Encoded bytes in the order that a decoder needs. */
 export type EncodedPieces = AsyncGenerator<Uint8Array, void, undefined>
 
 interface Decoded {
@@ -16,17 +16,17 @@ interface Decoder {
   free(): void
 }
 
-/** Decoded peaks lie within about 1.5; damaged frames give values up to 40 and beyond, which would spread through the model. */
+/** Decoded peaks are within about 1.5. Damaged frames give values of 40 and more, which would corrupt a whole segment. */
 const largestSample = 8
-/** A damaged frame may claim another sample rate. A stream that really changes it cannot be joined; this much tells them apart. */
-const strayFramesAllowed = 1
+/** A damaged frame may claim another sample rate. If more audio than this differs, the stream has really changed its rate. */
+const straySecondsAllowed = 1
 
 /**
- * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (AAC is GPL code, and is touched by AAC files
- * only). The first audio is decoded before this returns. An error after audio was produced ends the stream like a truncated
- * file, because the codecs report a cut-off end in the same way.
+ * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (the AAC decoder is GPL code and is
+ * loaded for AAC files only). The first audio is decoded before this returns. An error after the first audio ends the stream,
+ * as for a truncated file, because the codecs report a cut-off end in the same way.
  *
- * @throws StemworkError `BAD_INPUT` `decode_failed` when no audio comes out.
+ * @throws StemworkError `BAD_INPUT` `decode_failed` when there is no audio.
  */
 export async function openCodec(codec: string, pieces: EncodedPieces, format: string): Promise<AudioStream> {
   const blocks = decodeAll(codec, pieces, format)
@@ -36,7 +36,7 @@ export async function openCodec(codec: string, pieces: EncodedPieces, format: st
   return {
     sampleRate,
     channelCount: channels.length,
-    frames: undefined,
+    sampleCount: undefined,
     format,
     blocks: sameShape(first.value, blocks),
   }
@@ -72,7 +72,7 @@ async function* decodeAll(
   }
 }
 
-/** These codecs give one channel for as long as both are identical, so one cannot be told from two: both become two. */
+/** These codecs return one channel while both are identical, so mono and stereo look the same: both become stereo. */
 const collapsesMono = new Set(['mp3', 'aac', 'mp4', 'wma', 'mkv', 'avi'])
 
 function isAudio({ channelData, sampleRate }: Decoded): boolean {
@@ -81,9 +81,9 @@ function isAudio({ channelData, sampleRate }: Decoded): boolean {
 
 function cleanPlanes(planes: readonly Float32Array[], isStereo: boolean): Float32Array[] {
   for (const plane of planes) {
-    for (let frame = 0; frame < plane.length; frame++) {
-      // Written so that NaN fails the comparison, too.
-      if (!(Math.abs(plane[frame]) <= largestSample)) plane[frame] = 0
+    for (let i = 0; i < plane.length; i++) {
+      // Written so that NaN also fails the comparison.
+      if (!(Math.abs(plane[i]) <= largestSample)) plane[i] = 0
     }
   }
   return isStereo && planes.length === 1 ? [planes[0], planes[0].slice()] : [...planes]
@@ -94,16 +94,19 @@ async function* sameShape(
   rest: AsyncIterable<RatedBlock>,
 ): AsyncGenerator<AudioBlock, void, undefined> {
   yield { channels: first.channels }
-  let strayFrames = 0
+  let straySamples = 0
   for await (const { channels, sampleRate } of rest) {
     if (sampleRate === first.sampleRate && channels.length === first.channels.length) {
       yield { channels }
       continue
     }
-    strayFrames += channels[0].length
-    if (strayFrames > strayFramesAllowed * sampleRate) {
+    straySamples += channels[0].length
+    if (straySamples > straySecondsAllowed * sampleRate) {
       const change = `from ${describe(first)} to ${describe({ channels, sampleRate })}`
-      throw badInput('decode_failed', `The file changes ${change} part-way, which cannot be joined; split it.`)
+      throw badInput(
+        'decode_failed',
+        `The file changes ${change} part-way, which is not supported. Split it into one file for each part.`,
+      )
     }
   }
 }

@@ -1,6 +1,6 @@
 import { badInput, type StemworkError } from '../../engine/errors.js'
 
-/** The client's error for a file that cannot be read as what it is: what is wrong with it, as a sentence, and what to do. */
+/** The error for a damaged file. `what` is a sentence that says what is wrong; what to do is appended. */
 export function damagedFile(what: string, cause?: unknown): StemworkError {
-  return badInput('decode_failed', `${what} Send a whole copy of it.`, cause)
+  return badInput('decode_failed', `${what} Send a complete copy of the file.`, cause)
 }

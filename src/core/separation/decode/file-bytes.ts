@@ -1,13 +1,13 @@
 import { open, stat } from 'node:fs/promises'
 
-/** A file read by position. Every read opens and closes it, so an abandoned stream leaks nothing. */
+/** A file with random access. Every read opens and closes it, so an abandoned stream leaks nothing. */
 export interface FileBytes {
   readonly size: number
   /** Up to `length` bytes from `position`; fewer at the end of the file. */
   read(position: number, length: number): Promise<Uint8Array>
   /** Consecutive pieces of `[from, to)`. Rejects with the signal's reason once it is aborted. */
   pieces(options: { from?: number; to?: number; pieceBytes: number }): AsyncGenerator<Uint8Array, void, undefined>
-  /** Share of the file that `pieces` has handed out so far. */
+  /** Fraction of the file that `pieces` has returned so far. */
   readFraction(): number
 }
 
@@ -43,11 +43,11 @@ export async function openFileBytes(path: string, signal?: AbortSignal): Promise
       const end = Math.min(to, size)
       const ahead = (position: number) => {
         const piece = read(position, Math.min(pieceBytes, end - position))
-        // Awaited in its turn; until then a failure must not count as unhandled.
+        // Awaited later; until then a rejection must not count as unhandled.
         piece.catch(() => undefined)
         return piece
       }
-      // The next piece is read while the caller works on this one.
+      // The next piece is read while the caller processes this one.
       let next = ahead(from)
       try {
         for (let position = from; position < end;) {
@@ -60,7 +60,7 @@ export async function openFileBytes(path: string, signal?: AbortSignal): Promise
           yield bytes
         }
       } finally {
-        // So that nothing holds the file open any more.
+        // Afterwards nothing holds the file open.
         await next.catch(() => undefined)
       }
       furthest = Math.max(furthest, Math.min(to, size))

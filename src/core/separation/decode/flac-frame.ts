@@ -1,14 +1,14 @@
 import { BitReader } from './bit-reader.js'
 import { crc16, crc8 } from './flac-checksum.js'
 
-/** What the stream's first metadata block says (RFC 9639, 8.2). */
+/** Content of the stream's first metadata block (RFC 9639, 8.2). */
 export interface FlacStreamInfo {
   largestBlock: number
   sampleRate: number
   channelCount: number
   bits: number
-  /** 0 when unknown. */
-  frames: number
+  /** Samples per channel; 0 if unknown. */
+  sampleCount: number
 }
 
 /** A frame's header (RFC 9639, 9.1), checked by its CRC-8. */
@@ -18,8 +18,8 @@ export interface FlacFrameHeader {
   /** How two channels are stored. */
   pairing: 'independent' | 'left-side' | 'side-right' | 'mid-side'
   bits: number
-  /** Position of the first sample in the stream. */
-  firstFrame: number
+  /** Index of the frame's first sample in the stream. */
+  firstSample: number
   headerBytes: number
 }
 
@@ -29,10 +29,10 @@ export interface FlacFrame {
   bytes: number
 }
 
-/** Bytes that a frame header needs at most. */
+/** Largest size of a frame header, in bytes. */
 export const longestHeader = 16
 
-/** The frame header at `at`, or undefined where none is. */
+/** The frame header at `at`, or undefined if there is none. */
 export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamInfo): FlacFrameHeader | undefined {
   if (bytes[at] !== 0xff || (bytes[at + 1] & 0xfe) !== 0xf8) return undefined
   const reader = new BitReader(bytes, at + 2)
@@ -54,12 +54,12 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
     channelCount: channelCode < 8 ? channelCode + 1 : 2,
     pairing: (['left-side', 'side-right', 'mid-side'] as const)[channelCode - 8] ?? 'independent',
     bits: [info.bits, 8, 12, 0, 16, 20, 24, 32][bitsCode],
-    firstFrame: isVariable ? number : number * info.largestBlock,
+    firstSample: isVariable ? number : number * info.largestBlock,
     headerBytes,
   }
 }
 
-/** Decodes the frame whose header was read at `at`; undefined if it is damaged or not complete. */
+/** Decodes the frame whose header was read at `at`; undefined if it is damaged or incomplete. */
 export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader): FlacFrame | undefined {
   const reader = new BitReader(bytes, at + header.headerBytes)
   const samples: Int32Array[] = []
@@ -179,7 +179,7 @@ function decodeResidual(reader: BitReader, samples: Int32Array, order: number): 
   return true
 }
 
-/** Adds each sample's prediction from those before it: in 32-bit integers where no sum can overflow them, else in doubles. */
+/** Adds each sample's prediction from the previous ones, in 32-bit integers if no sum can overflow, else in doubles. */
 function predict(samples: Int32Array, coefficients: readonly number[], shift: number, bits: number): void {
   const order = coefficients.length
   const weights = Int32Array.from(coefficients)

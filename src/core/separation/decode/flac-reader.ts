@@ -7,12 +7,12 @@ import { damagedFile } from './damaged-file.js'
 
 const readBytes = 64 * 1024
 const widestBits = 24
-/** Silence that stands for lost frames comes in blocks of at most this many. */
-const silenceFrames = 65_536
+/** Silence that replaces lost frames is returned in blocks of at most this many samples. */
+const silenceSamples = 65_536
 
 /**
  * Native FLAC, exactly as it was encoded: integers are divided by 2^(bits-1). Every frame is checked by its CRC-16; damaged ones are
- * skipped and replaced by silence of the same length, so that what follows stays in time. (The streaming decoder of
+ * skipped and replaced by silence of the same length, so that the rest stays in time. (The streaming decoder of
  * `audio-decode` 3 silently drops about one frame of 4,096 samples in three thousand, and scales by 2^(bits-1) - 1.)
  *
  * @param start position of the `fLaC` marker
@@ -26,7 +26,7 @@ export async function openFlac(file: FileBytes, start: number): Promise<AudioStr
   return {
     sampleRate: info.sampleRate,
     channelCount: info.channelCount,
-    frames: info.frames || undefined,
+    sampleCount: info.sampleCount || undefined,
     format: 'flac',
     blocks: withFirst(first.value, blocks),
   }
@@ -47,7 +47,7 @@ async function readMetadata(file: FileBytes, start: number): Promise<{ info: Fla
     sampleRate: packed >>> 12,
     channelCount: ((packed >> 9) & 7) + 1,
     bits: ((packed >> 4) & 31) + 1,
-    frames: (packed & 15) * 2 ** 32 + view.getUint32(22),
+    sampleCount: (packed & 15) * 2 ** 32 + view.getUint32(22),
   }
   if (info.sampleRate === 0 || info.largestBlock < 16) throw damagedFile("The FLAC file's header is damaged.")
   if (info.bits > widestBits) {
@@ -75,7 +75,7 @@ async function* decodeBlocks(
   let buffer: Uint8Array = new Uint8Array(0)
   let at = 0
   let isEnd = false
-  let nextFrame = 0
+  let nextSample = 0
   /** Makes `wanted` bytes available from `at`, as far as the file has them. */
   const fill = async (wanted: number): Promise<void> => {
     const parts = [buffer.subarray(at)]
@@ -97,7 +97,7 @@ async function* decodeBlocks(
     if (buffer.length - at < longestHeader && !isEnd) await fill(longestHeader)
     if (at >= buffer.length) return
     const header = readFrameHeader(buffer, at, info)
-    if (!header || !fits(header, info, nextFrame)) {
+    if (!header || !fits(header, info, nextSample)) {
       at = nextSync(buffer, at + 1)
       continue
     }
@@ -109,23 +109,23 @@ async function* decodeBlocks(
       continue
     }
     at += frame.bytes
-    yield* silence(header.firstFrame - nextFrame, info.channelCount)
-    nextFrame = header.firstFrame + header.blockSize
+    yield* silence(header.firstSample - nextSample, info.channelCount)
+    nextSample = header.firstSample + header.blockSize
     yield { channels: frame.samples.map((samples) => scaled(samples, info.bits)) }
   }
 }
 
 /** Whether the header belongs to this stream and does not go back in time. */
-function fits(header: FlacFrameHeader, info: FlacStreamInfo, nextFrame: number): boolean {
+function fits(header: FlacFrameHeader, info: FlacStreamInfo, nextSample: number): boolean {
   return (
     header.channelCount === info.channelCount &&
     header.bits === info.bits &&
-    header.firstFrame >= nextFrame &&
-    (info.frames === 0 || header.firstFrame + header.blockSize <= info.frames)
+    header.firstSample >= nextSample &&
+    (info.sampleCount === 0 || header.firstSample + header.blockSize <= info.sampleCount)
   )
 }
 
-/** Incompressible samples are stored as they are, so that no frame is much larger. */
+/** Upper bound of a frame's size in bytes: incompressible samples are stored verbatim. */
 function largestFrame({ blockSize, channelCount, bits, headerBytes }: FlacFrameHeader): number {
   return headerBytes + Math.ceil((blockSize * channelCount * (bits + 1)) / 8) + channelCount * 8 + 2
 }
@@ -135,9 +135,9 @@ function nextSync(bytes: Uint8Array, from: number): number {
   return found < 0 ? bytes.length : found
 }
 
-function* silence(frames: number, channelCount: number): Generator<AudioBlock> {
-  for (let left = frames; left > 0; left -= silenceFrames) {
-    yield { channels: Array.from({ length: channelCount }, () => new Float32Array(Math.min(left, silenceFrames))) }
+function* silence(sampleCount: number, channelCount: number): Generator<AudioBlock> {
+  for (let left = sampleCount; left > 0; left -= silenceSamples) {
+    yield { channels: Array.from({ length: channelCount }, () => new Float32Array(Math.min(left, silenceSamples))) }
   }
 }
 

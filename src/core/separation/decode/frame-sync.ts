@@ -1,4 +1,4 @@
-/** Where an MPEG audio stream begins in a buffer. */
+/** The start of an MPEG audio stream in a buffer. */
 export interface MpegSync {
   position: number
   isFreeFormat: boolean
@@ -6,32 +6,32 @@ export interface MpegSync {
   samplesPerFrame: number
 }
 
-/** Frames in a row that must agree before bytes count as audio: chance agreement of three is about 1 in 10^9 per position. */
+/** Consecutive frames that must agree before bytes count as audio. Three agree by chance at about 1 in 10^9 positions. */
 const framesInARow = 3
 
 /**
- * Finds the first MPEG-1/2/2.5 audio frame (ISO/IEC 11172-3, 2.4.2.3) that is followed by frames of the same kind. At the end of a short
- * buffer fewer frames suffice, provided that the buffer starts with one.
+ * Finds the first MPEG-1/2/2.5 audio frame (ISO/IEC 11172-3, 2.4.2.3) that is followed by frames of the same stream. In a short
+ * buffer, fewer frames suffice if the buffer starts with one.
  */
 export function findMpegAudio(bytes: Uint8Array): MpegSync | undefined {
   for (let position = 0; position + 4 <= bytes.length; position++) {
     const first = mpegHeader(bytes, position)
     if (!first) continue
     if (first.frameBytes === 0) {
-      // Free format does not state its frame length; a second identical header within the longest frame confirms it.
-      if (position === 0 && hasSameKind(bytes, first.kind)) return { ...first, position, isFreeFormat: true }
+      // Free format does not state the frame length. A second identical header within the longest possible frame confirms it.
+      if (position === 0 && hasSameStreamId(bytes, first.streamId)) return { ...first, position, isFreeFormat: true }
       continue
     }
     const next = (at: number) => {
       const header = mpegHeader(bytes, at)
-      return header && header.kind === first.kind ? header.frameBytes : 0
+      return header && header.streamId === first.streamId ? header.frameBytes : 0
     }
     if (agrees(bytes, position, next)) return { ...first, position, isFreeFormat: false }
   }
   return undefined
 }
 
-/** Finds the first ADTS frame (ISO/IEC 14496-3, 1.A.2) that is followed by others; its position or undefined. */
+/** Finds the first ADTS frame (ISO/IEC 14496-3, 1.A.2) that is followed by others; its position, or undefined. */
 export function findAdts(bytes: Uint8Array): number | undefined {
   for (let position = 0; position + 7 <= bytes.length; position++) {
     if (agrees(bytes, position, (at) => adtsFrameBytes(bytes, at))) return position
@@ -68,7 +68,7 @@ const mpeg1Rates = [44_100, 48_000, 32_000]
 
 interface MpegHeader {
   /** Version, layer and sample rate: what all frames of a stream share. */
-  kind: number
+  streamId: number
   /** 0 for free format. */
   frameBytes: number
   sampleRate: number
@@ -86,17 +86,17 @@ function mpegHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
   const sampleRate = mpeg1Rates[rateIndex] / (isMpeg1 ? 1 : version === 2 ? 2 : 4)
   const bitRate = bitRates[isMpeg1 ? layer - 1 : layer === 1 ? 3 : 4][bitRateIndex] * 1000
   const padding = (bytes[at + 2] >> 1) & 1
-  const kind = (version << 4) | (layer << 2) | rateIndex
+  const streamId = (version << 4) | (layer << 2) | rateIndex
   const samplesPerFrame = layer === 1 ? 384 : layer === 3 && !isMpeg1 ? 576 : 1152
   const slotBytes = layer === 1 ? 4 : 1
   const slots = Math.floor((samplesPerFrame * bitRate) / 8 / slotBytes / sampleRate) + padding
-  return { kind, sampleRate, samplesPerFrame, frameBytes: bitRate === 0 ? 0 : slots * slotBytes }
+  return { streamId, sampleRate, samplesPerFrame, frameBytes: bitRate === 0 ? 0 : slots * slotBytes }
 }
 
-function hasSameKind(bytes: Uint8Array, kind: number): boolean {
+function hasSameStreamId(bytes: Uint8Array, streamId: number): boolean {
   for (let at = 24; at < Math.min(bytes.length - 4, 8192); at++) {
     const header = mpegHeader(bytes, at)
-    if (header?.kind === kind && header.frameBytes === 0) return true
+    if (header?.streamId === streamId && header.frameBytes === 0) return true
   }
   return false
 }

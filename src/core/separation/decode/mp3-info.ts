@@ -1,33 +1,33 @@
-/** Of MPEG-1 Layer III. */
+/** For MPEG-1 Layer III. */
 const samplesPerFrame = 1152
 const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
 const sampleRates = [44_100, 48_000, 32_000]
-/** Samples that LAME puts before the audio. */
+/** Samples that LAME adds before the audio. */
 const encoderDelay = 576
 
 /**
- * Size of a frame by its four bytes of header.
+ * Size of a frame in bytes, from its four-byte header.
  *
- * @param padded false: its size without the padding byte that its header may announce
+ * @param padded false: the size without the padding byte that the header may announce
  */
 export function mp3FrameBytes(header: Uint8Array, padded = (header[2] & 2) !== 0): number {
   const bitrate = bitrates[header[2] >> 4]
   const sampleRate = sampleRates[(header[2] >> 2) & 3]
   if (header[0] !== 0xff || (header[1] & 0xfe) !== 0xfa || !bitrate || !sampleRate) {
-    throw new RangeError('the encoder gave something else than frames of MPEG-1 Layer III')
+    throw new RangeError('The MP3 encoder returned something other than MPEG-1 Layer III frames.')
   }
   return Math.floor((144_000 * bitrate) / sampleRate) + (padded ? 1 : 0)
 }
 
 /**
- * A silent frame that tells players about the others: Xing's `Info` with LAME's extension, in which they find the length and how
- * much to cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
+ * A silent frame with information for players: Xing's `Info` tag with LAME's extension, which states the length and how much to
+ * cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
  *
  * @param header of any frame of the file
  */
 export function mp3InfoFrame(
   header: Uint8Array,
-  { frames, bytes, samples }: { frames: number; bytes: number; samples: number },
+  { frameCount, bytes, sampleCount }: { frameCount: number; bytes: number; sampleCount: number },
 ): Uint8Array {
   const frame = Buffer.alloc(mp3FrameBytes(header, false))
   frame.set(header)
@@ -37,16 +37,16 @@ export function mp3InfoFrame(
   const isMono = header[3] >> 6 === 3
   let at = 4 + (isMono ? 17 : 32)
   at += frame.write('Info', at, 'latin1')
-  // Frames, bytes and the table of contents follow.
+  // Flags: frame count, byte count and table of contents follow.
   at = frame.writeUInt32BE(7, at)
-  at = frame.writeUInt32BE(frames, at)
+  at = frame.writeUInt32BE(frameCount, at)
   at = frame.writeUInt32BE(bytes, at)
   for (let hundredth = 0; hundredth < 100; hundredth++) frame[at++] = Math.floor((hundredth * 256) / 100)
   at += frame.write('LAME3.100', at, 'latin1')
-  // Constant bitrate; then low-pass, peak, gains, flags, which nobody needs, and the bitrate.
+  // Constant bit rate; then low-pass, peak, gains and flags, which are not needed, and the bit rate.
   frame[at] = 1
   frame[at + 11] = 255
-  const padding = Math.min(4095, Math.max(0, frames * samplesPerFrame - encoderDelay - samples))
+  const padding = Math.min(4095, Math.max(0, frameCount * samplesPerFrame - encoderDelay - sampleCount))
   frame.writeUIntBE((encoderDelay << 12) | padding, at + 12, 3)
   frame.writeUInt32BE(bytes, at + 18)
   return frame

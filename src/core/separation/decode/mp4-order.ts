@@ -9,21 +9,21 @@ interface Box {
   headerBytes: number
 }
 
-/** An MP4 file's bytes with its index first, and what the index says about the audio. */
+/** The bytes of an MP4 file with its index first, and the length that the index states. */
 export interface OrderedMp4 {
   pieces: AsyncGenerator<Uint8Array, void, undefined>
-  /** Seconds of the first audio track by its header; undefined in fragmented files. */
+  /** Length of the first audio track, from its header; undefined for fragmented files. */
   seconds: number | undefined
 }
 
-/** The index of a day of audio has about 30 MB; larger ones are damage or an attack. */
+/** The index of a day of audio takes about 30 MB; a much larger one is damage or an attack. */
 const largestIndexBytes = 128 * 1024 * 1024
 const containers = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl'])
 
 /**
- * Gives the bytes of an MP4, M4A, MOV or 3GP file in the order that a streaming decoder needs: the index (`moov`) before the media. The
- * index stands at the end in most files; decoders then keep the whole file in memory. It is moved to the front, as "fast start" tools do,
- * and the chunk offsets in it (`stco`, `co64`; ISO/IEC 14496-12, 8.7.5) are raised by its size.
+ * Returns the bytes of an MP4, M4A, MOV or 3GP file in the order that a streaming decoder needs: the index (`moov`) before the
+ * media. Most files have the index at the end, so decoders would keep the whole file in memory. It is moved to the front, as
+ * "fast start" tools do, and the chunk offsets in it (`stco`, `co64`; ISO/IEC 14496-12, 8.7.5) are raised by its size.
  *
  * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index, `no_audio` without an audio track.
  */
@@ -44,7 +44,7 @@ async function* inOrder(
   headBytes: number,
   pieceBytes: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  // In one piece, so that the decoder does not parse a growing index again and again.
+  // In one piece, so that the decoder does not parse a growing index repeatedly.
   yield await file.read(0, headBytes)
   yield* file.pieces({ from: headBytes, pieceBytes })
 }
@@ -73,10 +73,10 @@ async function findIndex(file: FileBytes): Promise<Box & { isBeforeMedia: boolea
     if (box.type === 'mdat') isBeforeMedia = false
     position = end
   }
-  throw damagedFile('The MP4 file has no complete index; it was cut off, or its recording was not finished.')
+  throw damagedFile('The MP4 file has no complete index; it was cut off, or the recording was not finished.')
 }
 
-/** The box at `at`, with positions relative to the buffer; `room` is how far its parent reaches. */
+/** The box at `at`, with positions relative to the buffer; `room` is the end of its parent. */
 function boxAt(bytes: Uint8Array, at: number, room: number): Box | undefined {
   if (at + 8 > bytes.length) return undefined
   const view = new DataView(bytes.buffer, bytes.byteOffset)
@@ -116,14 +116,14 @@ function readIndex(bytes: Uint8Array): { hasAudio: boolean; seconds: number | un
       const isKnown = timescale > 0 && duration > 0 && duration < 0xffff_ffff
       seconds = isKnown ? duration / timescale : undefined
     }
-    // Media headers come before handlers (ISO/IEC 14496-12, 6.2.3 recommends it; without it the length is just not known).
+    // Media headers come before handlers (ISO/IEC 14496-12, 6.2.3 recommends it; without it the length is simply unknown).
     if (box.type === 'hdlr' && String.fromCharCode(...bytes.subarray(body + 8, body + 12)) === 'soun')
       return { hasAudio: true, seconds }
   }
   return { hasAudio: false, seconds: undefined }
 }
 
-/** Media after the index keeps its place: the index leaves as many bytes behind it as it puts in front. */
+/** Media after the index keeps its offset: moving the index removes as many bytes before it as it inserts. */
 function raiseChunkOffsets(bytes: Uint8Array, indexStart: number): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (const box of leaves(bytes, 0, bytes.length)) {

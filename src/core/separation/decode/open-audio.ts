@@ -5,17 +5,17 @@ import { openFileBytes, type FileBytes } from './file-bytes.js'
 import { openFlac } from './flac-reader.js'
 import { orderMp4 } from './mp4-order.js'
 import { statedSeconds } from './stated-length.js'
-import { sniff, sniffBytes, type AudioFormat } from './sniff.js'
+import { sniff, sniffBytes, type InputFormat } from './sniff.js'
 import { openWav } from './wav-reader.js'
 import { damagedFile } from './damaged-file.js'
 
 export interface OpenAudioOptions {
   signal?: AbortSignal
-  /** Longer audio is refused: at once if the header tells its length, else as soon as that much is decoded. */
+  /** Longer audio is rejected: at once if the header states the length, else as soon as that much is decoded. */
   maxSeconds?: number
 }
 
-/** Small, because a codec may turn each byte into a thousand samples of silence. */
+/** Small, because a codec may expand each byte of silence to a thousand samples. */
 const codecPieceBytes = 16 * 1024
 
 const lowestRate = 2_000
@@ -28,8 +28,9 @@ const asfHeaderBytes = 1024 * 1024
 /**
  * Opens an audio file, or a video file with sound, for streaming. Memory does not grow with its length.
  *
- * @throws StemworkError `BAD_INPUT`, here or while `blocks` is read: `unsupported_format` (not audio, or audio of a kind that cannot be
- * decoded), `no_audio` (empty), `decode_failed` (damaged beyond use) or `too_long`. Truncated files give what is left of them.
+ * @throws StemworkError `BAD_INPUT`, here or while `blocks` is read: `unsupported_format` (not audio, or audio in a format that
+ * cannot be decoded), `no_audio` (empty), `decode_failed` (damaged beyond use) or `too_long`. Truncated files are read as far
+ * as they go.
  */
 export async function openAudio(path: string, options: OpenAudioOptions = {}): Promise<AudioStream> {
   const file = await openFileBytes(path, options.signal)
@@ -45,7 +46,7 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction: file.readFraction }, options)
 }
 
-async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxSeconds: number): Promise<AudioStream> {
+async function openFormat(file: FileBytes, format: InputFormat, head: Head, maxSeconds: number): Promise<AudioStream> {
   const whole = () => file.pieces({ pieceBytes: codecPieceBytes })
   switch (format) {
     case 'wav':
@@ -58,11 +59,11 @@ async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxS
       return openCodec('mp4', pieces, format)
     }
     case 'wma':
-      // The decoder takes the pictures of a video for sound.
+      // The decoder would decode the video stream as sound.
       if (Buffer.from(await file.read(0, asfHeaderBytes)).includes(asfVideoStream)) {
         throw badInput(
           'unsupported_format',
-          'The file is a Windows Media video, which cannot be decoded; expected its sound alone, for example as WMA or MP3.',
+          'The file is a Windows Media video, which cannot be decoded. Send only its sound, for example as WMA or MP3.',
         )
       }
       return openCodec('wma', whole(), format)
@@ -73,9 +74,9 @@ async function openFormat(file: FileBytes, format: AudioFormat, head: Head, maxS
 }
 
 /** Names in `audio-decode` that differ from ours. */
-const codecNames: Partial<Record<AudioFormat, string>> = { vorbis: 'oga', 'ogg-flac': 'flac' }
+const codecNames: Partial<Record<InputFormat, string>> = { vorbis: 'oga', 'ogg-flac': 'flac' }
 
-/** Compressed formats count the encoder's padding as well, up to a few thousand samples. */
+/** Compressed formats include the encoder's padding, up to a few thousand samples. */
 const paddingSeconds = 0.2
 
 function refuseLong(seconds: number | undefined, maxSeconds: number): void {
@@ -95,12 +96,12 @@ async function readHead(file: FileBytes): Promise<Head> {
     if (head.length < 10 || String.fromCharCode(head[0], head[1], head[2]) !== 'ID3') return { bytes: head, position }
     const size = (head[6] << 21) | (head[7] << 14) | (head[8] << 7) | head[9]
     position += 10 + size + (head[5] & 0x10 ? 10 : 0)
-    if (position >= file.size) throw damagedFile('The file ends within its ID3 tag, before any audio; it was cut off.')
+    if (position >= file.size) throw damagedFile('The file ends within its ID3 tag, before any audio. It was cut off.')
   }
 }
 
 function limited(stream: AudioStream, { signal, maxSeconds = Infinity }: OpenAudioOptions): AudioStream {
-  if (stream.frames !== undefined && stream.frames > maxSeconds * stream.sampleRate) throw tooLong(maxSeconds)
+  if (stream.sampleCount !== undefined && stream.sampleCount > maxSeconds * stream.sampleRate) throw tooLong(maxSeconds)
   return { ...stream, blocks: limitedBlocks(stream, maxSeconds, signal) }
 }
 
@@ -109,15 +110,15 @@ async function* limitedBlocks(
   maxSeconds: number,
   signal?: AbortSignal,
 ): AsyncGenerator<AudioBlock> {
-  let frames = 0
+  let sampleCount = 0
   for await (const block of blocks) {
     signal?.throwIfAborted()
-    frames += block.channels[0].length
-    if (frames > maxSeconds * sampleRate) throw tooLong(maxSeconds)
+    sampleCount += block.channels[0].length
+    if (sampleCount > maxSeconds * sampleRate) throw tooLong(maxSeconds)
     yield block
   }
 }
 
 function tooLong(maxSeconds: number) {
-  return badInput('too_long', `The audio is longer than the ${maxSeconds} seconds that are allowed; shorten it.`)
+  return badInput('too_long', `The audio is longer than the allowed ${maxSeconds} seconds. Shorten it.`)
 }

@@ -6,18 +6,18 @@ export interface PcmEncoding {
   littleEndian: boolean
 }
 
-/** Float files scaled to 16-bit integers still pass; anything beyond is damage, and would spread through the whole separation. */
+/** Float files with the range of 16-bit integers are accepted. Larger values are damage and would corrupt the whole separation. */
 const largestFloat = 65_536
 
 /**
  * Splits interleaved samples into planes. Integers are divided by 2^(bits-1), so that writing them back at the same width
- * gives the same bytes. Trailing bytes that do not fill a frame are ignored.
+ * gives the same bytes. Trailing bytes that do not complete a sample of every channel are ignored.
  */
 export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount: number): Float32Array[] {
-  const frames = Math.floor(bytes.length / (encoding.bytes * channelCount))
-  const channels = Array.from({ length: channelCount }, () => new Float32Array(frames))
+  const sampleCount = Math.floor(bytes.length / (encoding.bytes * channelCount))
+  const channels = Array.from({ length: channelCount }, () => new Float32Array(sampleCount))
   if (encoding.kind === 'signed' && encoding.bytes === 2 && encoding.littleEndian && bytes.byteOffset % 2 === 0) {
-    const samples = new Int16Array(bytes.buffer, bytes.byteOffset, frames * channelCount)
+    const samples = new Int16Array(bytes.buffer, bytes.byteOffset, sampleCount * channelCount)
     channels.forEach((plane, channel) => spread16(samples, channel, channelCount, plane))
     return channels
   }
@@ -25,15 +25,15 @@ export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount
   for (let channel = 0; channel < channelCount; channel++) {
     const plane = channels[channel]
     const stride = channelCount * encoding.bytes
-    for (let frame = 0, offset = channel * encoding.bytes; frame < frames; frame++, offset += stride)
-      plane[frame] = sample(offset)
+    for (let index = 0, offset = channel * encoding.bytes; index < sampleCount; index++, offset += stride)
+      plane[index] = sample(offset)
   }
   return channels
 }
 
-/** What most files hold, four times as fast as sample by sample. Every platform that ONNX Runtime supports is little-endian. */
+/** The most common encoding, four times as fast as a read per sample. Every platform that ONNX Runtime supports is little-endian. */
 function spread16(samples: Int16Array, first: number, step: number, plane: Float32Array): void {
-  for (let frame = 0, at = first; frame < plane.length; frame++, at += step) plane[frame] = samples[at] / 32_768
+  for (let index = 0, at = first; index < plane.length; index++, at += step) plane[index] = samples[at] / 32_768
 }
 
 function sampleReader(

@@ -2,7 +2,7 @@ import { badInput, type StemworkError } from '../../engine/errors.js'
 import { findAdts, findMpegAudio } from './frame-sync.js'
 
 /** Formats that can be opened. `mp4` covers M4A, MOV and 3GP. */
-export type AudioFormat =
+export type InputFormat =
   | 'wav'
   | 'aiff'
   | 'mp3'
@@ -22,7 +22,7 @@ export type AudioFormat =
   | 'ac3'
   | 'eac3'
 
-/** How many bytes of the start of a file `sniff` wants to see; it works with fewer. */
+/** Bytes from the start of a file that `sniff` expects; it also works with fewer. */
 export const sniffBytes = 64 * 1024
 
 interface Signature {
@@ -31,7 +31,7 @@ interface Signature {
 }
 
 /** Signatures of what can be opened; the first that matches wins. Bytes are given as latin-1 text. */
-const audioSignatures: readonly (readonly [AudioFormat, ...Signature[]])[] = [
+const audioSignatures: readonly (readonly [InputFormat, ...Signature[]])[] = [
   ['wav', { bytes: 'RIFF' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'RF64' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'BW64' }, { bytes: 'WAVE', at: 8 }],
@@ -82,12 +82,12 @@ const refusedSignatures: readonly (readonly [string, ...Signature[]])[] = [
 const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'avis'])
 
 /**
- * Tells the format from a file's first bytes.
+ * Detects the format from a file's first bytes.
  *
  * @param head the file's first `sniffBytes` bytes, after an ID3v2 tag if it starts with one
  * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not audio
  */
-export function sniff(head: Uint8Array): AudioFormat {
+export function sniff(head: Uint8Array): InputFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
   const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
   const matches = (signatures: readonly Signature[]) =>
@@ -120,7 +120,7 @@ function refused(what: string): StemworkError {
   return badInput('unsupported_format', `The file is ${what}; expected audio, ${examples}.`)
 }
 
-/** Names text files; playlists are the commonest mistake, because they open in a music player like the song itself. */
+/** Identifies text files. Playlists are the most common mistake, because a music player opens them like a song. */
 function refusedText(text: string): string | undefined {
   const start = text.slice(0, 2048)
   if (/[\x00-\x08\x0e-\x1a]/.test(start)) return undefined
@@ -131,7 +131,7 @@ function refusedText(text: string): string | undefined {
   if (/^(REM|TITLE|PERFORMER|FILE|CATALOG)\s.*\bFILE\s+"|^FILE\s+"/is.test(trimmed))
     return 'a cue sheet, which only names audio files'
   if (/^(<!doctype html|<html|<head|<body)/i.test(trimmed))
-    return 'an HTML page; its address is probably not that of the file itself'
+    return 'an HTML page; its address is probably not that of the audio file itself'
   if (/^<(\?xml|svg)/i.test(trimmed)) return 'an XML document'
   if (/^[{[]\s*(["{[\]}]|-?\d|true|false|null)/.test(trimmed)) return 'a JSON document'
   if (/^--[^\r\n]{2,}\r?\ncontent-disposition:/i.test(trimmed))

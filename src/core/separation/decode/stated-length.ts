@@ -1,16 +1,16 @@
 import type { FileBytes } from './file-bytes.js'
 import { findMpegAudio } from './frame-sync.js'
-import type { AudioFormat } from './sniff.js'
+import type { InputFormat } from './sniff.js'
 
 /**
- * How long the file says it is, in seconds, or undefined where it does not say or cannot be believed. Used only to refuse audio that is
- * too long before any work is done.
+ * The length that the file states, in seconds, or undefined if it states none or an implausible one. Only used to reject audio
+ * that is too long before any work is done.
  *
  * @param head the file's first bytes, after an ID3v2 tag
  */
 export async function statedSeconds(
   file: FileBytes,
-  format: AudioFormat,
+  format: InputFormat,
   head: Uint8Array,
 ): Promise<number | undefined> {
   switch (format) {
@@ -26,12 +26,12 @@ export async function statedSeconds(
   }
 }
 
-/** An Ogg page is at most 65,307 bytes long, so that the last one begins in here. */
+/** An Ogg page is at most 65,307 bytes long, so the last one begins within this range. */
 const tailBytes = 66_000
 /** A stream cut from a broadcast counts from the broadcast's start. */
 const latestStartSeconds = 60
 
-/** By the frame count of the `Xing` or `Info` tag in the first frame (Xing's VBR header; also written by LAME). */
+/** From the frame count of the `Xing` or `Info` tag in the first frame (Xing's VBR header; also written by LAME). */
 function mp3Seconds(head: Uint8Array): number | undefined {
   const sync = findMpegAudio(head)
   if (!sync) return undefined
@@ -42,7 +42,7 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
 }
 
-/** By the common chunk: a frame count and an 80-bit float for the rate, of which an integer part of 16 bits matters. */
+/** From the common chunk: a sample count, and the rate as an 80-bit float, of which the upper 32 bits of the mantissa suffice. */
 function aiffSeconds(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const common = bytes.indexOf('COMM', 12, 'latin1')
@@ -52,7 +52,7 @@ function aiffSeconds(head: Uint8Array): number | undefined {
   return sampleRate > 0 ? bytes.readUInt32BE(common + 10) / sampleRate : undefined
 }
 
-/** By the last page's granule position, which counts samples (RFC 3533, 6; Opus counts at 48 kHz always: RFC 7845, 4). */
+/** From the last page's granule position, which counts samples (RFC 3533, 6; Opus always counts at 48 kHz: RFC 7845, 4). */
 function oggSeconds(head: Uint8Array, tail: Uint8Array, format: 'vorbis' | 'opus'): number | undefined {
   const first = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const last = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)

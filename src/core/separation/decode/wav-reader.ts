@@ -4,18 +4,18 @@ import type { FileBytes } from './file-bytes.js'
 import { decodePcm, type PcmEncoding } from './pcm.js'
 import { damagedFile } from './damaged-file.js'
 
-/** What a WAV file's header says, with sizes corrected by what the file really holds. */
+/** Content of a WAV file's header, with sizes limited to what the file actually holds. */
 export interface WavHeader {
   /** 1 integer, 3 float, others compressed; the inner format of WAVE_FORMAT_EXTENSIBLE. */
   formatTag: number
   channelCount: number
   sampleRate: number
-  /** Bytes of one frame. */
+  /** Bytes of one sample of every channel. */
   blockAlign: number
   speakers: readonly Speaker[] | undefined
   dataStart: number
   dataEnd: number
-  /** The header says that there is no audio, as opposed to a file that was cut off. */
+  /** The header itself states that there is no audio, as opposed to a file that was cut off. */
   isDeclaredEmpty: boolean
 }
 
@@ -26,7 +26,7 @@ const formatExtensible = 0xfffe
 
 /**
  * Uncompressed WAV, RF64 and BW64, of 8 to 32-bit integers and 32 or 64-bit floats. Files that were cut off or streamed (sizes of 0 or
- * 0xffffffff) give what they hold. Returns undefined for compressed data inside a WAV file.
+ * 0xffffffff) are read as far as they go. Returns undefined for compressed data inside a WAV file.
  *
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file.
  */
@@ -34,31 +34,31 @@ export async function openWav(file: FileBytes): Promise<AudioStream | undefined>
   const header = await readWavHeader(file)
   const encoding = pcmEncoding(header)
   if (!encoding) return undefined
-  const frameBytes = encoding.bytes * header.channelCount
-  const frames = Math.floor((header.dataEnd - header.dataStart) / frameBytes)
-  if (frames === 0) {
+  const blockBytes = encoding.bytes * header.channelCount
+  const sampleCount = Math.floor((header.dataEnd - header.dataStart) / blockBytes)
+  if (sampleCount === 0) {
     throw header.isDeclaredEmpty
       ? badInput('no_audio', 'The WAV file holds no audio: its data chunk is empty.')
-      : damagedFile('The WAV file ends before its audio begins; it was probably cut off on the way.')
+      : damagedFile('The WAV file ends before its audio begins; it was probably cut off in transit.')
   }
   return {
     sampleRate: header.sampleRate,
     channelCount: header.channelCount,
-    frames,
+    sampleCount,
     format: 'wav',
-    blocks: readFrames(file, header, encoding, frames * frameBytes),
+    blocks: readBlocks(file, header, encoding, sampleCount * blockBytes),
     speakers: header.speakers,
   }
 }
 
-async function* readFrames(
+async function* readBlocks(
   file: FileBytes,
   header: WavHeader,
   encoding: PcmEncoding,
   dataBytes: number,
 ): AsyncGenerator<AudioBlock> {
-  const frameBytes = encoding.bytes * header.channelCount
-  const pieceBytes = Math.max(1, Math.floor(readBytes / frameBytes)) * frameBytes
+  const blockBytes = encoding.bytes * header.channelCount
+  const pieceBytes = Math.max(1, Math.floor(readBytes / blockBytes)) * blockBytes
   for await (const bytes of file.pieces({ from: header.dataStart, to: header.dataStart + dataBytes, pieceBytes })) {
     yield { channels: decodePcm(bytes, encoding, header.channelCount) }
   }
@@ -98,7 +98,7 @@ async function readWavHeader(file: FileBytes): Promise<WavHeader> {
       if (!format) break
       const rest = file.size - body
       const declared = size === 0xffff_ffff ? (longDataBytes ?? rest) : size
-      // Programs that stream a WAV file leave both sizes unset, so an empty data chunk counts only if the outer size agrees.
+      // Programs that stream a WAV file leave both sizes unset, so an empty data chunk is only trusted if the outer size agrees.
       const isUnset =
         declared === 0 && (riffBytes === 0 || riffBytes === 0xffff_ffff || riffBytes + 8 <= body) && rest > 0
       return {
@@ -111,7 +111,7 @@ async function readWavHeader(file: FileBytes): Promise<WavHeader> {
     position = body + size + (size % 2)
   }
   throw damagedFile(
-    'The file starts like a WAV file, but its format or its data is missing; it is damaged or was cut off.',
+    'The file starts like a WAV file, but its format or data chunk is missing; it is damaged or was cut off.',
   )
 }
 

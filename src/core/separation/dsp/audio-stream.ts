@@ -1,4 +1,4 @@
-/** Where a loudspeaker stands; the names are those of WAVE_FORMAT_EXTENSIBLE, back and side taken as one. */
+/** Position of a loudspeaker, named as in WAVE_FORMAT_EXTENSIBLE; back and side positions are not distinguished. */
 export type Speaker = 'left' | 'right' | 'centre' | 'lfe' | 'surroundLeft' | 'surroundRight' | 'surroundCentre' | 'mono'
 
 /** A run of samples: one plane per channel, all of the same length, nominal range -1..1 (float sources may exceed it). */
@@ -7,19 +7,19 @@ export interface AudioBlock {
 }
 
 /**
- * Decoded audio on its way through the pipeline. `blocks` can be iterated once; block sizes are arbitrary and never zero.
- * Nothing is held open between two blocks, so a stream that is not read to its end needs no closing.
+ * Decoded audio as it streams through the pipeline. `blocks` can be iterated once; block sizes are arbitrary and never zero.
+ * Nothing stays open between blocks, so a stream that is not read to its end need not be closed.
  */
 export interface AudioStream {
   sampleRate: number
   channelCount: number
-  /** Frames that the source's header promises, or undefined. A truncated file ends earlier. */
-  frames: number | undefined
+  /** Samples per channel that the source's header promises, if it does. A truncated file ends earlier. */
+  sampleCount: number | undefined
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>
-  /** Speaker of each channel where it differs from the WAVE order for that many channels. */
+  /** Speaker of each channel, if it differs from the WAVE order for that channel count. */
   speakers?: readonly Speaker[]
-  /** Share of the source's bytes read so far, 0..1: progress for sources whose length is not known. */
+  /** Fraction of the source's bytes read so far, 0..1: progress for sources of unknown length. */
   readFraction?: () => number
 }

@@ -41,22 +41,22 @@ export class RealFft {
     return new RealFft(module, size, batch, setup)
   }
 
-  /** Valid until the next `RealFft.create` of the process, which may move the memory: fetch it anew for every batch. */
+  /** Valid until the next `RealFft.create` in this process, which may move the memory. Call it again for every batch. */
   time(): Float32Array {
     return this.#view(this.#time)
   }
 
-  /** Valid as long as that of `time()`. */
+  /** Valid as long as the view from `time()`. */
   spectrum(): Float32Array {
     return this.#view(this.#spectrum)
   }
 
-  forward(frames: number): void {
-    this.#transform(frames, this.#time, this.#spectrum, 0)
+  forward(frameCount: number): void {
+    this.#transform(frameCount, this.#time, this.#spectrum, 0)
   }
 
-  inverse(frames: number): void {
-    this.#transform(frames, this.#spectrum, this.#time, 1)
+  inverse(frameCount: number): void {
+    this.#transform(frameCount, this.#spectrum, this.#time, 1)
   }
 
   /** Frees its memory inside the module; the object must not be used afterwards. */
@@ -70,9 +70,9 @@ export class RealFft {
     return this.#module.HEAPF32.subarray(first, first + this.size * this.batch)
   }
 
-  #transform(frames: number, from: number, to: number, direction: 0 | 1): void {
+  #transform(frameCount: number, from: number, to: number, direction: 0 | 1): void {
     const rowBytes = this.size * Float32Array.BYTES_PER_ELEMENT
-    for (let frame = 0; frame < frames; frame++) {
+    for (let frame = 0; frame < frameCount; frame++) {
       const offset = frame * rowBytes
       this.#module._pffft_transform_ordered(this.#setup, from + offset, to + offset, this.#work, direction)
     }

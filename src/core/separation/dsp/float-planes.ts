@@ -1,15 +1,15 @@
-/** Planes that are written anew for every block. */
+/** Planes that are reused and overwritten for every block. */
 export class FloatPlanes {
   readonly #planes: Float32Array[] = []
 
-  take(channelCount: number, frames: number): Float32Array[] {
+  take(channelCount: number, sampleCount: number): Float32Array[] {
     return Array.from({ length: channelCount }, (_, channel) => {
-      if ((this.#planes[channel]?.length ?? 0) < frames) this.#planes[channel] = new Float32Array(frames)
-      return this.#planes[channel].subarray(0, frames)
+      if ((this.#planes[channel]?.length ?? 0) < sampleCount) this.#planes[channel] = new Float32Array(sampleCount)
+      return this.#planes[channel].subarray(0, sampleCount)
     })
   }
 
-  /** `a - b`, sample for sample. */
+  /** `a - b`, sample by sample. */
   difference(a: readonly Float32Array[], b: readonly Float32Array[]): Float32Array[] {
     const planes = this.take(a.length, a[0].length)
     planes.forEach((plane, channel) => {

@@ -2,18 +2,18 @@
 export interface LowPass {
   /** Coefficients of one phase; a multiple of 8, which the dot product takes at a time. */
   taps: number
-  /** `rows[p * taps + k]` weighs the input sample `k - taps/2 + 1` after the one below the output's position. */
+  /** `rows[p * taps + k]` weights the input sample `k - taps/2 + 1` after the one just before the output's position. */
   rows: Float32Array
 }
 
 const attenuationDb = 120
-/** Share of the band that passes unchanged; the rest, up to the lower Nyquist frequency, is the slope. 20.07 kHz for 44.1 kHz. */
+/** Passband as a fraction of the lower Nyquist frequency; the transition band is the rest. 20.07 kHz for 44.1 kHz. */
 const passband = 0.91
 
 /**
- * Kaiser-windowed sinc (J. F. Kaiser 1974; Oppenheim and Schafer, Discrete-Time Signal Processing, 7.6) of 120 dB for changing
- * `inputRate` to `outputRate`: flat to 0.91 of the lower of the two Nyquist frequencies and closed above it. Each phase
- * sums to 1, so that a constant stays constant.
+ * Kaiser-windowed sinc (J. F. Kaiser 1974; Oppenheim and Schafer, Discrete-Time Signal Processing, 7.6) of 120 dB for
+ * converting `inputRate` to `outputRate`: flat up to 0.91 of the lower of the two Nyquist frequencies, and closed above that
+ * frequency. Each phase sums to 1, so that a constant stays constant.
  */
 export function designLowPass(inputRate: number, outputRate: number, phases: number, rowCount: number): LowPass {
   const nyquist = Math.min(inputRate, outputRate) / 2

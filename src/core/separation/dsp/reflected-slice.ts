@@ -5,20 +5,20 @@ export interface TrackPart {
 }
 
 /**
- * Samples `from` to `to` of a track, mirrored at its ends ("reflect" padding: sample -i is sample i, sample frames - 1 + i is
- * sample frames - 1 - i), zero beyond that. A view of the part where nothing has to be padded, else a copy in `scratch`.
+ * Samples `from` to `to` of a track, mirrored at its ends ("reflect" padding: sample -i is sample i, sample n - 1 + i of n is
+ * sample n - 1 - i), zero beyond that. Returns a view of the part if nothing has to be padded, else a copy in `scratch`.
  *
- * @param trackFrames length of the track, or `undefined` while its end lies beyond `to`.
+ * @param trackSamples length of the track, or `undefined` while its end is beyond `to`.
  */
 export function reflectedSlice(
   part: TrackPart,
   from: number,
   to: number,
-  trackFrames: number | undefined,
+  trackSamples: number | undefined,
   scratch: Float32Array,
 ): Float32Array {
   const { samples, start } = part
-  const end = trackFrames ?? Infinity
+  const end = trackSamples ?? Infinity
   if (from >= 0 && to <= end) return samples.subarray(from - start, to - start)
   const out = scratch.subarray(0, to - from)
   const innerFrom = Math.min(Math.max(from, 0), to)

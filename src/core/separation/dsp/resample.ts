@@ -3,16 +3,16 @@ import { createDotProduct, type DotProduct } from './kernels/dot-product.js'
 import type { Kernel } from './kernels/kernel.js'
 import { designLowPass } from './low-pass.js'
 
-/** Up to here every position between two samples that occurs has its own filter; beyond, neighbouring ones are interpolated. */
+/** Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases. */
 const mostExactPhases = 1024
-/** Linear interpolation between this many positions errs by less than -135 dB. */
+/** Linear interpolation between this many phases has an error below -135 dB. */
 const interpolatedPhases = 4096
-/** Input frames that are worked on at a time. */
-const windowFrames = 8192
+/** Input samples per channel that are processed at a time. */
+const windowSamples = 8192
 
 /**
- * Changes the sample rate with a 120 dB polyphase filter; the same rate passes unchanged. Of n frames come exactly
- * ceil(n * targetRate / sampleRate), and frame 0 stays at time 0. Block sizes make no difference to the result.
+ * Changes the sample rate with a 120 dB polyphase filter; the same rate passes unchanged. n samples become exactly
+ * ceil(n * targetRate / sampleRate), and sample 0 stays at time 0. Block sizes make no difference to the result.
  */
 export function resample(stream: AudioStream, targetRate: number): AudioStream {
   if (stream.sampleRate === targetRate) return stream
@@ -20,12 +20,12 @@ export function resample(stream: AudioStream, targetRate: number): AudioStream {
   return {
     ...stream,
     sampleRate: targetRate,
-    frames: stream.frames === undefined ? undefined : outputFrames(stream.frames, ratio),
+    sampleCount: stream.sampleCount === undefined ? undefined : outputSamples(stream.sampleCount, ratio),
     blocks: resampleBlocks(stream, targetRate, ratio),
   }
 }
 
-/** Output frame n lies at input position n * down / up. */
+/** Output sample n lies at input position n * down / up. */
 interface Ratio {
   up: number
   down: number
@@ -51,14 +51,14 @@ class Resampler {
   readonly #phases: number
   readonly #taps: number
   readonly #kernel: Kernel<DotProduct>
-  /** Where each channel's window begins in the kernel's memory. */
+  /** Offset of each channel's window in the kernel's memory. */
   readonly #windows: number[]
   readonly #capacity: number
-  /** Input position of the window's first frame; the filter reaches back before the start of the audio, where silence is. */
+  /** Input position of the window's first sample. The filter reaches back into the silence before the audio. */
   #windowStart: number
   #filled: number
-  #framesIn = 0
-  #framesOut = 0
+  #samplesIn = 0
+  #samplesOut = 0
 
   constructor(inputRate: number, outputRate: number, channelCount: number, ratio: Ratio) {
     const isExact = ratio.up <= mostExactPhases
@@ -66,7 +66,7 @@ class Resampler {
     this.#phases = isExact ? ratio.up : interpolatedPhases
     const { taps, rows } = designLowPass(inputRate, outputRate, this.#phases, isExact ? this.#phases : this.#phases + 1)
     this.#taps = taps
-    this.#capacity = taps + windowFrames
+    this.#capacity = taps + windowSamples
     this.#windows = Array.from({ length: channelCount }, (_, channel) => rows.length + channel * this.#capacity)
     this.#kernel = createDotProduct(rows.length + channelCount * this.#capacity)
     this.#kernel.memory.set(rows)
@@ -78,31 +78,31 @@ class Resampler {
     return this.#capacity - this.#filled
   }
 
-  /** Adds at most `room` frames. */
+  /** Adds at most `room` samples per channel. */
   append(planes: readonly Float32Array[]): void {
     planes.forEach((plane, channel) => this.#kernel.memory.set(plane, this.#windows[channel] + this.#filled))
     this.#filled += planes[0].length
-    this.#framesIn += planes[0].length
+    this.#samplesIn += planes[0].length
   }
 
-  /** All output that the input so far determines, and room for more input. */
+  /** Returns all output that the input so far determines, and makes room for more input. */
   drain(limit = Infinity): AudioBlock | undefined {
     const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
-    const total = Math.min(limit, outputFrames(lastPosition + 1, this.#ratio))
-    const count = total - this.#framesOut
+    const total = Math.min(limit, outputSamples(lastPosition + 1, this.#ratio))
+    const count = total - this.#samplesOut
     if (count <= 0) return undefined
     const channels = this.#windows.map((window) => this.#convolve(window, count))
-    this.#framesOut = total
+    this.#samplesOut = total
     this.#forget()
     return { channels }
   }
 
-  /** The output that reaches into the silence after the end. */
+  /** The remaining output, whose filter reaches into the silence after the end. */
   end(): AudioBlock | undefined {
     for (const window of this.#windows)
       this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
     this.#filled += this.#taps / 2
-    return this.drain(outputFrames(this.#framesIn, this.#ratio))
+    return this.drain(outputSamples(this.#samplesIn, this.#ratio))
   }
 
   #convolve(window: number, count: number): Float32Array {
@@ -112,19 +112,19 @@ class Resampler {
     const { dotProduct } = this.#kernel
     const phaseScale = this.#phases / up
     const isExact = this.#phases === up
-    let position = Math.floor((this.#framesOut * down) / up)
-    let remainder = this.#framesOut * down - position * up
+    let position = Math.floor((this.#samplesOut * down) / up)
+    let remainder = this.#samplesOut * down - position * up
     const step = Math.floor(down / up)
     const stepRemainder = down - step * up
     const origin = window - this.#windowStart - taps / 2 + 1
-    for (let frame = 0; frame < count; frame++) {
+    for (let i = 0; i < count; i++) {
       if (isExact) {
-        output[frame] = dotProduct(origin + position, remainder * taps, taps)
+        output[i] = dotProduct(origin + position, remainder * taps, taps)
       } else {
         const phase = Math.floor(remainder * phaseScale)
         const below = dotProduct(origin + position, phase * taps, taps)
         const above = dotProduct(origin + position, (phase + 1) * taps, taps)
-        output[frame] = below + (above - below) * (remainder * phaseScale - phase)
+        output[i] = below + (above - below) * (remainder * phaseScale - phase)
       }
       position += step
       remainder += stepRemainder
@@ -138,7 +138,7 @@ class Resampler {
 
   #forget(): void {
     const { up, down } = this.#ratio
-    const firstNeeded = Math.floor((this.#framesOut * down) / up) - this.#taps / 2 + 1
+    const firstNeeded = Math.floor((this.#samplesOut * down) / up) - this.#taps / 2 + 1
     const dropped = Math.min(this.#filled, firstNeeded - this.#windowStart)
     if (dropped <= 0) return
     for (const window of this.#windows) this.#kernel.memory.copyWithin(window, window + dropped, window + this.#filled)
@@ -147,8 +147,8 @@ class Resampler {
   }
 }
 
-function outputFrames(inputFrames: number, { up, down }: Ratio): number {
-  return Math.ceil((inputFrames * up) / down)
+function outputSamples(inputSamples: number, { up, down }: Ratio): number {
+  return Math.ceil((inputSamples * up) / down)
 }
 
 function reduce(up: number, down: number): Ratio {

@@ -8,25 +8,25 @@ export interface SegmentGeometry {
   step: number
   before: number
   length: number
-  /** Samples from `index * step` on that the segment before gives, too: none is made for these alone. Default: 0. */
+  /** Samples from `index * step` on that the previous segment also covers. No segment is made for these alone. Default: 0. */
   given?: number
 }
 
-/** A stretch of the track with its real neighbouring audio. */
+/** A part of the track with the real audio around it. */
 export interface Segment {
   index: number
   /** Track sample of the first value in `planes`; 0 or more. */
   start: number
-  /** One array per channel, ending at the track's end at the latest. */
+  /** One array per channel, ending at the end of the track at the latest. */
   planes: Float32Array<ArrayBuffer>[]
-  /** Length of the track, known once its end lies inside this segment; `undefined`: the track goes on behind it. */
-  trackFrames: number | undefined
+  /** Length of the track in samples, if it ends within this segment; `undefined` if the track continues after it. */
+  trackSamples: number | undefined
 }
 
 /**
  * Cuts a stream of blocks into overlapping segments (see `SegmentGeometry`), one for every `index * step` inside the track
- * (behind the first, for every `index * step + given`).
- * Keeps no more than a segment and a block of audio. The planes come from `pool`; whoever has used a segment gives them back.
+ * (after the first one, for every `index * step + given`).
+ * Keeps no more than a segment and a block of audio. The planes come from `pool`; the consumer returns them to it.
  */
 export async function* segments(
   blocks: AsyncIterable<AudioBlock>,
@@ -34,13 +34,13 @@ export async function* segments(
   channelCount: number,
   pool: FloatPool,
 ): AsyncGenerator<Segment, void, void> {
-  const window = new Window(channelCount, geometry.length + pieceFrames)
+  const window = new Window(channelCount, geometry.length + pieceSamples)
   let index = 0
   for await (const block of blocks) {
-    // Piece by piece: some decoders give the whole track in one block, and the window must not grow with it.
-    for (let from = 0; from < block.channels[0].length; from += pieceFrames) {
-      window.append(block.channels.map((channel) => channel.subarray(from, from + pieceFrames)))
-      // One sample more than the segment holds: only then is it certain that the track does not end with it.
+    // In pieces: some decoders return the whole track in one block, and the window must not grow with it.
+    for (let from = 0; from < block.channels[0].length; from += pieceSamples) {
+      window.append(block.channels.map((channel) => channel.subarray(from, from + pieceSamples)))
+      // One sample beyond the segment is needed to know that the track does not end with it.
       while (window.end > segmentEnd(index, geometry)) {
         yield cut(window, index, geometry, undefined, pool)
         index++
@@ -53,7 +53,7 @@ export async function* segments(
     yield cut(window, index, geometry, window.end, pool)
 }
 
-const pieceFrames = 65_536
+const pieceSamples = 65_536
 
 function segmentStart(index: number, { step, before }: SegmentGeometry): number {
   return Math.max(0, index * step - before)
@@ -67,7 +67,7 @@ function cut(
   window: Window,
   index: number,
   geometry: SegmentGeometry,
-  trackFrames: number | undefined,
+  trackSamples: number | undefined,
   pool: FloatPool,
 ): Segment {
   const start = segmentStart(index, geometry)
@@ -81,11 +81,11 @@ function cut(
     index,
     start,
     planes,
-    trackFrames: trackFrames !== undefined && trackFrames <= segmentEnd(index, geometry) ? trackFrames : undefined,
+    trackSamples: trackSamples !== undefined && trackSamples <= segmentEnd(index, geometry) ? trackSamples : undefined,
   }
 }
 
-/** The part of the track between `start` and `end`, appended to at one end and dropped from the other. */
+/** The part of the track between `start` and `end`: a sliding window. */
 class Window {
   start = 0
   end = 0

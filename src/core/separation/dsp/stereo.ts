@@ -14,7 +14,7 @@ const gains: Record<Speaker, readonly [left: number, right: number]> = {
   mono: [1, 1],
 }
 
-/** WAVE order by channel count, used by all decoders unless a stream names its speakers. */
+/** WAVE order by channel count. It applies unless a stream names its speakers. */
 const defaultSpeakers: Record<number, readonly Speaker[]> = {
   1: ['mono'],
   2: ['left', 'right'],
@@ -27,8 +27,8 @@ const defaultSpeakers: Record<number, readonly Speaker[]> = {
 }
 
 /**
- * Two channels from any number: mono is duplicated, stereo passes unchanged, and more are mixed down by the ITU coefficients.
- * The mix is scaled by one constant per layout (0.41 for 5.1), so that full-scale channels cannot exceed full scale together.
+ * Converts any number of channels to two: mono is duplicated, stereo is unchanged, and more channels are mixed down with the ITU
+ * coefficients. The mix is scaled by one constant per layout (0.41 for 5.1), so that full-scale channels cannot clip together.
  */
 export function toStereo(stream: AudioStream): AudioStream {
   if (stream.channelCount === 2) return stream
@@ -56,7 +56,7 @@ function weightedSum(channels: readonly Float32Array[], weights: readonly number
   channels.forEach((channel, index) => {
     const weight = weights[index]
     if (weight === 0) return
-    for (let frame = 0; frame < sum.length; frame++) sum[frame] += weight * channel[frame]
+    for (let i = 0; i < sum.length; i++) sum[i] += weight * channel[i]
   })
   return sum
 }

@@ -10,7 +10,7 @@ export interface StftOptions {
   hop: number
   /** Analysis and synthesis window of `size` samples. Default: `periodicHann(size)`. */
   window?: Float32Array
-  /** Bins kept, from 0 up. Default: all, `size / 2 + 1`. Missing ones are zero in the inverse. */
+  /** Number of bins kept, from 0 up. Default: all, `size / 2 + 1`. Dropped ones are zero in the inverse. */
   bins?: number
 }
 
@@ -21,11 +21,11 @@ export interface SpectrumLayout {
 }
 
 /**
- * Short-time Fourier transform of stretches of a signal, unnormalised, and its inverse. It does not pad: a caller that wants
- * centred frames hands in a signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
+ * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred frames, pass a
+ * signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
  *
- * Frames go through in batches without an allocation, by copies of whole rows between the caller's arrays, the memory of the
- * kernels and that of the FFT, which cost next to nothing beside the loops that they keep out of JavaScript.
+ * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the memory of the
+ * kernels and that of the FFT; these copies cost little compared with doing the loops in JavaScript.
  */
 export class Stft {
   readonly size: number
@@ -35,8 +35,8 @@ export class Stft {
   readonly #kernels: Kernel<FrameKernels>
   readonly #offsets: Offsets
   readonly #squaredWindow: Float32Array
-  /** 1 / overlap-added squared window, for the number of frames that was asked for last. */
-  #envelope = { frames: 0, inverse: new Float32Array(0) }
+  /** 1 / overlap-added squared window, for the last requested frame count. */
+  #envelope = { frameCount: 0, inverse: new Float32Array(0) }
 
   private constructor({ size, hop, bins = size / 2 + 1, window = periodicHann(size) }: StftOptions, fft: RealFft) {
     this.size = size
@@ -57,23 +57,23 @@ export class Stft {
     return new Stft(options, await RealFft.create(options.size, batchFrames))
   }
 
-  /** Frames that fit into so many samples without padding. */
-  framesIn(samples: number): number {
-    return samples < this.size ? 0 : 1 + Math.floor((samples - this.size) / this.hop)
+  /** Number of frames that fit into `sampleCount` samples without padding. */
+  framesIn(sampleCount: number): number {
+    return sampleCount < this.size ? 0 : 1 + Math.floor((sampleCount - this.size) / this.hop)
   }
 
-  /** Samples that so many frames cover. */
-  samplesOf(frames: number): number {
-    return frames === 0 ? 0 : (frames - 1) * this.hop + this.size
+  /** Number of samples that `frameCount` frames cover. */
+  samplesOf(frameCount: number): number {
+    return frameCount === 0 ? 0 : (frameCount - 1) * this.hop + this.size
   }
 
   /** Frame `t` is the transform of `window * signal[t * hop .. t * hop + size)`, written to `re` and `im`. */
-  forward(signal: Float32Array, frames: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+  forward(signal: Float32Array, frameCount: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { size, hop } = this
     const { memory, multiply, split } = this.#kernels
     const at = this.#offsets
-    for (let first = 0; first < frames; first += batchFrames) {
-      const count = Math.min(batchFrames, frames - first)
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
       memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
       for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.signal + row * hop, at.window, size)
       this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
@@ -86,16 +86,16 @@ export class Stft {
   }
 
   /**
-   * The signal whose frames are the given ones: inverse transforms, times the window, overlap-added, divided by the
-   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frames)` samples into `out`; the `size - hop` at both
-   * ends lack the frames beyond and are exact only where the given frames alone define them.
+   * Reconstructs the signal from its frames: inverse transforms, times the window, overlap-added, divided by the
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at each
+   * end lack the frames beyond, and are exact only where the given frames alone determine them.
    *
-   * @param silentFrames silent frames before the first and after the last one, which count in the divisor only
+   * @param silentFrames silent frames before the first and after the last one; they only count in the divisor
    */
   inverse(
     re: Float32Array,
     im: Float32Array,
-    frames: number,
+    frameCount: number,
     layout: SpectrumLayout,
     out: Float32Array,
     silentFrames = 0,
@@ -103,11 +103,11 @@ export class Stft {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
     const at = this.#offsets
-    const envelope = this.#inverseEnvelope(frames + 2 * silentFrames).subarray(silentFrames * hop)
+    const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
     const overlap = Math.max(0, size - hop)
     memory.fill(0, at.signal, at.envelope)
-    for (let first = 0; first < frames; first += batchFrames) {
-      const count = Math.min(batchFrames, frames - first)
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
       this.#load(first, count, re, im, layout)
       for (let row = 0; row < count; row++)
         merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
@@ -116,8 +116,8 @@ export class Stft {
       memory.set(this.#fft.time().subarray(0, count * size), at.rows)
       for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
 
-      // What later batches cannot change any more; after the last one, everything.
-      const finished = first + count < frames ? count * hop : this.samplesOf(count)
+      // The samples that later batches cannot change; after the last batch, all of them.
+      const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
       memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
       multiply(at.rows, at.signal, at.envelope, finished)
       out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
@@ -131,7 +131,7 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT packs the last bin into the first one's imaginary part.
+   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first one.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
@@ -193,20 +193,23 @@ export class Stft {
     }
   }
 
-  #inverseEnvelope(frames: number): Float32Array {
-    if (this.#envelope.frames !== frames) {
-      this.#envelope = { frames, inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frames)) }
+  #inverseEnvelope(frameCount: number): Float32Array {
+    if (this.#envelope.frameCount !== frameCount) {
+      this.#envelope = {
+        frameCount,
+        inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frameCount)),
+      }
     }
     return this.#envelope.inverse
   }
 }
 
-/** Samples further than a window from both ends repeat with the hop, so only the ends and one hop are summed. */
-function inverseEnvelope(squaredWindow: Float32Array, hop: number, samples: number): Float32Array<ArrayBuffer> {
+/** More than a window away from both ends, the envelope has the period `hop`, so only the ends and one hop are summed. */
+function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: number): Float32Array<ArrayBuffer> {
   const size = squaredWindow.length
-  const lastFrame = samples - size
-  const envelope = new Float32Array(samples)
-  for (let i = 0; i < samples; i++) {
+  const lastFrame = sampleCount - size
+  const envelope = new Float32Array(sampleCount)
+  for (let i = 0; i < sampleCount; i++) {
     if (i >= size + hop && i < lastFrame) {
       envelope[i] = envelope[i - hop]
       continue
@@ -218,7 +221,7 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, samples: numb
   return envelope
 }
 
-/** Where the kernels find their data in their memory, in floats. */
+/** Offsets of the data in the kernels' memory, in floats. */
 interface Offsets {
   window: number
   synthesis: number
@@ -226,7 +229,7 @@ interface Offsets {
   rows: number
   re: number
   im: number
-  /** From one frame's real or imaginary parts to the next one's. */
+  /** Distance between the real (or imaginary) parts of consecutive frames. */
   pitch: number
   /** The samples that a batch covers. */
   signal: number
@@ -258,5 +261,5 @@ export function periodicHann(size: number): Float32Array {
   return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
 }
 
-/** Frames per batch: what a batch touches stays in the second-level cache. */
+/** Frames per batch: the data of a batch fits into the second-level cache. */
 const batchFrames = 16

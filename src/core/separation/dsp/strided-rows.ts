@@ -1,23 +1,23 @@
-/** Rows that are copied at once; fewer take longer. */
+/** Rows that are copied at a time; other counts take a slower path. */
 export const rowCount = 16
 
-/** Rows side by side in one array, element `i` of row `r` at `start + r * pitch + i`, and in another one at the given strides. */
+/** Rows that are contiguous in one array, element `i` of row `r` at `start + r * pitch + i`, and strided in another. */
 export interface RowLayout {
   rows: number
   length: number
-  /** Of the rows. Not a multiple of 1024, or equal layout of all rows fall into the same few lines of the first-level cache. */
   start: number
+  /** Not a multiple of 1024, or equal elements of all rows would share a few lines of the first-level cache. */
   pitch: number
-  /** Of the other array: element `i` of row `r` lies at `stridedStart + r * rowStride + i * stride`. */
+  /** In the other array, element `i` of row `r` is at `stridedStart + r * rowStride + i * stride`. */
   stridedStart: number
   rowStride: number
   stride: number
 }
 
-// Both functions go element by element through 16 rows in one turn: a third of the time that a loop over the rows inside takes,
-// which is as long as the transforms themselves.
+// Both functions copy one element of all 16 rows per iteration. This takes a third of the time of an inner loop over the rows,
+// which would take as long as the transforms themselves.
 
-/** Copies rows to their strided layout. */
+/** Copies rows to strided positions. */
 export function spreadRows(source: Float32Array, target: Float32Array, layout: RowLayout): void {
   const { rows, length, start, pitch, stridedStart, rowStride, stride } = layout
   if (rows !== rowCount) {
@@ -46,7 +46,7 @@ export function spreadRows(source: Float32Array, target: Float32Array, layout: R
   }
 }
 
-/** Copies rows from their strided layout. */
+/** Copies rows from strided positions. */
 export function gatherRows(source: Float32Array, target: Float32Array, layout: RowLayout): void {
   const { rows, length, start, pitch, stridedStart, rowStride, stride } = layout
   if (rows !== rowCount) {

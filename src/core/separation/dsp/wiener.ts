@@ -9,8 +9,8 @@ export interface StereoSpectrum {
 
 export interface RefinementSizes {
   bins: number
-  frames: number
-  /** Frames over which a source's place between the channels is taken as constant. */
+  frameCount: number
+  /** Frames over which the stereo position of a source is treated as constant. */
   windowFrames: number
 }
 
@@ -20,7 +20,7 @@ const guard = 1.1920929e-7
 /** The mixture is scaled to this peak, so that the guard means the same at every level. The reference only scales down. */
 const workingPeak = 10
 
-/** Quieter windows are left alone: nothing of them could be heard or written. */
+/** Windows below this peak are left unchanged: they are inaudible. */
 const silence = 1e-30
 
 /**
@@ -29,7 +29,7 @@ const silence = 1e-30
  * frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
  * `v1 R1 (v1 R1 + v2 R2 + guard)^-1 x`.
  *
- * Networks take and give magnitudes as `[2, bins, frames]`, spectra are kept frame by frame: only magnitudes change places.
+ * Networks use magnitudes as `[2, bins, frames]` while spectra are kept frame by frame, so only magnitudes are transposed.
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
@@ -38,7 +38,7 @@ export class VocalsRefinement {
   constructor(sizes: RefinementSizes) {
     this.#sizes = sizes
     this.#memory = createWienerMemory(sizes.bins, sizes.windowFrames)
-    // The same for all bins, and for the zeros behind a row.
+    // The same for all bins, and for the zeros after each row.
     this.#memory.filters.floor.fill(guard)
   }
 
@@ -49,12 +49,12 @@ export class VocalsRefinement {
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
     const { memory, tileRow, voiceRow, magnitudes } = this.#memory
-    const { frames } = this.#sizes
-    const peaks = new Float32Array(frames)
+    const { frameCount } = this.#sizes
+    const peaks = new Float32Array(frameCount)
     const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
     for (const channel of [0, 1]) {
-      for (let first = 0; first < frames; first += rowCount) {
-        const rows = Math.min(rowCount, frames - first)
+      for (let first = 0; first < frameCount; first += rowCount) {
+        const rows = Math.min(rowCount, frameCount - first)
         for (let row = 0; row < rows; row++) {
           memory.set(this.#row(mixture.re, channel, first + row), re)
           memory.set(this.#row(mixture.im, channel, first + row), im)
@@ -71,7 +71,7 @@ export class VocalsRefinement {
    *
    * @param vocals magnitudes that the network estimated
    * @param peaks what `magnitudes` returned
-   * @param used frames of the track: from, to. The others are left as they are.
+   * @param used frames of the track, `[first, end)`. The others are left unchanged.
    */
   refine(
     mixture: StereoSpectrum,
@@ -80,8 +80,8 @@ export class VocalsRefinement {
     [first, last]: readonly [number, number],
   ): void {
     for (let from = first; from < last; from += this.#sizes.windowFrames) {
-      const window = { from, frames: Math.min(this.#sizes.windowFrames, last - from) }
-      const peak = peaks.subarray(from, from + window.frames).reduce((a, b) => Math.max(a, b), 0)
+      const window = { from, frameCount: Math.min(this.#sizes.windowFrames, last - from) }
+      const peak = peaks.subarray(from, from + window.frameCount).reduce((a, b) => Math.max(a, b), 0)
       if (peak > silence) this.#refineWindow(mixture, vocals, window, workingPeak / peak)
     }
   }
@@ -89,23 +89,23 @@ export class VocalsRefinement {
   #refineWindow(
     mixture: StereoSpectrum,
     vocals: Float32Array,
-    { from, frames }: { from: number; frames: number },
+    { from, frameCount }: { from: number; frameCount: number },
     scale: number,
   ): void {
     const { memory, voiceRow, addToSums, filter, sums } = this.#memory
     for (const channel of [0, 1]) {
-      for (let row = 0; row < frames; row += rowCount) {
+      for (let row = 0; row < frameCount; row += rowCount) {
         gatherRows(
           vocals,
           memory,
-          this.#rowLayout(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frames - row)),
+          this.#rowLayout(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frameCount - row)),
         )
       }
     }
     for (const sum of Object.values(sums)) sum.fill(0)
-    this.#eachTile(mixture, from, frames, (rows, offset) => addToSums(rows, offset, scale))
+    this.#eachTile(mixture, from, frameCount, (rows, offset) => addToSums(rows, offset, scale))
     this.#findFilters()
-    this.#eachTile(mixture, from, frames, (rows, offset) => {
+    this.#eachTile(mixture, from, frameCount, (rows, offset) => {
       filter(rows, offset)
       this.#eachTileRow(mixture, from + offset, rows, (target, row) =>
         target.set(memory.subarray(row, row + target.length)),
@@ -113,22 +113,22 @@ export class VocalsRefinement {
     })
   }
 
-  /** Brings the mixture's spectra into the kernels' memory, a few frames at a time; `offset`: of their first one in the window. */
+  /** Copies the mixture's spectra into the kernels' memory, a few frames at a time; `offset` is the first one's index in the window. */
   #eachTile(
     mixture: StereoSpectrum,
     from: number,
-    frames: number,
+    frameCount: number,
     visit: (rows: number, offset: number) => void,
   ): void {
     const { memory } = this.#memory
-    for (let offset = 0; offset < frames; offset += tileFrames) {
-      const rows = Math.min(tileFrames, frames - offset)
+    for (let offset = 0; offset < frameCount; offset += tileFrames) {
+      const rows = Math.min(tileFrames, frameCount - offset)
       this.#eachTileRow(mixture, from + offset, rows, (source, row) => memory.set(source, row))
       visit(rows, offset)
     }
   }
 
-  /** The rows of the mixture's four planes, and where the kernels have them. */
+  /** Visits the rows of the mixture's four planes, with their offsets in the kernels' memory. */
   #eachTileRow(
     { re, im }: StereoSpectrum,
     frame: number,
@@ -143,16 +143,16 @@ export class VocalsRefinement {
   }
 
   #row(plane: Float32Array, channel: number, frame: number): Float32Array {
-    const { bins, frames } = this.#sizes
-    const start = (channel * frames + frame) * bins
+    const { bins, frameCount } = this.#sizes
+    const start = (channel * frameCount + frame) * bins
     return plane.subarray(start, start + bins)
   }
 
-  /** Rows in the kernels' memory and their places in a network's magnitudes. */
+  /** Rows in the kernels' memory and their positions in a network's magnitudes. */
   #rowLayout(start: number, channel: number, firstFrame: number, rows: number) {
-    const { bins, frames } = this.#sizes
-    const stridedStart = channel * bins * frames + firstFrame
-    return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frames }
+    const { bins, frameCount } = this.#sizes
+    const stridedStart = channel * bins * frameCount + firstFrame
+    return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frameCount }
   }
 
   /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */
@@ -198,7 +198,7 @@ function covariance(left: number, right: number, re: number, im: number): Covari
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
-/** Not below zero, where rounding may bring that of a source which lies in one place. */
+/** At least zero: rounding may make that of a source at a single position negative. */
 function determinant({ left, right, re, im }: Covariance): number {
   return Math.max(0, left * right - re ** 2 - im ** 2)
 }

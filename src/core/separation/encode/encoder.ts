@@ -1,5 +1,5 @@
 import type { AudioEncoder } from './audio-encoder.js'
-import type { AudioFormat } from './audio-format.js'
+import type { OutputFormat } from './output-format.js'
 import { FlacWriter } from './flac-writer.js'
 import { Mp3Writer } from './mp3-writer.js'
 import { WavWriter } from './wav-writer.js'
@@ -7,7 +7,7 @@ import { WavWriter } from './wav-writer.js'
 export interface EncoderOptions {
   sampleRate: number
   channels: number
-  format: AudioFormat
+  format: OutputFormat
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
 import type { AudioEncoder } from './audio-encoder.js'
 import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
-import { encoderPackage, OutputFile } from './output-file.js'
+import { encoderPackage } from './encoder-package.js'
+import { FileWriter } from './file-writer.js'
 
 export interface Mp3Options {
   sampleRate: number
@@ -11,21 +12,21 @@ export interface Mp3Options {
 const bitrate = 320
 
 /**
- * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame says how many samples the encoder put before and behind the
- * audio, so that players which heed that give it back with its own start and length.
+ * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before and
+ * after the audio, so that players that support this restore the original start and length.
  */
 export class Mp3Writer implements AudioEncoder {
-  readonly #file: OutputFile
+  readonly #file: FileWriter
   readonly #encoder: WasmMediaEncoder<'audio/mpeg'>
-  #frames = 0
+  #sampleCount = 0
   #header: Uint8Array | undefined
-  /** Bytes until the next header, and how many headers there were. */
+  /** Bytes until the next frame header, and the number of headers so far. */
   #toHeader = 0
-  #mp3Frames = 0
-  /** The start of a header that ended with its piece. */
+  #frameCount = 0
+  /** The start of a header that continues in the next piece. */
   #rest = new Uint8Array(0)
 
-  private constructor(file: OutputFile, encoder: WasmMediaEncoder<'audio/mpeg'>) {
+  private constructor(file: FileWriter, encoder: WasmMediaEncoder<'audio/mpeg'>) {
     this.#file = file
     this.#encoder = encoder
   }
@@ -34,23 +35,23 @@ export class Mp3Writer implements AudioEncoder {
     const { createMp3Encoder } = await encoderPackage('wasm-media-encoders', 'MP3', () => import('wasm-media-encoders'))
     const encoder = await createMp3Encoder()
     encoder.configure({ sampleRate, channels: channels === 1 ? 1 : 2, bitrate })
-    return new Mp3Writer(await OutputFile.open(path), encoder)
+    return new Mp3Writer(await FileWriter.open(path), encoder)
   }
 
   async write(planes: readonly Float32Array[]): Promise<void> {
-    this.#frames += planes[0].length
+    this.#sampleCount += planes[0].length
     await this.#append(this.#encoder.encode(planes))
   }
 
-  async close(): Promise<{ frames: number; clippedSamples: number; bytes: number }> {
+  async close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }> {
     try {
       await this.#append(this.#encoder.finalize())
       if (this.#header) {
-        const facts = { frames: this.#mp3Frames, bytes: this.#file.bytes, samples: this.#frames }
+        const facts = { frameCount: this.#frameCount, bytes: this.#file.bytes, sampleCount: this.#sampleCount }
         await this.#file.correct(mp3InfoFrame(this.#header, facts), 0)
       }
-      // The codec has no integers that could clip; its decoder decides.
-      return { frames: this.#frames, clippedSamples: 0, bytes: this.#file.bytes }
+      // MP3 stores no integers that could clip; clipping is up to the decoder.
+      return { sampleCount: this.#sampleCount, clippedSamples: 0, bytes: this.#file.bytes }
     } finally {
       await this.#file.close()
     }
@@ -61,7 +62,7 @@ export class Mp3Writer implements AudioEncoder {
   }
 
   async #append(encoded: Uint8Array): Promise<void> {
-    // The encoder's memory, which the next call overwrites.
+    // A copy: the next call overwrites the encoder's memory.
     const bytes = encoded.slice()
     if (bytes.length === 0) return
     this.#countFrames(bytes)
@@ -73,7 +74,7 @@ export class Mp3Writer implements AudioEncoder {
   #countFrames(bytes: Uint8Array): void {
     const content = Buffer.concat([this.#rest, bytes])
     let position = this.#toHeader
-    for (; position + 4 <= content.length; this.#mp3Frames++) {
+    for (; position + 4 <= content.length; this.#frameCount++) {
       const header = content.subarray(position, position + 4)
       this.#header ??= Uint8Array.from(header)
       position += mp3FrameBytes(header)

@@ -7,14 +7,14 @@ export type PcmFormat = '16' | '24' | '32f'
 export const bytesPerSample: Record<PcmFormat, number> = { '16': 2, '24': 3, '32f': 4 }
 
 /**
- * Interleaves planes into little-endian samples, the opposite of `decodePcm`. Integers are rounded from `sample * 2^(bits-1)`,
- * halves upwards, and clipped.
+ * Interleaves planes into little-endian samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`, rounded half up
+ * and clipped.
  */
 export class PcmEncoder {
   /** Samples beyond the integer range so far. */
   clippedSamples = 0
   readonly #format: PcmFormat
-  /** Written anew for every block. */
+  /** Reused and overwritten for every block. */
   #samples: Samples = new Int16Array(0)
 
   constructor(format: PcmFormat) {
@@ -47,8 +47,8 @@ export class PcmEncoder {
   }
 }
 
-// What follows runs for every sample that is written. The arrays have the byte order of the file: every platform that ONNX Runtime
-// supports is little-endian.
+// The functions below run for every sample that is written. The arrays have the byte order of the file, because every platform
+// that ONNX Runtime supports is little-endian.
 
 type Samples = Int16Array | Int32Array | Float32Array
 
@@ -57,15 +57,15 @@ const sampleArrays = { '16': Int16Array, '24': Int32Array, '32f': Float32Array }
 /** `undefined`: samples are not rounded. */
 const fullScale: Record<PcmFormat, number | undefined> = { '16': 32_768, '24': 8_388_608, '32f': undefined }
 
-/** Writes one channel to every `step`th sample from `at` on. */
+/** Writes one channel to every `step`th index from `at` on. */
 function spread(plane: Float32Array, samples: Samples, at: number, step: number): void {
-  for (let frame = 0; frame < plane.length; frame++, at += step) samples[at] = plane[frame]
+  for (let i = 0; i < plane.length; i++, at += step) samples[at] = plane[i]
 }
 
 function lowThreeBytes(samples: Samples): Uint8Array {
   const bytes = new Uint8Array(3 * samples.length)
-  for (let index = 0, at = 0; index < samples.length; index++, at += 3) {
-    const sample = samples[index]
+  for (let i = 0, at = 0; i < samples.length; i++, at += 3) {
+    const sample = samples[i]
     bytes[at] = sample
     bytes[at + 1] = sample >> 8
     bytes[at + 2] = sample >> 16

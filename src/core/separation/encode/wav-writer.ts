@@ -5,12 +5,12 @@ export interface WavWriterOptions {
   sampleRate: number
   channels: number
   format: PcmFormat
-  /** Largest size that the header states as RIFF; above it the file becomes RF64. Default: 4 GiB - 1, the format's limit. */
+  /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
 }
 
 export interface WrittenWav {
-  frames: number
+  sampleCount: number
   /** Samples beyond the integer range that were clipped; always 0 for floats. */
   clippedSamples: number
   /** Size of the file. */
@@ -20,7 +20,7 @@ export interface WrittenWav {
 /**
  * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes
  * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
- * so samples that came from a file of that width keep their bytes.
+ * so samples from a file of the same width keep their bytes.
  */
 export class WavWriter {
   readonly #file: FileHandle
@@ -42,7 +42,7 @@ export class WavWriter {
     return writer
   }
 
-  /** Appends one plane per channel, all of the same length, nominal range -1..1. One call at a time. */
+  /** Appends one plane per channel, all of the same length, nominal range -1..1. Calls must not overlap. */
   async write(planes: readonly Float32Array[]): Promise<void> {
     const bytes = this.#pcm.encode(planes)
     await this.#writeAll(bytes)
@@ -56,8 +56,8 @@ export class WavWriter {
       if (padding) await this.#writeAll(new Uint8Array(1))
       const header = wavHeader(this.#options, this.#dataBytes)
       await this.#file.write(header, 0, header.length, 0)
-      const frames = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      return { frames, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
+      const sampleCount = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
+      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
     } finally {
       await this.#file.close()
     }
@@ -87,7 +87,7 @@ function wavHeader(
   const length = 12 + 36 + 8 + formatBytes + (isFloat ? 12 : 0) + 8
   const riffBytes = length - 8 + dataBytes + (dataBytes % 2)
   const isRf64 = riffBytes > maxRiffBytes
-  const frames = dataBytes / (width * channels)
+  const sampleCount = dataBytes / (width * channels)
   const header = Buffer.alloc(length)
   let at = 0
   const tag = (text: string) => (at += header.write(text, at, 'latin1'))
@@ -103,7 +103,7 @@ function wavHeader(
   if (isRf64) {
     u64(riffBytes)
     u64(dataBytes)
-    u64(frames)
+    u64(sampleCount)
     u32(0)
   } else {
     at += 28
@@ -120,7 +120,7 @@ function wavHeader(
     u16(0)
     tag('fact')
     u32(4)
-    u32(Math.min(frames, 0xffff_ffff))
+    u32(Math.min(sampleCount, 0xffff_ffff))
   }
   tag('data')
   u32(isRf64 ? 0xffff_ffff : dataBytes)

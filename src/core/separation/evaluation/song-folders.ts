@@ -4,7 +4,7 @@ import { badInput, StemworkError } from '../../engine/errors.js'
 
 /** A song with its true stems; paths of audio files. */
 export interface SongFolder {
-  /** Path of its folder inside the evaluated one. */
+  /** Path of its folder, relative to the evaluated folder. */
   name: string
   vocals: string
   /** Their sum is the accompaniments. */
@@ -38,9 +38,9 @@ const layout =
   'vocals.* and accompaniments.*, or like MUSDB vocals.*, drums.*, bass.* and other.*; mixture.* if there is one'
 
 /**
- * The songs of a folder, in the order of their names: the folder itself, or folders in it, or in folders in it.
+ * The songs of a folder, ordered by name: the folder itself, or folders up to two levels below it.
  *
- * @throws StemworkError `NOT_FOUND` when there is no such folder; `BAD_INPUT` when it has no song or one lacks a stem
+ * @throws StemworkError `NOT_FOUND` when there is no such folder; `BAD_INPUT` when it has no song or a song lacks a stem
  */
 export async function findSongs(directory: string): Promise<SongFolder[]> {
   const found = await stat(directory).catch(() => undefined)
@@ -70,7 +70,7 @@ async function songsIn(directory: string, root: string, depth: number): Promise<
   return songs
 }
 
-/** Undefined for a folder without a stem. */
+/** Undefined for a folder without stems. */
 function songOf(directory: string, name: string, entries: readonly string[]): SongFolder | undefined {
   const files = new Map<string, string>()
   for (const entry of entries) {
@@ -80,7 +80,7 @@ function songOf(directory: string, name: string, entries: readonly string[]): So
     if (other !== undefined)
       throw badInput(
         'unsupported_format',
-        `The song "${name}" has two files of its ${stem}, ${basename(other)} and ${entry}. Keep one.`,
+        `The song "${name}" has two files for ${stem}: ${basename(other)} and ${entry}. Keep one of them.`,
       )
     files.set(stem, join(directory, entry))
   }

@@ -6,7 +6,7 @@ import { resample } from '../dsp/resample.js'
 import { toStereo } from '../dsp/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
-/** Stereo tracks beside one another, at this rate or, where all of them have the same, at their own. */
+/** Several stereo tracks in one stream, at this rate, or at their own rate if it is undefined and they all have the same. */
 export async function tracks(
   paths: readonly string[],
   sampleRate: number | undefined,

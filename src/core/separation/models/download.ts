@@ -3,29 +3,29 @@ import { type ByteSource, PermanentFailure } from './addresses/byte-source.js'
 import { PartialFile } from './partial-file.js'
 
 export interface DownloadOptions {
-  /** Size of the file, if known. More bytes are refused as they come. */
+  /** Size of the file, if known. A longer response is rejected as soon as it exceeds this. */
   bytes?: number
   signal: AbortSignal
-  /** `total` is absent while nobody knows it. */
+  /** `total` is absent while it is unknown. */
   onBytes?(done: number, total: number | undefined): void
-  /** Milliseconds before the first new try after a broken connection; doubled with each that brings nothing. Default: 500. */
+  /** Milliseconds before the first retry after a broken connection; doubled after each attempt without progress. Default: 500. */
   retryDelayMs?: number
 }
 
 export interface Downloaded {
   bytes: number
   sha256: string
-  /** Some of the bytes came over an earlier connection. */
+  /** Some of the bytes were received over an earlier connection. */
   isResumed: boolean
 }
 
 const maxFailures = 5
 
 /**
- * Brings a file to `path`, going on with what is there of the same source. Broken connections are taken up again; what has
- * arrived stays when it fails for good, so that a later call goes on.
+ * Downloads a file to `path`, continuing a partial download from the same source. Broken connections are resumed. If the
+ * download fails for good, the received bytes are kept, so that a later call continues.
  *
- * @throws the signal's reason; the last failure when five tries in a row brought nothing new
+ * @throws the signal's reason; the last failure after five attempts in a row without progress
  */
 export async function download(source: ByteSource, path: string, options: DownloadOptions): Promise<Downloaded> {
   const { signal, retryDelayMs = 500 } = options
@@ -58,7 +58,7 @@ async function transfer(
   const opened = await source.open({ from: partial.bytes, validator: partial.validator, signal })
   if (opened.from !== partial.bytes || opened.from === 0) await partial.startOver(opened.validator)
   if (opened.from !== partial.bytes)
-    throw new PermanentFailure(`${source.name} sent another part of the file than was asked for`)
+    throw new PermanentFailure(`${source.name} sent a different part of the file than requested`)
   const total = bytes ?? opened.totalBytes
   for await (const chunk of opened.chunks) {
     signal.throwIfAborted()

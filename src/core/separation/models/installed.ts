@@ -11,36 +11,36 @@ import { withPullLock } from './pull-lock.js'
 import { embeddedModelName, manifestOnDisk, missingModel, modelEntry, modelFolder, resolveModel } from './registry.js'
 import { hashedFile, unfinishedNames } from './weights.js'
 
-/** What a user wants to know of a model before choosing it. */
+/** Facts about a model for choosing one. */
 export interface ModelSummary {
   name: string
-  kind: string
+  architecture: string
   stems: readonly string[]
-  /** Of all its files; absent where it is not published and they are not here. */
+  /** Total size of its files; absent if it is not published and the files are not installed. */
   bytes?: number
-  /** Size of the download where `bytes` is absent. */
+  /** Approximate size of the download, if `bytes` is absent. */
   aboutBytes?: number
   licence: string
-  /** What must be accepted before the first download. */
+  /** Terms that must be accepted before the first download. */
   terms?: string
   termsAccepted?: boolean
   speed?: ModelEntry['speed']
-  /** Published score of vocals, or vocals / accompaniments, with the kind of SDR. */
+  /** Published score of vocals, or vocals / accompaniments, with the variant of SDR. */
   score?: string
   note?: string
   addresses: readonly string[]
   installed: boolean
-  /** Where its files are or would be. */
+  /** Folder of its files, whether installed or not. */
   folder: string
 }
 
-/** The embedded model and all that are known by name. */
+/** The embedded model and all models known by name. */
 export async function listModels(cacheFolder?: string): Promise<ModelSummary[]> {
   const names = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
   return Promise.all(names.map((name) => modelInfo(name, cacheFolder)))
 }
 
-/** @throws StemworkError `INVALID_OPTIONS` for an unknown name or a wrong manifest */
+/** @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest */
 export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()): Promise<ModelSummary> {
   const entry = await modelEntry(choice)
   const { facts, files, terms, speed, score, aboutBytes } = entry
@@ -49,7 +49,7 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
   const found = manifest && [manifest, ...(manifest.moreFiles ?? [])]
   return {
     name: choice === embeddedModelName ? choice : facts.name,
-    kind: facts.kind,
+    architecture: facts.architecture,
     stems: facts.stems,
     bytes: total((found ?? files).map(({ bytes }) => bytes)),
     aboutBytes,
@@ -66,7 +66,7 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
 }
 
 /**
- * Finds out early, and without reading its files, whether a model can be used.
+ * Checks early, and without reading its files, that a model is installed.
  *
  * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name
  */
@@ -76,9 +76,9 @@ export async function requireModel(choice: string, cacheFolder?: string): Promis
 }
 
 /**
- * Reads the model's files and compares their hashes.
+ * Reads the model's files and checks their hashes.
  *
- * @throws StemworkError `MODEL_UNAVAILABLE` when a file is absent or has another content
+ * @throws StemworkError `MODEL_UNAVAILABLE` when a file is missing or has different content
  */
 export async function verifyModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
   const entry = await modelEntry(choice)
@@ -93,10 +93,10 @@ export async function verifyModel(choice: string, cacheFolder = modelCacheFolder
 }
 
 /**
- * Removes from the cache what was pulled of a model, unfinished downloads included, and no other file.
+ * Removes a pulled model from the cache, including unfinished downloads, and no other file.
  *
- * @returns whether anything was there
- * @throws StemworkError `INVALID_OPTIONS` for a model whose files are the user's own or the package's
+ * @returns whether there was anything to remove
+ * @throws StemworkError `INVALID_OPTIONS` for a model whose files belong to the user or to the package
  */
 export async function removeModel(choice: string, cacheFolder = modelCacheFolder()): Promise<boolean> {
   const entry = await modelEntry(choice)
@@ -104,7 +104,7 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
   if (isLocal(entry)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `${facts.name} was not pulled: its files lie in ${entry.folder}. Only what is in the cache can be removed.`,
+      `${facts.name} was not pulled: its files are in ${entry.folder}. Only models in the cache can be removed.`,
     )
   }
   const folder = modelFolder(entry, cacheFolder)

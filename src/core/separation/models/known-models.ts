@@ -4,7 +4,7 @@ const audio = { sampleRate: 44_100, channels: 2 } as const
 const unstated = 'not stated by its authors'
 const fourStems = ['drums', 'bass', 'other', 'vocals'] as const
 
-/** Models that this version knows by name. None is bundled: they are downloaded when the user asks for them. */
+/** Models that this version knows by name. None is bundled: they are downloaded on request. */
 export const knownModels: readonly ModelEntry[] = [
   uvr('kim-vocal-2', {
     file: 'Kim_Vocal_2.onnx',
@@ -72,7 +72,7 @@ export const knownModels: readonly ModelEntry[] = [
     compensation: 1.035,
   }),
   {
-    facts: { name: 'scnet', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet.int8.onnx',
@@ -85,7 +85,7 @@ export const knownModels: readonly ModelEntry[] = [
     score: '9.9 dB vocals (mean uSDR, of the small model)',
   },
   {
-    facts: { name: 'scnet-large', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet-large', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet-large.int8.onnx',
@@ -97,7 +97,7 @@ export const knownModels: readonly ModelEntry[] = [
     speed: 'slow',
   },
   {
-    facts: { name: 'umx-hq', version: '1', kind: 'umx', licence: 'MIT', stems: ['vocals'], audio },
+    facts: { name: 'umx-hq', version: '1', architecture: 'umx', licence: 'MIT', stems: ['vocals'], audio },
     files: [
       {
         file: 'vocals.onnx',
@@ -113,7 +113,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'spleeter-2stems',
       version: '1',
-      kind: 'spleeter',
+      architecture: 'spleeter',
       licence: 'MIT',
       stems: ['vocals', 'accompaniments'],
       audio,
@@ -127,7 +127,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'htdemucs',
       version: '1',
-      kind: 'htdemucs',
+      architecture: 'htdemucs',
       licence: 'code MIT; weights for personal and research use only',
       stems: fourStems,
       audio,
@@ -148,7 +148,7 @@ export const knownModels: readonly ModelEntry[] = [
     facts: {
       name: 'mel-band-roformer-kim',
       version: '1',
-      kind: 'roformer',
+      architecture: 'roformer',
       licence: 'MIT on its card',
       stems: ['vocals'],
       audio,
@@ -181,7 +181,7 @@ interface UvrModel {
   note?: string
 }
 
-/** The MDX-Net models that come with the Ultimate Vocal Remover. */
+/** The MDX-Net models of the Ultimate Vocal Remover. */
 function uvr(
   name: string,
   { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel,
@@ -189,7 +189,7 @@ function uvr(
   const facts: ModelFacts = {
     name,
     version: '1',
-    kind: 'mdx',
+    architecture: 'mdx',
     licence: unstated,
     stems: ['vocals', 'accompaniments'],
     audio,
@@ -202,7 +202,7 @@ function uvr(
   return { facts, files: [{ file, bytes, sha256, addresses: [address] }], aboutBytes, speed: 'medium', score }
 }
 
-/** Only the hash of the archive is published, so that vouches for what is in it. */
+/** Only the hash of the archive is published, so it also verifies the files in it. */
 function spleeterFile(file: string): WeightFile {
   const folder = 'sherpa-onnx-spleeter-2stems'
   return {

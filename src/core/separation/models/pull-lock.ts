@@ -5,14 +5,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 const pollMs = 200
 
 /**
- * Runs `work` while no other process, and no other call in this one, does so for the same file; the others wait. The lock is the
- * system's own on an empty SQLite file, so it ends with the process that holds it, however that ends.
+ * Runs `work` exclusively: other processes, and other calls in this process, wait while one runs for the same file. It uses the
+ * operating system's lock on an empty SQLite file, so the lock is released when its process ends, however it ends.
  *
- * @throws the signal's reason when it fires while waiting
+ * @throws the signal's reason if it is aborted while waiting
  */
 export async function withPullLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true })
-  // Native code: loaded only for this.
+  // Native code, loaded only when needed.
   const { default: Database } = await import('libsql')
   const lock = new Database(path, { timeout: 0 })
   try {

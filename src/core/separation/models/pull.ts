@@ -12,13 +12,13 @@ import { manifestOnDisk, modelEntry, modelFolder } from './registry.js'
 import { fetchWeights, hashedFile, type Weights } from './weights.js'
 
 /**
- * Brings a model's files into the cache, unless they are there: downloads are resumed, checked by their hashes and published
- * whole. Of several processes that want the same model, one downloads and the others wait. Files that something else has put
- * in their place are never overwritten.
+ * Downloads a model's files into the cache if they are missing. Downloads are resumed, checked against their hashes and
+ * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files that
+ * were put there by something else are never overwritten.
  *
  * @param choice a name, or the path of a manifest
- * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is forbidden or no address has the right file;
- * `INVALID_OPTIONS` for an unknown name or a wrong manifest. The signal's reason; a later call goes on where this one stopped.
+ * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address has the right file;
+ * `INVALID_OPTIONS` for an unknown name or an invalid manifest. The signal's reason; a later call continues where this one stopped.
  */
 export async function pullModel(choice: string, options: PullOptions = {}): Promise<Model> {
   return pullEntry(await modelEntry(choice), options)
@@ -75,7 +75,7 @@ async function pullInto(
   for (const path of archives) await PartialFile.remove(path)
   const manifest = manifestOf(entry, files)
   const model = await checkModel(folder, manifest)
-  // Last of all: with it, the model is there.
+  // Written last: it marks the model as installed.
   await writeJson(join(folder, 'model.json'), manifest)
   return model
 }

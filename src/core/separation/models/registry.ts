@@ -3,20 +3,20 @@ import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
-import { checkModel, embeddedModelFolder, type Manifest, manifestSchema, type Model } from './manifest.js'
+import { checkModel, embeddedModelFolder, type Manifest, type Model, recordedFilesSchema } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry, ownModel } from './model-entry.js'
 
-/** Name of the model that comes with the package. */
+/** Name of the bundled model. */
 export const embeddedModelName = 'embedded'
 
-/** Names that `resolveModel` knows without a path. */
+/** Names that `resolveModel` accepts. */
 export const modelNames: readonly string[] = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
 
 /**
- * What is known of a model.
+ * The entry of a model.
  *
  * @param choice a name, or the path of a manifest or of its folder
- * @throws StemworkError `INVALID_OPTIONS` for a name that nobody knows or a manifest that is wrong
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest
  */
 export async function modelEntry(choice: string): Promise<ModelEntry> {
   const known = knownModels.find(({ facts }) => facts.name === choice)
@@ -37,11 +37,11 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
 }
 
 /**
- * A model that is ready to be used: its files are on this machine, and their hashes are right. Never touches the network.
+ * A model that is ready to use: its files are on this machine, and their hashes are right. Never uses the network.
  *
  * @param choice a name, or the path of a manifest or of its folder
- * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, a wrong
- * manifest and damaged files
+ * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, an
+ * invalid manifest and damaged files
  */
 export async function resolveModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
   const entry = await modelEntry(choice)
@@ -61,12 +61,12 @@ export function missingModel(choice: string): StemworkError {
   )
 }
 
-/** Folder of the model's files: its own, or its place in the cache. */
+/** Folder of the model's files: that of a local model, or the folder in the cache. */
 export function modelFolder(entry: ModelEntry, cacheFolder: string): string {
   return isLocal(entry) && entry.folder !== undefined ? entry.folder : folderInCache(cacheFolder, entry)
 }
 
-/** The manifest with the sizes and hashes that the files must have; undefined for a model that was not pulled, or in another version. */
+/** The manifest with the sizes and hashes that the files must have; undefined if the model was not pulled or has another version. */
 export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Promise<Manifest | undefined> {
   if (isLocal(entry)) {
     return manifestOf(
@@ -74,7 +74,7 @@ export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Pr
       entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })),
     )
   }
-  const recorded = manifestSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
+  const recorded = recordedFilesSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
   if (!recorded.success) return undefined
   const files = [recorded.data, ...(recorded.data.moreFiles ?? [])]
   const isOther = entry.files.some((expected, index) => {

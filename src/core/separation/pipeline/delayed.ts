@@ -1,16 +1,16 @@
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
-/** The stream with so many frames of silence before it. */
-export function delayed(stream: AudioStream, frames: number): AudioStream {
-  if (frames === 0) return stream
+/** The stream with `sampleCount` samples of silence before it. */
+export function delayed(stream: AudioStream, sampleCount: number): AudioStream {
+  if (sampleCount === 0) return stream
   return {
     ...stream,
-    frames: stream.frames === undefined ? undefined : stream.frames + frames,
-    blocks: delayedBlocks(stream, frames),
+    sampleCount: stream.sampleCount === undefined ? undefined : stream.sampleCount + sampleCount,
+    blocks: delayedBlocks(stream, sampleCount),
   }
 }
 
-async function* delayedBlocks({ blocks, channelCount }: AudioStream, frames: number): AsyncGenerator<AudioBlock> {
-  yield { channels: Array.from({ length: channelCount }, () => new Float32Array(frames)) }
+async function* delayedBlocks({ blocks, channelCount }: AudioStream, sampleCount: number): AsyncGenerator<AudioBlock> {
+  yield { channels: Array.from({ length: channelCount }, () => new Float32Array(sampleCount)) }
   yield* blocks
 }

@@ -5,15 +5,15 @@ import type { StemName, Stems } from '../stems.js'
 /** Estimates of one track by one model. */
 export interface EnsembleMember {
   blocks: AsyncGenerator<StemBlock, void, void>
-  /** Share in the mean, relative to the other members'. */
+  /** Relative weight in the mean. */
   weight: number
-  /** Silent frames before the track in this member's blocks, which are dropped. */
-  delayFrames: number
+  /** Samples of silence before the track in this member's blocks, which are dropped. */
+  delaySamples: number
 }
 
 /**
- * The weighted mean of what several members estimate, whatever the sizes of their blocks. All of them go through the track
- * side by side, so that memory does not grow with its length. The mixture is that of the first member.
+ * The weighted mean of the estimates of several members; their block sizes may differ. All members advance through the track
+ * together, so memory does not grow with its length. The mixture is taken from the first member.
  */
 export async function* weightedMean(
   members: readonly EnsembleMember[],
@@ -24,13 +24,13 @@ export async function* weightedMean(
   const total = members.reduce((sum, { weight }) => sum + weight, 0)
   try {
     for (;;) {
-      let frames = Infinity
-      for (const cursor of cursors) frames = Math.min(frames, await cursor.available())
-      if (frames === 0) return
-      const blocks = cursors.map((cursor) => cursor.take(frames))
+      let sampleCount = Infinity
+      for (const cursor of cursors) sampleCount = Math.min(sampleCount, await cursor.available())
+      if (sampleCount === 0) return
+      const blocks = cursors.map((cursor) => cursor.take(sampleCount))
       const mean: Stems = {}
       for (const [stem, planes] of sums) {
-        mean[stem] = planes.take(blocks[0].mixture.length, frames)
+        mean[stem] = planes.take(blocks[0].mixture.length, sampleCount)
         mean[stem].forEach((plane, channel) => {
           plane.fill(0)
           blocks.forEach((block, index) =>
@@ -38,7 +38,7 @@ export async function* weightedMean(
           )
         })
       }
-      yield { frames, stems: mean, mixture: blocks[0].mixture }
+      yield { sampleCount, stems: mean, mixture: blocks[0].mixture }
     }
   } finally {
     await Promise.all(members.map(({ blocks }) => blocks.return()))
@@ -57,32 +57,33 @@ class Cursor {
   #block: StemBlock | undefined
   #offset = 0
 
-  constructor({ blocks, delayFrames }: EnsembleMember) {
+  constructor({ blocks, delaySamples }: EnsembleMember) {
     this.#blocks = blocks
-    this.#toDrop = delayFrames
+    this.#toDrop = delaySamples
   }
 
-  /** Frames left in the current block; 0 at the end of the track. */
+  /** Samples left in the current block; 0 at the end of the track. */
   async available(): Promise<number> {
-    while (this.#block === undefined || this.#offset === this.#block.frames) {
+    while (this.#block === undefined || this.#offset === this.#block.sampleCount) {
       const next = await this.#blocks.next()
       if (next.done) return 0
       this.#block = next.value
-      this.#offset = Math.min(this.#toDrop, next.value.frames)
+      this.#offset = Math.min(this.#toDrop, next.value.sampleCount)
       this.#toDrop -= this.#offset
     }
-    return this.#block.frames - this.#offset
+    return this.#block.sampleCount - this.#offset
   }
 
-  take(frames: number): StemBlock {
+  take(sampleCount: number): StemBlock {
     const { stems, mixture } = this.#block as StemBlock
-    const cut = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(this.#offset, this.#offset + frames))
+    const cut = (planes: Float32Array[]) =>
+      planes.map((plane) => plane.subarray(this.#offset, this.#offset + sampleCount))
     const taken = {
-      frames,
+      sampleCount,
       stems: Object.fromEntries(Object.entries(stems).map(([stem, planes]) => [stem, cut(planes)])),
       mixture: cut(mixture),
     }
-    this.#offset += frames
+    this.#offset += sampleCount
     return taken
   }
 }

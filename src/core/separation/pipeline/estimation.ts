@@ -3,22 +3,22 @@ import { OverlapAdd } from './overlap-add.js'
 import { segments, type Segment } from '../dsp/segment.js'
 import { FloatPlanes } from '../dsp/float-planes.js'
 import { FloatPool } from '../dsp/float-pool.js'
-import type { Kind, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
+import type { Architecture, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
 import type { StemName, Stems } from '../stems.js'
 import type { Network } from '../runtime/network.js'
 import { RunBatch } from './run-batch.js'
 
-/** What turns one stream into stems. */
+/** What is needed to estimate the stems of one stream. */
 export interface Estimator {
-  kind: Kind
-  /** The networks that the kind was made for. */
+  architecture: Architecture
+  /** The networks that the architecture was made for. */
   networks: readonly Network[]
   statistics?: TrackStatistics
-  /** Segments that go through the networks in one run, where these allow it. Default: 1. */
+  /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
 }
 
-/** Where the time went, in milliseconds. The networks run beside the rest, so the parts add up to more than the whole. */
+/** Time spent in each part, in milliseconds. The networks run in parallel, so the sum exceeds the elapsed time. */
 export interface PipelineTimings {
   decode: number
   dsp: number
@@ -27,15 +27,15 @@ export interface PipelineTimings {
 }
 
 export interface EstimationContext {
-  /** Stems to give; each is one of the kind's or the complement of its `accompaniments`. */
+  /** Stems to return; each is one of the architecture's, or the complement of its `accompaniments`. */
   targets: readonly StemName[]
   timings: PipelineTimings
   signal?: AbortSignal
 }
 
-/** A stretch of estimated stems beside the mixture. Valid until the next one is asked for. */
+/** A block of estimated stems with the mixture. Valid until the next one is requested. */
 export interface StemBlock {
-  frames: number
+  sampleCount: number
   stems: Stems
   mixture: Float32Array[]
 }
@@ -46,32 +46,32 @@ interface Work {
   runs: Promise<NetworkRun>[]
 }
 
-/** Runs in the hands of the networks: one that works and one that waits, so that a network never waits for this thread. */
+/** Batches submitted to the networks: one running and one queued, so that a network never waits for this thread. */
 const maxInFlight = 2
 
 /**
- * Separates a stereo stream at the kind's sample rate, segment by segment, in bounded memory: while the networks work on one
- * segment, this thread finishes the one before it and prepares the one after it. Nothing is running any more when it ends.
+ * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory. While the networks process one
+ * segment, this thread finishes the previous one and prepares the next. When the generator ends, no run is in progress.
  *
- * @throws the signal's reason, seen between two segments
+ * @throws the signal's reason; the signal is checked between segments
  */
 export async function* estimateStems(
   stream: AudioStream,
   estimator: Estimator,
   { targets, timings, signal }: EstimationContext,
 ): AsyncGenerator<StemBlock, void, void> {
-  const { kind, networks, statistics, batch = 1 } = estimator
-  const groupSize = kind.batchAxis === undefined ? 1 : batch
+  const { architecture, networks, statistics, batch = 1 } = estimator
+  const groupSize = architecture.batchAxis === undefined ? 1 : batch
   const pool = new FloatPool()
   const overlapAdd = new OverlapAdd()
-  const complement = new VocalsComplement(kind, targets)
+  const complement = new VocalsComplement(architecture, targets)
   const inFlight: Work[] = []
 
   const start = (group: Segment[]): Work => {
     const prepared = timed(timings, 'dsp', () =>
       RunBatch.of(
-        group.map((segment) => kind.prepare(segment, statistics)),
-        kind.batchAxis,
+        group.map((segment) => architecture.prepare(segment, statistics)),
+        architecture.batchAxis,
         pool,
       ),
     )
@@ -80,7 +80,7 @@ export async function* estimateStems(
       timings.network += result.runMs
       return { network, feeds: result.feeds, fetches: result.fetches }
     })
-    // Awaited in its turn; until then a failure must not count as unhandled.
+    // Awaited later; until then a rejection must not count as unhandled.
     for (const run of runs) run.catch(() => undefined)
     return { segments: group, batch: prepared, runs }
   }
@@ -93,20 +93,24 @@ export async function* estimateStems(
     const separated = timed(timings, 'dsp', () => prepared.split(done))
     for (const [index, segment] of group.entries()) {
       const block = timed(timings, 'dsp', () => {
-        const { start: from, frames, stems } = overlapAdd.add(kind.collect(segment, separated[index], statistics))
+        const {
+          start: from,
+          sampleCount,
+          stems,
+        } = overlapAdd.add(architecture.collect(segment, separated[index], statistics))
         const offset = from - segment.start
         return complement.completed({
-          frames,
+          sampleCount,
           stems,
-          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + frames)),
+          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + sampleCount)),
         })
       })
-      if (block.frames > 0) yield block
+      if (block.sampleCount > 0) yield block
       for (const plane of segment.planes) pool.give(plane)
     }
   }
 
-  const source = segments(stream.blocks, kind.geometry, stream.channelCount, pool)
+  const source = segments(stream.blocks, architecture.geometry, stream.channelCount, pool)
   let group: Segment[] = []
   try {
     for (;;) {
@@ -136,12 +140,12 @@ function timed<T>(timings: PipelineTimings, part: keyof PipelineTimings, work: (
   return result
 }
 
-/** Gives the vocals of a model that estimates the rest: the mixture without it. */
+/** Derives the vocals for a model that only estimates the accompaniments: the mixture minus these. */
 class VocalsComplement {
   readonly #isNeeded: boolean
   readonly #scratch = new FloatPlanes()
 
-  constructor({ stems }: Kind, targets: readonly StemName[]) {
+  constructor({ stems }: Architecture, targets: readonly StemName[]) {
     this.#isNeeded = targets.includes('vocals') && !stems.includes('vocals')
   }
 

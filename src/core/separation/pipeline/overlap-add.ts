@@ -3,31 +3,31 @@ import type { Estimate, StemName } from '../stems.js'
 /** Finished samples of the stems, from track sample `start` on. Valid until the next call. */
 export interface FinishedAudio {
   start: number
-  frames: number
+  sampleCount: number
   stems: Partial<Record<StemName, Float32Array[]>>
 }
 
 /**
- * Weighted overlap-add of estimates that come in the order of the track: `sum(weight * estimate) / sum(weight)`, the divisor
- * guarded by 1e-8. Holds only the samples that later estimates may still change.
+ * Weighted overlap-add of estimates in track order: `sum(weight * estimate) / sum(weight)`, with the divisor at least 1e-8.
+ * Keeps only the samples that later estimates may still change.
  */
 export class OverlapAdd {
   #start = 0
-  /** Samples from `#start` that have got a contribution; beyond it the sums are zero. */
+  /** Number of samples from `#start` that have a contribution; beyond them the sums are zero. */
   #used = 0
   #weights = new Float32Array(0)
-  /** What is weighted for the sum of the weights themselves. */
+  /** Input for accumulating the sum of the weights. */
   #ones = new Float32Array(0)
   readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
   #finished: FinishedAudio | undefined
 
-  /** Adds one estimate and returns what it finished. */
+  /** Adds one estimate and returns the samples that this finished. */
   add(estimate: Estimate): FinishedAudio {
     this.#dropFinished()
     const offset = estimate.start - this.#start
-    const end = offset + estimate.frames
+    const end = offset + estimate.sampleCount
     this.#reserve(end, estimate)
-    if (this.#ones.length < estimate.frames) this.#ones = new Float32Array(estimate.frames).fill(1)
+    if (this.#ones.length < estimate.sampleCount) this.#ones = new Float32Array(estimate.sampleCount).fill(1)
     accumulate(this.#weights, offset, this.#used, estimate, this.#ones)
     for (const [stem, planes] of entries(estimate.stems)) {
       this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]))
@@ -36,23 +36,23 @@ export class OverlapAdd {
     return this.#finish(Math.min(Math.max(0, estimate.finishedBefore - this.#start), this.#used))
   }
 
-  #finish(frames: number): FinishedAudio {
+  #finish(sampleCount: number): FinishedAudio {
     const weights = this.#weights
     const stems: Partial<Record<StemName, Float32Array[]>> = {}
     for (const [stem, sums] of entries(this.#sums)) {
       stems[stem] = sums.map((sum) => {
-        // Most samples come from one estimate with the weight 1.
-        for (let i = 0; i < frames; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
-        return sum.subarray(0, frames)
+        // Most samples come from a single estimate with weight 1.
+        for (let i = 0; i < sampleCount; i++) if (weights[i] !== 1) sum[i] /= Math.max(weights[i], 1e-8)
+        return sum.subarray(0, sampleCount)
       })
     }
-    this.#finished = { start: this.#start, frames, stems }
+    this.#finished = { start: this.#start, sampleCount, stems }
     return this.#finished
   }
 
-  /** Moves what is not finished to the front. Done late, so that finished samples can be handed out without a copy. */
+  /** Moves unfinished samples to the front. Deferred, so that finished samples can be returned without a copy. */
   #dropFinished(): void {
-    const dropped = this.#finished?.frames ?? 0
+    const dropped = this.#finished?.sampleCount ?? 0
     if (dropped === 0) return
     for (const plane of [this.#weights, ...Object.values(this.#sums).flat()]) {
       plane.copyWithin(0, dropped, this.#used)
@@ -79,15 +79,15 @@ function accumulate(
   sum: Float32Array,
   offset: number,
   used: number,
-  { frames, fadeIn, fadeOut }: Estimate,
+  { sampleCount, fadeIn, fadeOut }: Estimate,
   values: Float32Array,
 ): void {
-  const flatEnd = frames - fadeOut.length
+  const flatEnd = sampleCount - fadeOut.length
   const copiedFrom = Math.min(Math.max(fadeIn.length, used - offset), flatEnd)
   for (let i = 0; i < fadeIn.length; i++) sum[offset + i] += fadeIn[i] * values[i]
   for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i] += values[i]
   sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
-  for (let i = flatEnd, at = 0; i < frames; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
+  for (let i = flatEnd, at = 0; i < sampleCount; i++, at++) sum[offset + i] += fadeOut[at] * values[i]
 }
 
 function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {

@@ -5,28 +5,28 @@ import { estimateStems, type Estimator, type PipelineTimings, type StemBlock } f
 import { FloatPlanes } from '../dsp/float-planes.js'
 import type { StemName, Stems } from '../stems.js'
 
-/** One estimator and the track to give it: a stream of its own, as streams are read once. */
+/** An estimator and its own stream of the track, since a stream can only be read once. */
 export interface PipelineMember extends Estimator {
   stream: AudioStream
-  /** Share in the mean over the members, relative to the others'. Default: 1. */
+  /** Relative weight in the mean over the members. Default: 1. */
   weight?: number
-  /** Frames of silence to put before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
-  delayFrames?: number
+  /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
+  delaySamples?: number
 }
 
 export interface PipelineOptions {
-  /** Stems to give. Default: vocals and accompaniments. */
+  /** Stems to return. Default: vocals and accompaniments. */
   outputs?: readonly StemName[]
-  /** Takes the accompaniments from the models instead of the mixture without the vocals. */
+  /** Takes the accompaniments from the models instead of subtracting the vocals from the mixture. */
   ownAccompaniments?: boolean
   signal?: AbortSignal
-  /** Receives the stems in the order of the track. They are valid until its promise resolves. */
+  /** Receives the stems in track order. They are valid until its promise resolves. */
   sink(audio: Stems): Promise<void>
-  onFrames?(framesDone: number): void
+  onSamples?(samplesDone: number): void
 }
 
 export interface PipelineResult {
-  frames: number
+  sampleCount: number
   timings: PipelineTimings
 }
 
@@ -34,20 +34,20 @@ const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 
 /**
  * Separates a track with one model, or with several whose estimates are averaged, in bounded memory. The accompaniments are
- * the mixture without the vocals, sample for sample, taken once at the end.
+ * the mixture minus the vocals, sample by sample, computed once at the end.
  *
- * @throws the signal's reason, seen between two segments
+ * @throws the signal's reason; the signal is checked between segments
  */
 export async function runPipeline(
   members: readonly PipelineMember[],
   options: PipelineOptions,
 ): Promise<PipelineResult> {
-  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onFrames } = options
+  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onSamples } = options
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)
   const rest = new FloatPlanes()
-  let frames = 0
-  for await (const { stems, mixture, frames: blockFrames } of blocksOf(members, { targets, timings, signal })) {
+  let sampleCount = 0
+  for await (const { stems, mixture, sampleCount: blockSamples } of blocksOf(members, { targets, timings, signal })) {
     const startedAt = performance.now()
     const { vocals } = stems
     const isRest = outputs.includes('accompaniments') && !targets.includes('accompaniments') && vocals !== undefined
@@ -56,13 +56,13 @@ export async function runPipeline(
     await sink({ ...stems, accompaniments })
     timings.dsp += finishedAt - startedAt
     timings.write += performance.now() - finishedAt
-    frames += blockFrames
-    onFrames?.(frames)
+    sampleCount += blockSamples
+    onSamples?.(sampleCount)
   }
-  return { frames, timings }
+  return { sampleCount, timings }
 }
 
-/** The stems that models have to give for these outputs. */
+/** The stems that the models have to estimate for these outputs. */
 export function targetStems(outputs: readonly StemName[], ownAccompaniments = false): StemName[] {
   const targets = outputs.map((stem) => (stem === 'accompaniments' && !ownAccompaniments ? 'vocals' : stem))
   return [...new Set(targets)]
@@ -72,11 +72,11 @@ function blocksOf(
   members: readonly PipelineMember[],
   context: Parameters<typeof estimateStems>[2],
 ): AsyncGenerator<StemBlock, void, void> {
-  const running = members.map(({ stream, weight = 1, delayFrames = 0, ...estimator }) => ({
-    blocks: estimateStems(delayed(stream, delayFrames), estimator, context),
+  const running = members.map(({ stream, weight = 1, delaySamples = 0, ...estimator }) => ({
+    blocks: estimateStems(delayed(stream, delaySamples), estimator, context),
     weight,
-    delayFrames,
+    delaySamples,
   }))
-  const isAlone = running.length === 1 && running[0].delayFrames === 0
+  const isAlone = running.length === 1 && running[0].delaySamples === 0
   return isAlone ? running[0].blocks : weightedMean(running, context.targets)
 }

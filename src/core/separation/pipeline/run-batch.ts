@@ -2,7 +2,7 @@ import type { FloatPool } from '../dsp/float-pool.js'
 import type { NetworkRun } from '../architectures/architecture.js'
 import type { Tensor } from '../runtime/network.js'
 
-/** The runs of several segments joined along one axis of their tensors, and taken apart again. */
+/** The runs of several segments, joined along one axis of their tensors and split again afterwards. */
 export class RunBatch {
   /** What to run: one entry for every run of a segment. */
   readonly runs: NetworkRun[]
@@ -17,7 +17,7 @@ export class RunBatch {
     this.#pool = pool
   }
 
-  /** @param parts by segment, then run; a single segment's runs stay as they are */
+  /** @param parts by segment, then run; the runs of a single segment are used unchanged */
   static of(parts: NetworkRun[][], axis: number | undefined, pool: FloatPool): RunBatch {
     if (parts.length === 1 || axis === undefined) return new RunBatch(parts[0], parts, 0, pool)
     const empty = (tensors: Tensor[]): Tensor => {
@@ -50,7 +50,7 @@ export class RunBatch {
     return new RunBatch(runs, parts, axis, pool)
   }
 
-  /** @returns by segment, then run: what `of` was given, with the results of `done` */
+  /** @returns by segment, then run: the runs given to `of`, with the results of `done` */
   split(done: NetworkRun[]): NetworkRun[][] {
     if (this.#parts.length === 1) return [done]
     done.forEach(({ feeds, fetches }, index) => {
@@ -71,8 +71,8 @@ function byName(runs: Record<string, Tensor>[], join: (tensors: Tensor[]) => Ten
 }
 
 /**
- * Visits the contiguous stretches of tensors that are joined along an axis: where they lie in their own data and in the
- * whole.
+ * Visits the contiguous slices of tensors that are joined along an axis, with their offsets in their own data and in the
+ * joined data.
  */
 function eachSlice(
   tensors: Tensor[],

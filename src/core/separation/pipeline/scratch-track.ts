@@ -5,7 +5,7 @@ import { WavWriter } from '../encode/wav-writer.js'
 import type { TrackStatistics } from '../architectures/architecture.js'
 import { trackStatistics } from './track-statistics.js'
 
-/** A decoded track in a temporary file, for what has to see it more than once: memory must not grow with its length. */
+/** A decoded track in a temporary file, for reading it more than once without memory that grows with its length. */
 export class ScratchTrack {
   readonly statistics: TrackStatistics
   readonly #path: string
@@ -15,7 +15,7 @@ export class ScratchTrack {
     this.statistics = statistics
   }
 
-  /** Writes the stream to a file at this path, which is removed again when that fails. */
+  /** Writes the stream to a file at this path. The file is removed if that fails. */
   static async write(stream: AudioStream, path: string): Promise<ScratchTrack> {
     const { sampleRate, channelCount: channels } = stream
     const writer = await WavWriter.open(path, { sampleRate, channels, format: '32f' })
@@ -41,15 +41,14 @@ export class ScratchTrack {
 }
 
 /**
- * A decoder may give the whole track in one block: it is written piece by piece, so that only this thread's copy of it
- * exists.
+ * A decoder may return the whole track in one block. It is written in pieces, so that there is no second copy of it.
  */
-const pieceFrames = 65_536
+const pieceSamples = 65_536
 
 async function* written(blocks: AsyncIterable<AudioBlock>, writer: WavWriter): AsyncGenerator<AudioBlock> {
   for await (const { channels } of blocks) {
-    for (let from = 0; from < channels[0].length; from += pieceFrames) {
-      const piece = channels.map((plane) => plane.subarray(from, from + pieceFrames))
+    for (let from = 0; from < channels[0].length; from += pieceSamples) {
+      const piece = channels.map((plane) => plane.subarray(from, from + pieceSamples))
       await writer.write(piece)
       yield { channels: piece }
     }

@@ -7,15 +7,15 @@ export async function trackStatistics({ blocks }: AudioStream): Promise<TrackSta
   let sum = 0
   let squares = 0
   for await (const { channels } of blocks) {
-    const frames = channels[0].length
-    for (let i = 0; i < frames; i++) {
+    const sampleCount = channels[0].length
+    for (let i = 0; i < sampleCount; i++) {
       let mono = 0
       for (let channel = 0; channel < channels.length; channel++) mono += channels[channel][i]
       mono /= channels.length
       sum += mono
       squares += mono * mono
     }
-    count += frames
+    count += sampleCount
   }
   const mean = count > 0 ? sum / count : 0
   const variance = count > 1 ? Math.max(0, squares - count * mean * mean) / (count - 1) : 0

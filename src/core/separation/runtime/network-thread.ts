@@ -4,7 +4,7 @@ import type { Tensor } from './network.js'
 import { openSession } from './session.js'
 import type { ThreadMessage, ThreadRequest, ThreadSettings } from './threaded-network.js'
 
-// The thread's entry: a session of its own, fed by messages. Tensors arrive and leave by transfer, without a copy.
+// The thread's entry point: its own session, driven by messages. Tensors are transferred both ways, not copied.
 
 const { path, ...options } = workerData as ThreadSettings
 

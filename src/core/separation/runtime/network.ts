@@ -9,14 +9,14 @@ export interface TensorInfo {
   name: string
   /** Element type, for example `float32`. */
   type: string
-  /** A name instead of a number marks a dimension that the caller chooses. */
+  /** A name instead of a number marks a dimension whose size the caller chooses. */
   shape: readonly (number | string)[]
 }
 
 export interface NetworkResult {
   feeds: Record<string, Tensor>
   fetches: Record<string, Tensor>
-  /** Time that the run itself took. */
+  /** Duration of the run itself, in milliseconds. */
   runMs: number
 }
 
@@ -24,15 +24,15 @@ export interface NetworkResult {
 export interface Network {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
-  /** Set when the processor runs it although something else should. */
+  /** Set if the CPU runs it although another provider was requested. */
   readonly fallback?: ProviderFallback
-  /** False once it was closed or its thread ended. */
+  /** False after it was closed or its thread ended. */
   readonly isOpen: boolean
   /**
-   * Fills `fetches` from `feeds`. The tensors' buffers belong to the network until the run ends; the same memory comes back in
-   * the result, possibly as new arrays. Runs are queued in the order of the calls.
+   * Fills `fetches` from `feeds`. The tensors' buffers belong to the network until the run ends; the result holds the
+   * same memory, possibly as new arrays. Runs are queued in call order.
    */
   run(feeds: Record<string, Tensor>, fetches: Record<string, Tensor>): Promise<NetworkResult>
-  /** Frees the network. Waits for runs in progress: ending a thread within a run would abort the whole process. */
+  /** Frees the network. Waits for runs in progress, because ending a thread during a run would abort the whole process. */
   close(): Promise<void>
 }

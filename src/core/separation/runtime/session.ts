@@ -4,13 +4,13 @@ import type { ExecutionProvider, ProviderFallback } from './execution-provider.j
 import type { Network, NetworkResult, Tensor, TensorInfo } from './network.js'
 
 export interface SessionOptions {
-  /** Threads of one inference. Default: `defaultThreads()`. */
+  /** Threads per inference. Default: `defaultThreads()`. */
   threads?: number
-  /** What should run the network; where that cannot be had, the processor does. Default: `cpu`. */
+  /** What should run the network; if it is not available, the CPU does. Default: `cpu`. */
   provider?: ExecutionProvider
 }
 
-/** One processor stays free for decoding, spectra and the host. Never the runtime's own default, which ignores CPU affinity. */
+/** Leaves one processor for decoding, spectra and the host. The runtime's own default would ignore CPU affinity. */
 export function defaultThreads(): number {
   return Math.max(1, availableParallelism() - 1)
 }
@@ -30,16 +30,16 @@ export async function openSession(path: string, options: SessionOptions = {}): P
       executionMode: 'sequential',
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
-      // One block for all activations is no faster, and costs HTDemucs 5.1 instead of 3.6 GB. Without the arena it would take 2.6 GB,
-      // but a quarter more time.
+      // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena it would
+      // take 2.6 GB, but 25 % more time.
       enableMemPattern: false,
-      // Threads that wait for work by spinning take the processor from decoding and spectra, and from everybody else: on two busy
-      // processors HTDemucs used 15 % more processor time with it, and on idle ones it was no faster.
+      // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 % more CPU time
+      // on two busy processors and was no faster on idle ones.
       extra: { session: { intra_op: { allow_spinning: '0' } } },
       logSeverityLevel: 3,
     })
   let fallback: ProviderFallback | undefined
-  // A list of providers throws when the first one's libraries are missing instead of trying the next.
+  // With a list of providers, the runtime throws when the first one's libraries are missing; it does not try the next.
   const session = await create(wanted).catch((error: unknown) => {
     if (wanted === 'cpu') throw error
     fallback = { wanted, reason: error instanceof Error ? error.message : String(error) }
@@ -62,7 +62,7 @@ export async function openSession(path: string, options: SessionOptions = {}): P
     run(feeds, fetches) {
       const result = last.then(async (): Promise<NetworkResult> => {
         const startedAt = performance.now()
-        // Given as tensors, the outputs are written into the caller's memory.
+        // Outputs that are passed as tensors are written into the caller's memory.
         await session.run(lend(feeds), lend(fetches))
         return { feeds, fetches, runMs: performance.now() - startedAt }
       })
@@ -84,7 +84,7 @@ async function importRuntime() {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
       'Separation needs the package onnxruntime-node, which could not be loaded. ' +
-        'Install it beside stemwork: npm install onnxruntime-node --onnxruntime-node-install=skip',
+        'Install it: npm install onnxruntime-node --onnxruntime-node-install=skip',
       { cause: error },
     )
   }

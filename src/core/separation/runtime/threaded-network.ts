@@ -18,20 +18,20 @@ export interface ThreadRequest {
 export type ThreadMessage =
   | { kind: 'ready'; inputs: readonly TensorInfo[]; outputs: readonly TensorInfo[]; fallback?: ProviderFallback }
   | { kind: 'ran'; id: number; result: NetworkResult }
-  /** Without `id`: the network could not be loaded. */
+  /** Without an `id`, the network could not be loaded. */
   | { kind: 'failed'; id: number | undefined; message: string; missingDependency: boolean }
 
 const entry = new URL('./network-thread.js', import.meta.url)
 
 /**
- * Loads a network into a thread of its own, so that this one goes on decoding and computing spectra while an inference runs.
- * Lent tensors move there and back without a copy: until the run ends, the arrays that were handed in are detached.
+ * Loads a network into its own thread, so that this thread can decode and compute spectra while an inference runs. Tensors are
+ * transferred there and back without a copy: until the run ends, the arrays that were passed in are detached.
  *
- * The thread does not keep the process alive while it is idle. It must never be terminated within a run, which would abort the
- * process: `close` waits, and to stop a run at once one kills the process.
+ * An idle thread does not keep the process alive. It must never be terminated during a run, because that would abort the
+ * process: `close` waits for runs in progress. To stop a run at once, kill the process.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed, `INVALID_OPTIONS` when the file is no ONNX
- * model
+ * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed, `INVALID_OPTIONS` when the file is not an
+ * ONNX model
  */
 export async function openNetworkThread(path: string, options: SessionOptions = {}): Promise<Network> {
   const { threads = defaultThreads(), provider = 'cpu' } = options
@@ -103,7 +103,7 @@ function loadError({ message, missingDependency }: { message: string; missingDep
   if (missingDependency) return new StemworkError('MISSING_DEPENDENCY', message)
   return new StemworkError(
     'INVALID_OPTIONS',
-    'The model file could not be loaded as an ONNX network. Check that it is complete and that its manifest names it.',
+    'The model file could not be loaded as an ONNX network. Check that it is complete and that the manifest names the right file.',
     {
       cause: new Error(message),
     },

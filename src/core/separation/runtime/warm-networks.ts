@@ -4,7 +4,7 @@ import { openNetworkThread } from './threaded-network.js'
 
 export interface WarmNetworkOptions extends SessionOptions {
   /**
-   * While this process takes more memory than that, networks that nobody uses are closed, except the one used last. Default: 2 GiB.
+   * While this process uses more memory than this, unused networks are closed, except the most recently used one. Default: 2 GiB.
    */
   maxWarmBytes?: number
 }
@@ -19,8 +19,8 @@ interface WarmNetwork {
 const warm = new Map<string, WarmNetwork>()
 
 /**
- * Calls `use` with the network of this file, which is loaded at the first call and kept for the next ones of this process.
- * Networks that were not used for longest are closed, never one that is in use.
+ * Calls `use` with the network of this file. It is loaded on the first call and kept for later calls in this process. The least
+ * recently used networks are closed first, and never one that is in use.
  */
 export async function withWarmNetwork<T>(
   path: string,
@@ -30,7 +30,7 @@ export async function withWarmNetwork<T>(
   const { threads = defaultThreads(), provider = 'cpu', maxWarmBytes = defaultMaxWarmBytes } = options
   const key = JSON.stringify([path, threads, provider])
   const entry = warm.get(key) ?? { network: openNetworkThread(path, { threads, provider }), users: 0 }
-  // Deleted and set again: a Map keeps the order of insertion, so the first entries are those used longest ago.
+  // Deleted and set again: a Map keeps insertion order, so its first entries are the least recently used.
   warm.delete(key)
   warm.set(key, entry)
   entry.users++
@@ -43,7 +43,7 @@ export async function withWarmNetwork<T>(
   }
 }
 
-/** The same with several networks, in the order of the paths. */
+/** The same for several networks, in the order of the paths. */
 export async function withWarmNetworks<T>(
   paths: readonly string[],
   options: WarmNetworkOptions,
@@ -56,7 +56,7 @@ export async function withWarmNetworks<T>(
   )
 }
 
-/** False for a network that could not be loaded or whose thread ended: the next call loads it anew. */
+/** False for a network that could not be loaded or whose thread ended: the next call reloads it. */
 async function isOpen({ network }: WarmNetwork): Promise<boolean> {
   return network.then(
     (loaded) => loaded.isOpen,

@@ -4,7 +4,7 @@ import { openAudio } from '../decode/open-audio.js'
 import { resample } from '../dsp/resample.js'
 import { toStereo } from '../dsp/stereo.js'
 import type { PipelineTimings } from '../pipeline/estimation.js'
-import { createKind } from '../architectures/create-architecture.js'
+import { createArchitecture } from '../architectures/create-architecture.js'
 import type { StemName } from '../stems.js'
 import type { ProviderFallback } from '../runtime/execution-provider.js'
 import type { Model } from '../models/manifest.js'
@@ -28,21 +28,21 @@ export interface Separation {
   seconds: number
   sampleRate: number
   clippedSamples: number
-  /** Milliseconds. `load` is the time to get model and network ready: next to nothing in a process that has used them before. */
+  /** In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them before. */
   timings: PipelineTimings & { load: number }
-  /** The model, or those of the ensemble. */
+  /** The model, or the models of the ensemble. */
   models: UsedModel[]
-  /** What went otherwise than asked for, in words. */
+  /** Messages about anything that was not done as requested. */
   warnings: string[]
 }
 
 /**
- * Separates an audio file into stems: stereo WAV files at the model's sample rate, of the same length and start. Before rounding
- * to the file's format, vocals and accompaniments add up to the mixture, sample for sample; nothing is normalised. Memory does
+ * Separates an audio file into stems: stereo files at the model's sample rate, with the same length and start. Before
+ * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is normalised. Memory does
  * not grow with the length of the audio. The networks stay loaded for the next call.
  *
- * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` when a model or an option cannot,
- * `MODEL_UNAVAILABLE` for a model that has to be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
+ * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
+ * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
  */
 export async function separate(inputPath: string, options: SeparationOptions): Promise<Separation> {
   const { model = embeddedModelName, threads, provider, maxWarmBytes, signal } = options
@@ -66,12 +66,12 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return { ...separated, timings: { ...timings, load }, models: usedModels, warnings: [...new Set(warnings)] }
     } finally {
-      for (const { kind } of passes) kind.close()
+      for (const { architecture } of passes) architecture.close()
     }
   })
 }
 
-/** One way of a model over the track: there is one for each shift. */
+/** One pass of a model over the track; there is one per shift. */
 type Pass = Omit<PipelineMember, 'stream' | 'statistics'>
 
 const longestShiftSeconds = 0.5
@@ -86,9 +86,9 @@ async function addPasses(
   const { shifts = 1, overlap, denoise, batch } = options
   const stems = targetStems(outputStems(options), options.ownAccompaniments)
   for (let shift = 0; shift < shifts; shift++) {
-    const kind = await createKind(manifest, networks, { stems, overlap, denoise })
-    const delayFrames = Math.round((shift * longestShiftSeconds * kind.sampleRate) / shifts)
-    passes.push({ kind, networks, weight, batch, delayFrames })
+    const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
+    const delaySamples = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
+    passes.push({ architecture, networks, weight, batch, delaySamples })
   }
 }
 
@@ -96,7 +96,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
   const { outputs, format = '16', signal, maxSeconds, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const decoded = toStereo(resample(await openAudio(inputPath, { signal, maxSeconds }), sampleRate))
-  const isReadOnce = passes.length === 1 && !passes[0].kind.needsTrackStatistics
+  const isReadOnce = passes.length === 1 && !passes[0].architecture.needsTrackStatistics
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
@@ -105,18 +105,18 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
     const opened = (files = await StemFiles.open(outputs, sampleRate, format))
-    const { frames, timings } = await runPipeline(members, {
+    const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
       signal,
       sink: (audio) => opened.write(audio),
-      onFrames: progressReporter(members[0].stream, options),
+      onSamples: progressReporter(members[0].stream, options),
     })
-    if (frames === 0)
+    if (sampleCount === 0)
       throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
     const { clippedSamples } = await opened.publish()
-    onProgress?.({ progress: 1, etaSeconds: 0, framesDone: frames })
-    return { seconds: frames / sampleRate, sampleRate, clippedSamples, timings }
+    onProgress?.({ progress: 1, etaSeconds: 0, samplesDone: sampleCount })
+    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings }
   } catch (error) {
     await files?.discard()
     throw error
@@ -126,7 +126,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
 }
 
 function fallbackText({ wanted, reason }: ProviderFallback): string {
-  return `The execution provider ${wanted} could not be used, so the processor did the work: ${reason}`
+  return `The execution provider ${wanted} could not be used, so the CPU ran the network: ${reason}`
 }
 
 function outputStems({ outputs }: SeparationOptions): StemName[] {
@@ -134,28 +134,28 @@ function outputStems({ outputs }: SeparationOptions): StemName[] {
 }
 
 function commonSampleRate(passes: readonly Pass[]): number {
-  const rates = new Set(passes.map(({ kind }) => kind.sampleRate))
+  const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
   const [sampleRate] = rates
   if (rates.size === 1) return sampleRate
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The models of the ensemble work at different sample rates (${[...rates].join(', ')} Hz). Choose models of one rate.`,
+    `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the same rate.`,
   )
 }
 
 /**
- * A header may promise too few frames or none: then the share of the source's bytes that was read counts, and never reaches 1.
+ * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays below 1.
  */
-function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (framesDone: number) => void {
+function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
   const startedAt = performance.now()
   let progress = 0
-  return (framesDone) => {
-    const share = stream.frames ? framesDone / stream.frames : (stream.readFraction?.() ?? 0)
+  return (samplesDone) => {
+    const share = stream.sampleCount ? samplesDone / stream.sampleCount : (stream.readFraction?.() ?? 0)
     progress = Math.max(progress, Math.min(share, 0.99))
     const elapsedSeconds = (performance.now() - startedAt) / 1000
     onProgress?.({
       progress,
-      framesDone,
+      samplesDone,
       etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined,
     })
   }

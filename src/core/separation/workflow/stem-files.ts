@@ -1,5 +1,5 @@
 import { rename, rm } from 'node:fs/promises'
-import type { AudioFormat } from '../encode/audio-format.js'
+import type { OutputFormat } from '../encode/output-format.js'
 import type { AudioEncoder } from '../encode/audio-encoder.js'
 import { openEncoder } from '../encode/encoder.js'
 import type { StemName, Stems } from '../stems.js'
@@ -10,7 +10,7 @@ interface StemFile {
   encoder: AudioEncoder
 }
 
-/** The files of a separation. They carry their names only once all are complete; before that they end in `.part`. */
+/** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
 export class StemFiles {
   readonly #files: readonly StemFile[]
 
@@ -21,7 +21,7 @@ export class StemFiles {
   static async open(
     paths: Partial<Record<StemName, string>>,
     sampleRate: number,
-    format: AudioFormat,
+    format: OutputFormat,
   ): Promise<StemFiles> {
     const files: StemFile[] = []
     try {
@@ -46,7 +46,7 @@ export class StemFiles {
     return { clippedSamples: written.reduce((sum, { clippedSamples }) => sum + clippedSamples, 0) }
   }
 
-  /** Removes what was written, also after a `publish` that failed half-way. */
+  /** Removes the unfinished files, also after a `publish` that failed half-way. */
   async discard(): Promise<void> {
     for (const { path, encoder } of this.#files) {
       await encoder.abandon().catch(() => undefined)

@@ -3,7 +3,7 @@ import { drawStems } from '../pictures/draw-stems.js'
 import { separate } from './separate.js'
 import { defineStems } from './stems-workflow.js'
 
-/** The child's side of the stems workflows: the one that can separate. */
+/** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
     definition,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { type AudioFormat, audioFormats, fileType } from '../encode/audio-format.js'
+import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
@@ -14,56 +14,55 @@ const settingsShape = {
     .optional()
     .describe(
       'Name of a model, or the path of its manifest or folder; or several with weights, for the weighted mean of their estimates. Models ' +
-        'other than the default must have been pulled. Default: `embedded`, the one that comes with the package.',
+        'other than the default must be pulled first. Default: `embedded`, the bundled model.',
     ),
   allowedModels: z
     .array(modelName)
     .min(1)
     .optional()
-    .describe('Models of which a job may choose one by `params.model`. Default: none, and such a job is refused.'),
+    .describe('Models that a job may choose with `params.model`. Default: none; such a job is rejected.'),
   threads: z
     .number()
     .int()
     .positive()
     .optional()
-    .describe('Threads of the network. Default: one less than there are processors.'),
+    .describe('Threads for the network. Default: the number of processors minus one.'),
   format: z
-    .enum(audioFormats)
+    .enum(outputFormats)
     .optional()
-    .describe('Format of the files unless a job asks for another. Default: `"16"`, WAV with integers of 16 bits.'),
+    .describe('Format of the files unless a job chooses another. Default: `"16"`, 16-bit WAV.'),
   provider: z
     .enum(executionProviders)
     .optional()
     .describe(
-      'What should run the network; where that cannot be had, the processor does and the details of the job say so. Default: `cpu`.',
+      'What should run the network; if it is not available, the CPU does, and the details of the job say so. Default: `cpu`.',
     ),
   maxWarmBytes: z
     .number()
     .int()
     .positive()
     .optional()
-    .describe('While the child takes more memory than that, networks of earlier jobs are closed. Default: 2 GiB.'),
+    .describe(
+      'While the child process uses more memory than this, networks of earlier jobs are closed. Default: 2 GiB.',
+    ),
   overlap: z
     .number()
     .min(0)
     .max(0.9)
     .optional()
-    .describe('Share of a segment that the next one covers, too. Default: that of the kind of model.'),
+    .describe("Fraction by which neighbouring segments overlap. Default: the architecture's own."),
   shifts: z
     .number()
     .int()
     .min(1)
     .max(20)
     .optional()
-    .describe('Passes with shifted segments to average over. Default: 1.'),
-  batch: z
-    .number()
-    .int()
-    .min(1)
-    .max(64)
+    .describe('Number of passes with shifted segments to average. Default: 1.'),
+  batch: z.number().int().min(1).max(64).optional().describe('Segments per network run, for GPUs. Default: 1.'),
+  denoise: z
+    .boolean()
     .optional()
-    .describe('Segments in one run of the network, for GPUs. Default: 1.'),
-  denoise: z.boolean().optional().describe('Kind `mdx`: averages over the mixture and its negative. Default: false.'),
+    .describe('Architecture `mdx`: averages the outputs for the mixture and for its negative. Default: false.'),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)
@@ -78,21 +77,21 @@ const definitionSchema = z.strictObject({
   stems: z.array(z.enum(stemNames)).min(1),
 })
 
-/** Settings, and what the workflow is called and gives. */
+/** The settings, with the workflow's id, name, description and stems. */
 export type StemsDefinition = z.infer<typeof definitionSchema>
 
-/** What a job may ask for. */
+/** Parameters of a job. */
 export interface StemsParams {
   inputUrl: string
   /** Adds peaks for players and an overview picture of each stem to the outputs. */
   pictures: boolean
-  format?: AudioFormat
+  format?: OutputFormat
   model?: string
 }
 
 /**
  * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`, stereo at
- * 44.1 kHz, of the same length as the input. It runs in a child process; this side loads neither decoders nor networks.
+ * 44.1 kHz, of the same length as the input. It runs in a child process; the host loads neither decoders nor networks.
  *
  * @example
  * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
@@ -109,8 +108,8 @@ export function stemsWorkflow(settings: StemsSettings = {}): Workflow {
 }
 
 /**
- * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that know these. The default one has to be
- * pulled and its terms accepted: `stemwork models pull htdemucs`.
+ * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that have these. The default model must
+ * be pulled first, which includes accepting its terms: `stemwork models pull htdemucs`.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -126,7 +125,7 @@ export function stems4Workflow(settings: StemsSettings = {}): Workflow {
 }
 
 /**
- * A workflow that gives any stems of a model, each as a file of its name.
+ * A workflow for any stems of a model, with one file per stem.
  *
  * @example
  * stemsWorkflowOf({ id: 'service/drums', name: 'Drums', description: 'The drums of a track.', stems: ['drums'], model: 'scnet' })
@@ -136,23 +135,23 @@ export function stemsWorkflowOf(definition: StemsDefinition): Workflow {
   const refuse = () => {
     throw new StemworkError(
       'INTERNAL_ERROR',
-      'The stems workflow runs in a child process only: inference would block this one. Use the process runner.',
+      'The stems workflow only runs in a child process, because inference would block the host. Use the process runner.',
     )
   }
   return defineStems(definition, () => ({ separate: refuse, draw: refuse }))
 }
 
-/** What the stages do. */
+/** The work of the stages. */
 export interface StemsWork {
   separate: Stage<StemsParams>['run']
   /** Pictures of the finished stems. */
   draw: Stage<StemsParams>['run']
 }
 
-/** Reading the files once more is quick beside the separation. */
+/** Reading the files once more is quick compared with the separation. */
 const drawWeight = 0.02
 
-/** The workflow with the work that its stages do. */
+/** Defines the workflow with the work of its stages. */
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
@@ -189,12 +188,12 @@ function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<S
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }),
     pictures: z.boolean().default(false),
-    format: z.enum(audioFormats).optional(),
+    format: z.enum(outputFormats).optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
 }
 
-function stemOutputs(stems: readonly StemName[], format: AudioFormat): Record<string, OutputDeclaration> {
+function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
   const { extension, contentType } = fileType(format)
   return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }

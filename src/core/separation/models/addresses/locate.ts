@@ -4,18 +4,18 @@ import { localFile } from './local-file.js'
 import { npmPackageFile } from './npm-package.js'
 
 export interface LocateOptions {
-  /** Where relative paths begin. */
+  /** Relative paths start here. */
   folder: string
-  /** Allows `http:`, for servers that the operator named; the hash is checked anyway. */
+  /** Allows `http:`, for servers that the operator has configured; the hash is checked anyway. */
   allowHttp?: boolean
   signal: AbortSignal
 }
 
 /**
- * Follows an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`, or
+ * Resolves an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`, or
  * `npm:package@version/path`.
  *
- * @throws PermanentFailure for an address of another kind
+ * @throws PermanentFailure for any other address
  */
 export async function locate(
   address: string,
@@ -27,7 +27,7 @@ export async function locate(
   if (!needsNetwork(source)) return { source: localFile(source, folder), archive }
   if (source.startsWith('https:') || (allowHttp && source.startsWith('http:')))
     return { source: httpFile(source), archive }
-  throw new PermanentFailure(`${address} is not an address of a known kind; expected https:, npm:, file: or a path`)
+  throw new PermanentFailure(`${address} is not a supported address; expected https:, npm:, file: or a path`)
 }
 
 /** Two letters at least: `C:\models` is a path. */
@@ -35,7 +35,7 @@ export function needsNetwork(address: string): boolean {
   return /^[a-z][a-z0-9+.-]+:/i.test(address) && !address.startsWith('file:')
 }
 
-/** The same file, or the archive it comes in, on a mirror: a folder, here or on a web server, of files by their names. */
+/** The same file, or its archive, on a mirror: a folder, local or on a web server, with all files under their names. */
 export function onMirror(mirror: string, address: string, file: string): string {
   const { source, member } = partsOf(address)
   const name = member === undefined ? file : `${source.slice(source.lastIndexOf('/') + 1)}#${member}`

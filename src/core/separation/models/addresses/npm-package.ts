@@ -9,7 +9,7 @@ const defaultRegistry = 'https://registry.npmjs.org/'
 /**
  * A file inside the tarball of an npm package, by `npm:package@version/path`. The package is not installed and runs no script.
  *
- * @throws PermanentFailure for an address of another form or a package that the registry does not have
+ * @throws PermanentFailure for a malformed address or a package that the registry does not have
  */
 export async function npmPackageFile(address: string, signal: AbortSignal): Promise<LocatedFile> {
   const match = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@([\w.+-]+)\/(.+)$/.exec(address)
@@ -29,7 +29,7 @@ export async function npmPackageFile(address: string, signal: AbortSignal): Prom
   return { source: httpFile(dist.tarball), archive: { format: 'tar.gz', member } }
 }
 
-/** The registry that npm would ask: from the environment, else from the `.npmrc` of this folder, else from the user's. */
+/** The registry that npm would use: from the environment, else from the `.npmrc` in this folder, else from the user's. */
 export async function npmRegistry(name: string, env: NodeJS.ProcessEnv = process.env): Promise<string> {
   const scope = /^@[^/]+/.exec(name)?.[0]
   const user = env.NPM_CONFIG_USERCONFIG ?? env.npm_config_userconfig ?? join(homedir(), '.npmrc')

@@ -1,9 +1,9 @@
-// What benchmarks/kinds.mjs measures in a process of its own, which has no memory but that of the work.
+// What benchmarks/architectures.mjs measures in a process of its own, so that peak memory is that of the work alone.
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
-import { createKind } from '../../dist/core/separation/architectures/create-architecture.js'
+import { createArchitecture } from '../../dist/core/separation/architectures/create-architecture.js'
 import { resolveModel } from '../../dist/core/separation/models/registry.js'
 import { openSession } from '../../dist/core/separation/runtime/session.js'
 import { separate } from '../../dist/core/separation/workflow/separate.js'
@@ -41,7 +41,7 @@ const tasks = {
 /** One separation. `ms` is without the time to load, `cpuMs` with it. */
 async function run({ input, model, folder, threads, format }) {
   const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-  // A file system may write a file out at once when it takes the place of another one; those of a job never do.
+  // A file system may flush a file at once when it replaces another one. A job's files never replace others.
   for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
@@ -55,7 +55,7 @@ function cpuMsSince(before) {
   return (user + system) / 1000
 }
 
-/** Runs the networks of a model on the segments that its kind makes of a track, one after another and nothing else. */
+/** Only runs the networks of a model, one after another, on the segments of a track. */
 class BareNetwork {
   #manifest
   #sessions
@@ -71,8 +71,8 @@ class BareNetwork {
 
   /** Time within the networks, and their processor time. */
   async run(seconds) {
-    const kind = await createKind(this.#manifest, this.#sessions, { stems: ['vocals'] })
-    const { step, before, length, given = 0 } = kind.geometry
+    const architecture = await createArchitecture(this.#manifest, this.#sessions, { stems: ['vocals'] })
+    const { step, before, length, given = 0 } = architecture.geometry
     const track = seconds * sampleRate
     const statistics = { mean: 0, standardDeviation: 0.3 }
     const total = { ms: 0, cpuMs: 0 }
@@ -80,16 +80,16 @@ class BareNetwork {
       const start = Math.max(0, index * step - before)
       const end = Math.min(index * step - before + length, track)
       const planes = [0, 1].map(() => Float32Array.from({ length: end - start }, () => Math.random() - 0.5))
-      const segment = { index, start, planes, trackFrames: end === track ? track : undefined }
-      const runs = kind.prepare(segment, statistics)
+      const segment = { index, start, planes, trackSamples: end === track ? track : undefined }
+      const runs = architecture.prepare(segment, statistics)
       const cpuBefore = process.cpuUsage()
       const startedAt = performance.now()
       for (const { network, feeds, fetches } of runs) await this.#sessions[network].run(feeds, fetches)
       total.ms += performance.now() - startedAt
       total.cpuMs += cpuMsSince(cpuBefore)
-      kind.collect(segment, runs, statistics)
+      architecture.collect(segment, runs, statistics)
     }
-    kind.close()
+    architecture.close()
     return total
   }
 

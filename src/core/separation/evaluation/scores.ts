@@ -1,51 +1,51 @@
-/** Scores in dB. They grow with quality; the definitions are those of separation papers, sums run over channels and samples. */
+/** Scores in dB; higher is better. Definitions as in the literature; sums are over channels and samples. */
 export interface StemScores {
   /** `10 log10((sum s^2 + 1e-7) / (sum (s - e)^2 + 1e-7))` over the whole track. */
   uSdr: number
   /**
-   * Median of the same ratio over frames of one second; frames in which the reference or the estimate is silent are left out,
-   * and so is a rest shorter than a frame unless there is nothing else. NaN when no frame is left.
+   * Median of the same ratio over chunks of one second. Chunks with a silent reference or estimate are left out, and so is an
+   * incomplete last chunk unless it is the only one. NaN if no chunk is left.
    */
   cSdr: number
-  /** `10 log10(|a s|^2 / |a s - e|^2)` with the scale `a = <s, e> / <s, s>` that fits best, hence blind to level. */
+  /** `10 log10(|a s|^2 / |a s - e|^2)` with the best-fitting scale `a = <s, e> / <s, s>`, so that level does not matter. */
   siSdr: number
 }
 
-/** Compares an estimate with its reference as both arrive, block by block. */
+/** Compares an estimate with its reference, block by block. */
 export class StemComparison {
-  readonly #frames: Frames
+  readonly #chunks: Chunks
   readonly #whole = new Sums()
-  readonly #frameScores: number[] = []
-  #frame = new Sums()
+  readonly #chunkScores: number[] = []
+  #chunk = new Sums()
 
   constructor(sampleRate: number) {
-    this.#frames = new Frames(sampleRate)
+    this.#chunks = new Chunks(sampleRate)
   }
 
   /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
   add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#frames.cut(reference[0].length)) {
-      reference.forEach((plane, channel) => this.#frame.add(plane, estimate[channel], from, to))
-      if (isFull) this.#endFrame()
+    for (const { from, to, isFull } of this.#chunks.cut(reference[0].length)) {
+      reference.forEach((plane, channel) => this.#chunk.add(plane, estimate[channel], from, to))
+      if (isFull) this.#endChunk()
     }
   }
 
   scores(): StemScores {
-    const rest = this.#frameScores.length === 0 && this.#frame.isSounding ? [this.#frame.sdr] : []
-    const whole = new Sums().join(this.#whole).join(this.#frame)
-    return { uSdr: whole.sdr, cSdr: median([...this.#frameScores, ...rest]), siSdr: whole.siSdr }
+    const rest = this.#chunkScores.length === 0 && this.#chunk.isSounding ? [this.#chunk.sdr] : []
+    const whole = new Sums().join(this.#whole).join(this.#chunk)
+    return { uSdr: whole.sdr, cSdr: median([...this.#chunkScores, ...rest]), siSdr: whole.siSdr }
   }
 
-  #endFrame(): void {
-    if (this.#frame.isSounding) this.#frameScores.push(this.#frame.sdr)
-    this.#whole.join(this.#frame)
-    this.#frame = new Sums()
+  #endChunk(): void {
+    if (this.#chunk.isSounding) this.#chunkScores.push(this.#chunk.sdr)
+    this.#whole.join(this.#chunk)
+    this.#chunk = new Sums()
   }
 }
 
-/** How loud predicted vocals are where there are none: in frames of one second in which the true ones are 60 dB or more under the mixture. */
+/** Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more below the mixture. */
 export class FalseVocals {
-  readonly #frames: Frames
+  readonly #chunks: Chunks
   #vocals = 0
   #mixture = 0
   #estimate = 0
@@ -53,25 +53,25 @@ export class FalseVocals {
   #freeEstimate = 0
 
   constructor(sampleRate: number) {
-    this.#frames = new Frames(sampleRate)
+    this.#chunks = new Chunks(sampleRate)
   }
 
   /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
   add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#frames.cut(vocals[0].length)) {
+    for (const { from, to, isFull } of this.#chunks.cut(vocals[0].length)) {
       this.#vocals += energy(vocals, from, to)
       this.#mixture += energy(mixture, from, to)
       this.#estimate += energy(estimate, from, to)
-      if (isFull) this.#endFrame()
+      if (isFull) this.#endChunk()
     }
   }
 
-  /** Energy of the predicted vocals over that of the mixture in these frames, in dB; NaN where there are none. The rest behind the last whole second is left out. */
+  /** Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An incomplete last chunk is left out. */
   get level(): number {
     return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
   }
 
-  #endFrame(): void {
+  #endChunk(): void {
     if (this.#vocals <= vocalFreeShare * this.#mixture) {
       this.#freeMixture += this.#mixture
       this.#freeEstimate += this.#estimate
@@ -89,8 +89,8 @@ function energy(planes: readonly Float32Array[], from: number, to: number): numb
   return sum
 }
 
-/** Cuts blocks at the ends of frames of one second. */
-class Frames {
+/** Cuts blocks at the boundaries of chunks of one second. */
+class Chunks {
   readonly #length: number
   #position = 0
 
@@ -98,7 +98,7 @@ class Frames {
     this.#length = Math.round(sampleRate)
   }
 
-  /** The parts of a block of so many samples; `isFull`: a frame ends with this part. */
+  /** The parts of a block of `samples` samples; `isFull`: a chunk ends with this part. */
   *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
     for (let from = 0; from < samples;) {
       const to = Math.min(samples, from + this.#length - this.#position)
@@ -109,7 +109,7 @@ class Frames {
   }
 }
 
-/** The middle value, or the mean of the two middle ones; NaN of nothing. */
+/** The middle value, or the mean of the two middle ones; NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1

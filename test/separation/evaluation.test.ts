@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compareGuesses } from '../../src/core/separation/evaluation/compare.js'
+import { compareBaselines } from '../../src/core/separation/evaluation/compare.js'
 import { mixSong } from '../../src/core/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/separation/evaluation/song-folders.js'
-import { FalseVocals } from '../../src/core/separation/evaluation/metrics.js'
+import { FalseVocals } from '../../src/core/separation/evaluation/scores.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
 
 const rate = 8000
@@ -70,7 +70,7 @@ describe('the songs of a folder', () => {
     await expect(findSongs(join(root, 'a'))).rejects.toThrow('There is no song in')
     await expect(findSongs(join(root, 'b'))).rejects.toThrow('The song "b" has no bass.')
     await expect(findSongs(join(root, 'c'))).rejects.toThrow('The song "c" has no accompaniments.')
-    await expect(findSongs(join(root, 'd'))).rejects.toThrow('two files of its vocals')
+    await expect(findSongs(join(root, 'd'))).rejects.toThrow('two files for vocals')
   })
 })
 
@@ -99,14 +99,14 @@ describe('streams side by side', () => {
         { name: 'b.wav', stream: streamOf([plane.subarray(0, rate)], rate) },
       ]
       await expect(collect(sideBySide(order > 0 ? sources : sources.reverse()))).rejects.toThrow(
-        'b.wav ends after 1.00 s, a.wav goes on',
+        'b.wav ends after 1.00 s, a.wav is longer',
       )
     }
   })
 })
 
 describe('false vocals', () => {
-  it('are measured in the seconds in which nobody sings, in dB under the mixture', () => {
+  it('are measured in the seconds without vocals, in dB relative to the mixture', () => {
     const mixture = noise(4 * rate + 100)
     const vocals = mixture.map((value, i) => (i < rate ? value : i < 2 * rate ? value * 1e-4 : 0))
     const estimate = mixture.map((value, i) =>
@@ -129,12 +129,12 @@ describe('false vocals', () => {
   })
 })
 
-describe('guesses', () => {
+describe('baselines', () => {
   const sampleRate = 44_100
-  const frames = 3 * 65_536 + 1001
-  const centre = sine(frames, 1000, sampleRate, 0.3)
-  const low = sine(frames, 60, sampleRate, 0.3)
-  const empty = new Float32Array(frames)
+  const sampleCount = 3 * 65_536 + 1001
+  const centre = sine(sampleCount, 1000, sampleRate, 0.3)
+  const low = sine(sampleCount, 60, sampleRate, 0.3)
+  const empty = new Float32Array(sampleCount)
 
   async function scoresOf(name: string, vocals: Float32Array[], accompaniments: Float32Array[]) {
     const directory = join(folder, name)
@@ -147,12 +147,12 @@ describe('guesses', () => {
     await writeWav(song.vocals, vocals, sampleRate)
     await writeWav(song.accompaniments[0], accompaniments, sampleRate)
     const mixed = await mixSong(song, join(directory, 'sum.wav'))
-    expect(mixed.seconds).toBeCloseTo(frames / sampleRate, 6)
+    expect(mixed.seconds).toBeCloseTo(sampleCount / sampleRate, 6)
     const sum = (await readAudio(mixed.song.mixture)).channels
     expect(sum.map((plane) => plane[12_345])).toEqual(
       [0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])),
     )
-    return Object.fromEntries((await compareGuesses(mixed.song)).map(({ method, ...scores }) => [method, scores]))
+    return Object.fromEntries((await compareBaselines(mixed.song)).map(({ method, ...scores }) => [method, scores]))
   }
 
   it('have a band gain that keeps 0.35 of the middle and nothing of the bass, across all joints', async () => {
@@ -163,7 +163,7 @@ describe('guesses', () => {
   })
 
   it('have a centre mask that takes what is equal in both channels and leaves what is in one', async () => {
-    const scores = await scoresOf('centre', [centre, centre], [sine(frames, 5000, sampleRate, 0.3), empty])
+    const scores = await scoresOf('centre', [centre, centre], [sine(sampleCount, 5000, sampleRate, 0.3), empty])
     expect(scores['centre mask'].vocals.uSdr).toBeGreaterThan(40)
     expect(scores['centre mask'].accompaniments.uSdr).toBeGreaterThan(40)
     expect(scores['0.35 x 150 Hz to 12 kHz'].vocals.uSdr).toBeLessThan(5)

@@ -2,12 +2,12 @@
  * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits, MP3 of
  * 320 kbit/s.
  */
-export const audioFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
+export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
 
-export type AudioFormat = (typeof audioFormats)[number]
+export type OutputFormat = (typeof outputFormats)[number]
 
-/** How files of a format are named and announced. */
-export function fileType(format: AudioFormat): { extension: string; contentType: string } {
+/** File extension and content type of a format. */
+export function fileType(format: OutputFormat): { extension: string; contentType: string } {
   switch (format) {
     case '16':
     case '24':

@@ -1,8 +1,8 @@
-// Networks of random weights with the true input and output shapes of every kind. umx and spleeter also have the true layers and sizes.
-// The others are a few convolutions that cost as much as what they stand for (scnet) or less, in order that a table takes minutes; with
-// the real ones the ratios are nearer to 1. Milliards of multiplications for one segment:
+// Networks of random weights with the true input and output shapes of every architecture. umx and spleeter also have the true layers and sizes.
+// The others are a few convolutions that cost as much as the real network (scnet) or less, so that a table takes minutes; with
+// the real ones the ratios are closer to 1. Billions of multiplications per segment:
 //   mdx       66 instead of about 280 (11 blocks of three 3 x 3 convolutions of 48 to 288 channels)
-//   scnet     110 like the real one (48 % of the time of HTDemucs for the same audio, by its authors' account)
+//   scnet     110 like the real one (48 % of the time of HTDemucs for the same audio, according to its authors)
 //   roformer  70 instead of about 1,400 (12 layers of 384 channels on 60 bands x 801 frames)
 //   htdemucs  115 (2 s of processor time on the machine where the real one takes 4.6)
 import { readFile } from 'node:fs/promises'
@@ -11,54 +11,54 @@ import ts from 'typescript'
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 
 /**
- * By name: the fields of the manifest and functions that write the files. `longer`: how many times as much audio a fast one gets; its
- * segments are few.
+ * By name: the fields of the manifest and functions that write the files. `longer`: factor by which a fast network gets more audio, because it has
+ * few segments.
  */
 export async function benchmarkNetworks() {
   const { onnxModel } = await graphWriter()
   const build = (describe) => () => onnxModel(describe(new Graph()))
   return {
     'mdx 7680/3072/256': {
-      kind: 'mdx',
+      architecture: 'mdx',
       stft: { nFft: 7680 },
       primary: 'vocals',
       files: [build((graph) => convolutions(graph, ['batch', 4, 3072, 256], Array(5).fill(48), 4))],
     },
     scnet: {
-      kind: 'scnet',
+      architecture: 'scnet',
       stems: fourStems,
       files: [build((graph) => convolutions(graph, [1, 4, 2049, 476], Array(4).fill(64), 16))],
     },
-    umx: { longer: 4, kind: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
-    'umx on a song': { longer: 6, kind: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
-    spleeter: { longer: 4, kind: 'spleeter', files: [build(spleeter), build(spleeter)] },
+    umx: { longer: 4, architecture: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
+    'umx on a song': { longer: 6, architecture: 'umx', stems: ['vocals'], files: [build(openUnmix)] },
+    spleeter: { longer: 4, architecture: 'spleeter', files: [build(spleeter), build(spleeter)] },
     'roformer by row': {
-      kind: 'roformer',
+      architecture: 'roformer',
       stems: ['vocals'],
       files: [build((graph) => mixing(graph, [1, 2050, 801, 2], 9, [1, 1, 2050, 801, 2]))],
     },
     'roformer by frame': {
-      kind: 'roformer',
+      architecture: 'roformer',
       stems: ['vocals'],
       files: [build((graph) => mixing(graph, [1, 801, 4100], 4, [1, 801, 4100]))],
     },
     'htdemucs of one input': {
-      kind: 'htdemucs',
+      architecture: 'htdemucs',
       stems: fourStems,
       files: [build((graph) => htdemucs(graph, Array(5).fill(96), undefined))],
     },
     'htdemucs of two inputs': {
-      kind: 'htdemucs',
+      architecture: 'htdemucs',
       stems: fourStems,
       files: [build((graph) => htdemucs(graph, [8], Array(9).fill(48)))],
     },
   }
 }
 
-/** The shapes of htdemucs with hardly any network between: for what does not depend on the network, such as memory by length. */
+/** The shapes of htdemucs with a trivial network: for measurements that do not depend on the network, such as memory by length. */
 export async function cheapHtdemucs() {
   const { onnxModel } = await graphWriter()
-  return { kind: 'htdemucs', stems: fourStems, files: [() => onnxModel(htdemucs(new Graph(), [8], [1]))] }
+  return { architecture: 'htdemucs', stems: fourStems, files: [() => onnxModel(htdemucs(new Graph(), [8], [1]))] }
 }
 
 /** Collects nodes and random weights. */

@@ -1,8 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises'
-import { StemworkError } from '../../engine/errors.js'
 
-/** A file that is written from its start to its end, and whose start may be corrected then. */
-export class OutputFile {
+/** Writes a file from start to end. Bytes already written can be corrected afterwards. */
+export class FileWriter {
   readonly #file: FileHandle
   #bytes = 0
 
@@ -11,8 +10,8 @@ export class OutputFile {
   }
 
   /** Creates or replaces the file. */
-  static async open(path: string): Promise<OutputFile> {
-    return new OutputFile(await open(path, 'w'))
+  static async open(path: string): Promise<FileWriter> {
+    return new FileWriter(await open(path, 'w'))
   }
 
   get bytes(): number {
@@ -33,22 +32,5 @@ export class OutputFile {
 
   async close(): Promise<void> {
     await this.#file.close()
-  }
-}
-
-/** Loads an optional package that encodes a format. */
-export async function encoderPackage<Module>(
-  name: string,
-  format: string,
-  load: () => Promise<Module>,
-): Promise<Module> {
-  try {
-    return await load()
-  } catch (error) {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      `Writing ${format} needs the package ${name}, which could not be loaded. Install it beside stemwork: npm install ${name}`,
-      { cause: error },
-    )
   }
 }

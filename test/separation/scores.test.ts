@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { median, StemComparison } from '../../src/core/separation/evaluation/metrics.js'
+import { median, StemComparison } from '../../src/core/separation/evaluation/scores.js'
 import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { noise, streamOf } from './tracks.js'
 
@@ -32,11 +32,11 @@ describe('stem scores', () => {
     const found = scores(reference, estimate)
     expect(found.uSdr).toBeCloseTo(10 * Math.log10((dot(s, s) + 1e-7) / (dot(difference, difference) + 1e-7)), 6)
     expect(found.siSdr).toBeCloseTo(10 * Math.log10(dot(target, target) / dot(rest, rest)), 6)
-    const frames = [0, 1, 2, 3, 4].map((second) => {
+    const chunks = [0, 1, 2, 3, 4].map((second) => {
       const cut = (plane: Float32Array) => plane.subarray(second * rate, (second + 1) * rate)
       return scores(reference.map(cut), estimate.map(cut)).uSdr
     })
-    expect(found.cSdr).toBeCloseTo(frames.sort((a, b) => a - b)[2], 9)
+    expect(found.cSdr).toBeCloseTo(chunks.sort((a, b) => a - b)[2], 9)
   })
 
   it('do not depend on how the audio is cut into blocks', () => {
@@ -62,7 +62,7 @@ describe('stem scores', () => {
     }
   })
 
-  it('leave out silent frames and the rest behind the last whole second', () => {
+  it('leave out silent chunks and the rest behind the last whole second', () => {
     const reference = noise(3 * rate + 500)
     reference.fill(0, rate, 2 * rate)
     const estimate = tenthOff(reference)

