@@ -64,8 +64,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return count ? Number((await run(count.text, count.values))[0][0]) : 0
     },
 
-    claim({ id, ...request }) {
-      return id === undefined ? claimInTurn(request) : change(id, (job, now) => claim(job, request, now))
+    claim({ id, exceptApps = [], ...request }) {
+      return id === undefined ? claimInTurn(request, exceptApps) : change(id, (job, now) => claim(job, request, now))
     },
 
     async apply(id, jobChange) {
@@ -73,9 +73,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return await change(id, (job, now) => transition(job, own, now))
     },
 
-    async due(kind, limit) {
+    async due(kind, limit, { exceptApps = [] } = {}) {
       if (limit <= 0) return []
-      const due = dueStatement(schema, kind, limit)
+      const due = dueStatement(schema, kind, limit, exceptApps)
       return (await run(due.text, due.values)).map((row) => parseStored(row).job)
     },
 
@@ -117,8 +117,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  async function claimInTurn({ owner, leaseMs }: ClaimRequest): Promise<JobRecord | undefined> {
-    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs)])
+  async function claimInTurn(
+    { owner, leaseMs }: ClaimRequest,
+    exceptApps: readonly string[],
+  ): Promise<JobRecord | undefined> {
+    const excepted = exceptApps.map((app) => columnText(app))
+    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), excepted])
     if (row) untidyClaims++
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0
