@@ -40,9 +40,9 @@ describe('start', () => {
     let subscriptions = 0
     const queue: JobQueue = {
       ...inner,
-      subscribe(handler, options) {
+      subscribe(listener) {
         if (++subscriptions === 1) return Promise.reject(away)
-        return inner.subscribe(handler, options)
+        return inner.subscribe(listener)
       },
     }
     const { engine } = testEngine(textWorkflow(), {}, { queue })
@@ -74,9 +74,9 @@ describe('start', () => {
     let stops = 0
     const queue: JobQueue = {
       ...inner,
-      async subscribe(handler, options) {
+      async subscribe(listener) {
         await mayGoOn.opened
-        const subscription = await inner.subscribe(handler, options)
+        const subscription = await inner.subscribe(listener)
         return { stop: () => (stops++, subscription.stop()) }
       },
     }
@@ -102,8 +102,8 @@ describe('close', () => {
     const innerQueue = localQueue()
     const queue: JobQueue = {
       ...innerQueue,
-      async subscribe(handler, options) {
-        const subscription = await innerQueue.subscribe(handler, options)
+      async subscribe(listener) {
+        const subscription = await innerQueue.subscribe(listener)
         return { stop: closing('subscription', () => subscription.stop()) }
       },
       close: closing('queue', () => innerQueue.close()),
@@ -172,8 +172,8 @@ describe('close', () => {
     const inner = localQueue()
     const queue: JobQueue = {
       ...inner,
-      async subscribe(handler, options) {
-        await inner.subscribe(handler, options)
+      async subscribe(listener) {
+        await inner.subscribe(listener)
         return { stop: () => Promise.reject(away) }
       },
     }
