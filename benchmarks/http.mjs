@@ -191,9 +191,9 @@ async function startServer(kind, folder) {
 
 async function beServer(kind, folder) {
   const { port, answers } = kind === 'bare' ? await bareServer() : await service(folder)
-  process.on('message', async (message) =>
-    process.send(message.kind === 'usage' ? usage() : await answers[message.kind](message)),
-  )
+  const answer = async (message) =>
+    process.send(message.kind === 'usage' ? usage() : await answers[message.kind](message))
+  process.on('message', (message) => void answer(message))
   process.on('disconnect', () => process.exit())
   process.send({ port })
 }

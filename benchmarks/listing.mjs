@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
 
 const small = 1000
 const large = option('jobs', 1_000_000)
@@ -93,44 +93,36 @@ async function filledStore(schema, total) {
 
 function sample() {
   return {
-    ...{
-      id: randomUUID(),
-      app,
-      name: 'sample',
-      workflow: 'benchmark/nothing',
-      params: { inputUrl: 'https://example.com/song.mp3' },
-    },
-    ...{
-      uploads: {},
-      batchName: null,
-      metadata: {},
-      copyResultsTo: {},
-      webhook: null,
-      status: 'QUEUED',
-      progress: 0,
-      stage: null,
-    },
-    ...{
-      outputs: null,
-      details: {},
-      error: null,
-      createdAt: 0,
-      startedAt: null,
-      completedAt: null,
-      expiresAt: null,
-      expired: false,
-    },
-    ...{
-      lease: null,
-      token: 0,
-      attempts: 0,
-      shutdownRequeues: 0,
-      notBefore: 0,
-      cancelRequested: false,
-      deleted: false,
-      idempotency: null,
-      deliveries: [],
-    },
+    id: randomUUID(),
+    app,
+    name: 'sample',
+    workflow: 'benchmark/nothing',
+    params: { inputUrl: 'https://example.com/song.mp3' },
+    uploads: {},
+    batchName: null,
+    metadata: {},
+    copyResultsTo: {},
+    webhook: null,
+    status: 'QUEUED',
+    progress: 0,
+    stage: null,
+    outputs: null,
+    details: {},
+    error: null,
+    createdAt: 0,
+    startedAt: null,
+    completedAt: null,
+    expiresAt: null,
+    expired: false,
+    lease: null,
+    token: 0,
+    attempts: 0,
+    shutdownRequeues: 0,
+    notBefore: 0,
+    cancelRequested: false,
+    deleted: false,
+    idempotency: null,
+    deliveries: [],
   }
 }
 

@@ -1,7 +1,7 @@
-// Jobs a second through the engine against the bare queue under it: Postgres + BullMQ against bare BullMQ, and the memory adapters
-// against bare p-queue. The workflow does nothing, so what is measured is the price of a durable, leased, fenced job; real jobs
-// last seconds to minutes, so some hundreds a second are more than enough. Both sides
-// take turns, so that a machine that is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
+// Jobs a second through the engine: Postgres alone beside Postgres + BullMQ, and the engine against the bare queue under it, which is
+// BullMQ, or p-queue for the memory adapters. The workflow does nothing, so what is measured is the price of a durable, leased, fenced
+// job; real jobs last seconds to minutes, so some hundreds a second are more than enough. Both sides take turns, so that a machine that
+// is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
 // Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { Pool } from 'pg'
 import { z } from 'zod'
 import { bullmqQueue } from '../dist/adapters/queues/bullmq/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
 import { createEngine, defineWorkflow, inlineRunner } from '../dist/index.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
@@ -38,37 +38,47 @@ const nothing = defineWorkflow({
 await printMachine()
 const missing = await missingServer()
 if (missing) print([['Postgres + BullMQ', `skipped: ${missing}`]])
-else await compare('Postgres + BullMQ', await distributedEngine(), 'bare BullMQ', await bareBullmq(), 500)
+else {
+  const withBullmq = 'Postgres + BullMQ, engine'
+  await compare('Postgres alone, engine', await postgresEngine(), withBullmq, await bullmqEngine(), 500)
+  await compare(withBullmq, await bullmqEngine(), 'bare BullMQ', await bareBullmq(), 500)
+}
 if (!process.argv.includes('--no-memory')) {
-  await compare('memory', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
+  await compare('memory, engine', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
   // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for both.
-  await compare('memory', await memoryEngine(), 'p-queue with timeout and signal', pQueue({ isInterruptible: true }))
+  await compare(
+    'memory, engine',
+    await memoryEngine(),
+    'p-queue with timeout and signal',
+    pQueue({ isInterruptible: true }),
+  )
 }
 
-async function compare(name, engine, bareName, bare, aim) {
+/** Both sides are rates of jobs; `aim` is that of the first. */
+async function compare(name, engine, otherName, other, aim) {
   const samples = []
   // The first rounds warm up compilers, connections and tables.
   for (let round = -2; round < rounds; round++) {
-    const order = round % 2 === 0 ? [engine, bare] : [bare, engine]
+    const order = round % 2 === 0 ? [engine, other] : [other, engine]
     const rates = new Map()
     for (const side of order) rates.set(side, await rate(side))
-    if (round >= 0) samples.push({ engine: rates.get(engine), bare: rates.get(bare) })
+    if (round >= 0) samples.push({ engine: rates.get(engine), other: rates.get(other) })
   }
   await engine.close()
-  await bare.close()
+  await other.close()
   const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
   const perSecond = (value) => `${Math.round(value)} jobs/s`
   print([
     [
-      `${name}, engine`,
+      name,
       `${perSecond(middle(samples.map((sample) => sample.engine)))}${aim === undefined ? '' : ` (aim: at least ${aim})`}`,
     ],
-    [bareName, perSecond(middle(samples.map((sample) => sample.bare)))],
-    ['ratio, median of the rounds', middle(samples.map((sample) => sample.engine / sample.bare)).toFixed(2)],
+    [otherName, perSecond(middle(samples.map((sample) => sample.other)))],
+    ['ratio, median of the rounds', middle(samples.map((sample) => sample.engine / sample.other)).toFixed(2)],
     [
       'ratio, each round',
       samples
-        .map((sample) => (sample.engine / sample.bare).toFixed(2))
+        .map((sample) => (sample.engine / sample.other).toFixed(2))
         .sort()
         .join(' '),
     ],
@@ -104,24 +114,30 @@ function counter() {
   }
 }
 
-async function distributedEngine() {
+async function postgresEngine() {
+  return await distributedEngine(({ pool, schema }) => postgresQueue({ pool, schema }))
+}
+
+async function bullmqEngine() {
+  const prefix = `benchmark-${randomUUID()}`
+  return await distributedEngine(
+    () => bullmqQueue({ connection: redisUrl, prefix }),
+    () => deleteKeys(prefix),
+  )
+}
+
+async function distributedEngine(queueOf, cleanUp = async () => {}) {
   const pool = new Pool({ connectionString: databaseUrl })
   const schema = `benchmark_${randomUUID().replaceAll('-', '')}`
   const { jobs: store, applications, migrate } = postgresStores({ pool, schema })
   await migrate()
-  const prefix = `benchmark-${randomUUID()}`
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
   return startedEngine(
-    {
-      jobs: store,
-      applications,
-      queue: bullmqQueue({ connection: redisUrl, prefix }),
-      blobs: fsBlobs({ directory: folder }),
-    },
+    { jobs: store, applications, queue: queueOf({ pool, schema }), blobs: fsBlobs({ directory: folder }) },
     async () => {
       await pool.query(`DROP SCHEMA ${schema} CASCADE`)
       await pool.end()
-      await deleteKeys(prefix)
+      await cleanUp()
       await rm(folder, { recursive: true })
     },
   )

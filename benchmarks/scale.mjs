@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
 import { sampleJob } from '../dist/contract/job-samples.js'
-import { postgresStores } from '../dist/adapters/stores/postgres/index.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const large = option('jobs', 1_000_000)
@@ -73,7 +73,8 @@ async function filled(total) {
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
-  const app = (round) => `app-${Math.abs(round * 7919) % Math.min(applications, total / 10)}`
+  // Not the largest one, whose queue is full.
+  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (Math.min(applications, total / 10) - 1))}`
   let claimed
   const statements = {
     create: (round) => store.create(sampleJob({ app: app(round) })),

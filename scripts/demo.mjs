@@ -37,7 +37,7 @@ try {
   await end(0)
 } catch (error) {
   if (!stopping) {
-    console.error(`\nThe demo failed. ${error instanceof Error ? error.message : error}`)
+    console.error(`\nThe demo failed. ${error instanceof Error ? error.message : String(error)}`)
     if (service && !(error instanceof JobFailed))
       console.error(`\nThe service's last lines:\n${service.log.join('\n')}`)
     await end(1)

@@ -50,7 +50,7 @@ async function runPeer(peer, input, folder) {
     stdio: 'ignore',
   })
   const seen = { peakMiB: 0, cpuMs: 0 }
-  const timer = setInterval(async () => {
+  const look = async () => {
     const [status, stat] = await Promise.all(
       ['status', 'stat'].map((file) => readFile(`/proc/${child.pid}/${file}`, 'utf8').catch(() => '')),
     )
@@ -59,7 +59,8 @@ async function runPeer(peer, input, folder) {
     // Fields 14 and 15, in hundredths of a second, counted behind the name in brackets.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields.length > 12) seen.cpuMs = 10 * (Number(fields[11]) + Number(fields[12]))
-  }, 250)
+  }
+  const timer = setInterval(() => void look(), 250)
   const code = await new Promise((resolve) => child.once('exit', resolve))
   clearInterval(timer)
   if (code !== 0) throw new Error(`demucs ended with ${code}`)

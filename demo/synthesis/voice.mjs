@@ -127,11 +127,11 @@ function vocalFolds(pitch, frames, random) {
     high[i] = open < 1 ? strength * (2 * open - 3 * open * open) : 0
     if (i % oversampling === 0) openness[i / oversampling] = open < 1 ? open * (1 - open) * 4 : 0
   }
-  const folds = new Array(frames)
+  const folds = []
   for (let i = 0; i < frames; i++) {
     let pulse = 0
     for (let tap = 0; tap < taps.length; tap++) pulse += taps[tap] * high[i * oversampling + tap]
-    folds[i] = { pulse, openness: openness[i] }
+    folds.push({ pulse, openness: openness[i] })
   }
   return folds
 }

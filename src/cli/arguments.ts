@@ -41,8 +41,7 @@ export function parseArguments(
       (!token.inlineValue && token.value.startsWith('-') && token.value.length > 1)
     if (isMissing)
       throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
-    if (option.multiple)
-      values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value as string]
+    if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value]
     else values[token.name] = token.value
   }
   if (values.help !== true) checkCount(positionals, command)

@@ -41,6 +41,13 @@ export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, term
 /** The user wrote something that the command does not understand. Ends with status 2. */
 export class UsageError extends Error {}
 
+/** Of a command that takes at least one argument; those that lack it are refused when they are parsed. */
+export function firstPositional({ positionals }: CommandInput): string {
+  const [first] = positionals
+  if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')
+  return first
+}
+
 /** The value of an option that is given at most once. */
 export function textOf(input: CommandInput, name: string): string | undefined {
   const value = input.values[name]

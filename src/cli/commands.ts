@@ -22,7 +22,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./serve.js')).serveCommand,
   },
   keys: {
-    summary: 'Make, list, rotate and revoke API keys.',
+    summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,
   },
   worker: {

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { Pool } from 'pg'
 import type { EngineParts } from '../core/engine/engine.js'
 import { StemworkError } from '../core/engine/errors.js'
 import { localQueue } from '../adapters/queues/local/local-queue.js'
@@ -11,7 +12,10 @@ export interface DeploymentUrls {
   data?: string
   /** `memory:`, `sqlite:<path>`, `postgres://...`, or `redis://...` (Keyv, one process only). */
   store?: string
-  /** `memory:` or `redis://...` (BullMQ). */
+  /**
+   * `memory:`, `postgres:` (LISTEN and NOTIFY of the store's server; the default of a Postgres store), `postgres://...` (the same
+   * over connections of its own), or `redis://...` (BullMQ).
+   */
   queue?: string
   /** `memory:`, `file:<folder>`, or `s3://<bucket>[/prefix][?endpoint=...&region=...&pathStyle=true]`. */
   blobs?: string
@@ -25,7 +29,13 @@ export interface Deployment {
   close(): Promise<void>
 }
 
-type Stores = Pick<EngineParts, 'jobs' | 'applications'> & { close(): Promise<void> }
+type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
+  /** Of a Postgres store. */
+  pool?: Pool
+  close(): Promise<void>
+}
+
+type OpenQueue = Pick<EngineParts, 'queue'> & { close(): Promise<void> }
 
 /**
  * Opens the adapters that the URLs name. Optional packages are loaded only for the URLs that need them.
@@ -36,16 +46,21 @@ type Stores = Pick<EngineParts, 'jobs' | 'applications'> & { close(): Promise<vo
 export async function openDeployment(urls: DeploymentUrls, logger: Logger): Promise<Deployment> {
   const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
   const blobsUrl = urls.blobs ?? (urls.data === undefined ? 'memory:' : `file:${join(urls.data, 'blobs')}`)
-  const queueUrl = urls.queue ?? 'memory:'
+  const queueUrl = urls.queue ?? (isPostgres(storeUrl) ? storesOwn : 'memory:')
   refuseWrongPairs(storeUrl, queueUrl, blobsUrl)
 
   const blobs = await openBlobs(blobsUrl)
-  const queue = await openQueue(queueUrl, logger)
   const stores = await openStores(storeUrl)
-  return {
-    parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
-    durable: !isMemory(storeUrl),
-    close: stores.close,
+  try {
+    const { queue, close } = await openQueue(queueUrl, stores.pool, logger)
+    return {
+      parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
+      durable: !isMemory(storeUrl),
+      close: async () => void (await Promise.all([stores.close(), close()])),
+    }
+  } catch (error) {
+    await stores.close()
+    throw error
   }
 }
 
@@ -56,10 +71,10 @@ function refuseWrongPairs(store: string, queue: string, blobs: string): void {
       `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`,
     )
   }
-  if (!isMemory(queue) && !/^postgres(ql)?:/.test(store)) {
+  if (!isMemory(queue) && !isPostgres(store)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `--queue ${nameOf(queue)} rings in several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`,
+      `--queue ${nameOf(queue)} notifies several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`,
     )
   }
 }
@@ -74,13 +89,12 @@ async function openStores(url: string): Promise<Stores> {
     const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
     return { jobs, applications, close: async () => close() }
   }
-  if (/^postgres(ql)?:/.test(url)) {
-    const { default: pg } = await optional('pg', () => import('pg'))
-    const { postgresStores } = await import('../adapters/stores/postgres/index.js')
-    const pool = new pg.Pool({ connectionString: url })
+  if (isPostgres(url)) {
+    const pool = await openPool(url)
+    const { postgresStores } = await import('../adapters/postgres.js')
     const { jobs, applications, migrate } = postgresStores({ pool })
     await migrate()
-    return { jobs, applications, close: () => pool.end() }
+    return { jobs, applications, pool, close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
     const { Keyv } = await optional('keyv', () => import('keyv'))
@@ -92,14 +106,27 @@ async function openStores(url: string): Promise<Stores> {
   throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
 }
 
-async function openQueue(url: string, logger: Logger): Promise<EngineParts['queue']> {
-  if (isMemory(url)) return localQueue()
+async function openQueue(url: string, storePool: Pool | undefined, logger: Logger): Promise<OpenQueue> {
+  if (isMemory(url)) return { queue: localQueue(), close: async () => {} }
+  if (isPostgres(url)) {
+    const { postgresQueue } = await import('../adapters/postgres.js')
+    if (storePool && isStoresOwn(url))
+      return { queue: postgresQueue({ pool: storePool, logger }), close: async () => {} }
+    const pool = await openPool(url)
+    return { queue: postgresQueue({ pool, logger }), close: () => pool.end() }
+  }
   if (/^rediss?:/.test(url)) {
     await optional('bullmq', () => import('bullmq'))
     const { bullmqQueue } = await import('../adapters/queues/bullmq/index.js')
-    return bullmqQueue({ connection: url, logger })
+    return { queue: bullmqQueue({ connection: url, logger }), close: async () => {} }
   }
-  throw unknownUrl('--queue', url, 'memory:, redis://...')
+  throw unknownUrl('--queue', url, 'memory:, postgres:, postgres://..., redis://...')
+}
+
+async function openPool(url: string): Promise<Pool> {
+  const { default: pg } = await optional('pg', () => import('pg'))
+  // Without it, a connection to a server that accepts and never answers is waited for without end.
+  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {
@@ -125,6 +152,8 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
         : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // The SDK has no time limits of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+      requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     })
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
     return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
@@ -143,9 +172,21 @@ function isMemory(url: string): boolean {
   return url === 'memory:'
 }
 
+function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url)
+}
+
+/** A queue on the pool of the store. */
+const storesOwn = 'postgres:'
+
+function isStoresOwn(url: string): boolean {
+  return url === storesOwn || url === 'postgresql:'
+}
+
 /** The URL without what may be secret in it. */
 function nameOf(url: string): string {
-  return `${url.slice(0, url.indexOf(':') + 1)}...`
+  const scheme = url.slice(0, url.indexOf(':') + 1)
+  return url === scheme ? url : `${scheme}...`
 }
 
 function unknownUrl(option: string, url: string, forms: string): StemworkError {

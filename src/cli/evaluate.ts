@@ -8,7 +8,7 @@ import { findSongs } from '../core/separation/evaluation/song-folders.js'
 import { summarise } from '../core/separation/evaluation/summary.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { embeddedModelName } from '../core/separation/models/registry.js'
-import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
@@ -90,7 +90,7 @@ async function evaluateFolder(
   progress: ProgressLine,
 ): Promise<SongEvaluation[]> {
   const { threads, provider } = separationSettings(input)
-  const folders = await findSongs(input.positionals[0])
+  const folders = await findSongs(firstPositional(input))
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
   const scratchFolder = await mkdtemp(join(tmpdir(), 'stemwork-evaluation-'))
   const removeAtOnce = () => rmSync(scratchFolder, { recursive: true, force: true })
@@ -109,7 +109,7 @@ async function evaluateFolder(
 
 function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
   return {
-    folder: input.positionals[0],
+    folder: firstPositional(input),
     seconds: secondsOf(songs),
     peakMemoryBytes: peakMemoryBytes(),
     summary: summarise(songs),

@@ -51,9 +51,11 @@ function decibels(value: number, digits = 2): string {
 }
 
 function table(rows: readonly string[][]): string {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((cells) => cells[column].length)))
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(' | ')} |\n`
+  const [head = [], ...rest] = rows
+  const widths = head.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
+  const padded = (cell: string, column: number) =>
+    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
+  const line = (cells: readonly string[]) => `| ${cells.map(padded).join(' | ')} |\n`
   const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  return `${line(rows[0])}${line(rule)}${rows.slice(1).map(line).join('')}`
+  return `${line(head)}${line(rule)}${rest.map(line).join('')}`
 }

@@ -1,16 +1,27 @@
+import { readFile } from 'node:fs/promises'
 import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
-import { createApplication, issueKey, revokeKey, rotateKey } from '../http/auth/applications.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
-const actions = ['create', 'list', 'rotate', 'revoke'] as const
+const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
+const hourMs = 60 * 60 * 1000
 type Action = (typeof actions)[number]
 
 export const keysCommand: Command = {
-  usage: 'keys <create | list | rotate | revoke> [key id] (--data <dir> | --store <url>) [options]',
+  usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
   description:
-    'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made.',
+    'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made; so is the secret that signs the webhooks of an application, which webhook-secret replaces.',
   positionals: { min: 1, max: 2 },
   options: {
     data: storageOptions.data,
@@ -21,11 +32,21 @@ export const keysCommand: Command = {
       help: 'Name of the application; made by `create` if there is none. Default: default.',
     },
     label: { type: 'string', value: 'text', help: 'With create: what the key is for.' },
-    'overlap-hours': { type: 'string', value: 'n', help: 'With rotate: how long the old key works on. Default: 24.' },
+    'overlap-hours': {
+      type: 'string',
+      value: 'n',
+      help: 'With rotate and webhook-secret: how long the old key or secret works on. Default: 24.',
+    },
+    'secret-file': {
+      type: 'string',
+      value: 'file',
+      help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one is made.',
+    },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   async run(input, terminal) {
-    const [action, keyId] = input.positionals
+    const action = firstPositional(input)
+    const keyId = input.positionals[1]
     if (!isAction(action))
       throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
@@ -63,11 +84,17 @@ async function perform(
   const show = (value: unknown, text: string) => stdout.write(`${asJson ? JSON.stringify(value) : text}\n`)
   const appName = textOf(input, 'app') ?? 'default'
   const known = (await store.listApplications()).find(({ name }) => name === appName)
+  const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
   switch (action) {
     case 'create': {
-      const { id } = known ?? (await createApplication(store, { name: appName }))
+      const made = known ? undefined : await createApplication(store, { name: appName })
+      const id = known?.id ?? made?.id ?? ''
+      const webhookSecret = made?.webhookSecrets[0]?.secret
       const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
-      return void show({ key, id: record.id, app: id }, `${key}\n(id ${record.id}; it is shown only this once)`)
+      return void show(
+        { key, id: record.id, app: id, webhookSecret },
+        `${key}\n(id ${record.id}; it is shown only this once)${webhookSecret ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this once)` : ''}`,
+      )
     }
     case 'list': {
       const keys = known ? await store.listKeys(known.id) : []
@@ -84,9 +111,18 @@ async function perform(
           .join('\n') || `The application "${appName}" has no keys.`,
       )
     }
+    case 'webhook-secret': {
+      if (!known) throw new UsageError(`There is no application "${appName}". Make it with keys create --app.`)
+      const file = textOf(input, 'secret-file')
+      const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
+      const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
+      return void show(
+        { secret, app: known.id },
+        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one signs along for ${hours} hours more.)`,
+      )
+    }
     case 'rotate': {
-      const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
-      const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * 60 * 60 * 1000 })
+      const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
       return void show(
         { key, id: record.id },
         `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`,

@@ -37,14 +37,15 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   }
   if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands))
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
-  if (!Object.hasOwn(commands, name)) {
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!entry) {
     const match = nearest(name.replace(/^-+/, ''), name.startsWith('-') ? ['help', 'version'] : Object.keys(commands))
     const hint = match
       ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?`
       : ` Known commands: ${Object.keys(commands).join(', ')}.`
     throw new UsageError(`Unknown ${name.startsWith('-') ? 'option' : 'command'} ${name}.${hint}`)
   }
-  const command = await commands[name].load()
+  const command = await entry.load()
   const input = parseArguments(argv, command)
   return input.values.help === true ? show(commandHelp(command)) : command.run(input, terminal)
 

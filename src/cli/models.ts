@@ -9,7 +9,7 @@ import {
   resolveModel,
   verifyModel,
 } from '../core/separation/models/index.js'
-import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from './nearest.js'
 import { ProgressLine } from './progress-line.js'
@@ -57,13 +57,15 @@ export const modelsCommand: Command = {
     "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
     'names a folder or base URL with all files under their names, used instead of their addresses.',
   async run(input, terminal) {
-    const [action, name] = input.positionals
+    const action = firstPositional(input)
+    const name = input.positionals[1]
     if (action === 'list') {
       if (name !== undefined) throw new UsageError('models list takes no name.')
       const models = await listModels()
       return print(terminal, input, models, () => table(models))
     }
-    if (!Object.hasOwn(actions, action)) {
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
+    if (!act) {
       const match = nearest(action, ['list', ...Object.keys(actions)])
       throw new UsageError(
         `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`,
@@ -72,7 +74,7 @@ export const modelsCommand: Command = {
     if (name === undefined)
       throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
     try {
-      return await actions[action](name, input, terminal)
+      return await act(name, input, terminal)
     } catch (error) {
       if (input.values.json !== true || !StemworkError.is(error)) throw error
       const { code, message, details } = error
@@ -150,13 +152,14 @@ function table(models: readonly ModelSummary[]): string {
     model.score ?? '-',
     model.licence,
   ])
-  const all = [['NAME', 'ARCHITECTURE', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
-  const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
+  const head = ['NAME', 'ARCHITECTURE', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE']
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
   return all
     .map(
       (row) =>
         `${row
-          .map((cell, column) => cell.padEnd(widths[column]))
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
           .join('  ')
           .trimEnd()}\n`,
     )

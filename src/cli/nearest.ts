@@ -12,11 +12,15 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 /** Letters to add, remove or change to make one word the other (Levenshtein). */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1))
-    row = next
+  for (const [index, letter] of Array.from(a).entries()) {
+    let left = index + 1
+    let [diagonal = 0] = row
+    const next = row.slice(1).map((above, column) => {
+      left = Math.min(above + 1, left + 1, diagonal + (letter === b[column] ? 0 : 1))
+      diagonal = above
+      return left
+    })
+    row = [index + 1, ...next]
   }
-  return row[b.length]
+  return row.at(-1) ?? 0
 }

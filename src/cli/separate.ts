@@ -10,7 +10,7 @@ import { type StemName, stemNames } from '../core/separation/stems.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/workflow/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, ProgressLine } from './progress-line.js'
@@ -97,7 +97,7 @@ interface SeparationReport {
 }
 
 function requestOf(input: CommandInput): SeparationRequest {
-  const [source] = input.positionals
+  const source = firstPositional(input)
   const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
   const formatText = textOf(input, 'format')
   const format = outputFormats.find((name) => name === formatText)

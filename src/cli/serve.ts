@@ -7,7 +7,7 @@ import type { DeploymentUrls } from './deployment.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
-import { settleKeys } from './service-keys.js'
+import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
@@ -34,7 +34,7 @@ export const serveCommand: Command = {
     ...storageOptions,
     'api-only': {
       type: 'boolean',
-      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).',
+      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --store postgres://...).',
     },
     workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
     'public-url': {
@@ -55,7 +55,7 @@ export const serveCommand: Command = {
   },
   notes:
     'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
-    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of applications that have no secret of their own.',
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
     const interruption = onInterruption((status) => process.exit(status))
@@ -123,10 +123,11 @@ async function runService(
   const isShared = parts.queue.traits.scope === 'shared'
   if (request.apiOnly && !isShared)
     throw new UsageError(
-      '--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...',
+      '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store postgres://... and leave --queue out.',
     )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
+  await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
   const workflows = [
     ...(await stemsWorkflows(request.input, !request.apiOnly)),
     ...(await loadWorkflows(request.workflows)),

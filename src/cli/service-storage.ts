@@ -27,7 +27,11 @@ export const storageOptions = {
     value: 'url',
     help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).',
   },
-  queue: { type: 'string', value: 'url', help: 'Queue: memory: or redis://... (BullMQ; needs a Postgres store).' },
+  queue: {
+    type: 'string',
+    value: 'url',
+    help: 'What wakes workers: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://... (BullMQ; needs a Postgres store).',
+  },
   blobs: {
     type: 'string',
     value: 'url',

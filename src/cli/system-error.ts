@@ -20,8 +20,9 @@ function explanation({
       case 'EADDRNOTAVAIL':
       case 'ENOTFOUND':
         return `This machine has no address ${address}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
+      default:
+        return undefined
     }
-    return undefined
   }
   const file = path ?? 'a file'
   switch (code) {

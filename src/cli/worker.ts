@@ -14,7 +14,7 @@ const graceMs = 10_000
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
 export const workerCommand: Command = {
-  usage: 'worker --store postgres://... --queue redis://... --blobs s3://... [options]',
+  usage: 'worker --store postgres://... --blobs s3://... [options]',
   description:
     'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
   positionals: { min: 0, max: 0 },
@@ -52,7 +52,8 @@ export const workerCommand: Command = {
     'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',
   async run(input, { stdout, stderr }) {
-    const urls = deploymentUrls(input)
+    const given = deploymentUrls(input)
+    const urls = { ...given, queue: given.queue ?? 'postgres:' }
     for (const name of ['store', 'queue', 'blobs'] as const) {
       if (urls[name] === undefined || urls[name] === 'memory:')
         throw new UsageError(

@@ -60,7 +60,7 @@ export class Connection {
     path: string,
     { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest = {},
   ): Promise<Response> {
-    const search = query?.size ? `?${query}` : ''
+    const search = query?.size ? `?${query.toString()}` : ''
     const request: RequestInit = {
       method,
       signal,

@@ -1,6 +1,6 @@
 import { networkError } from './client-error.js'
 import type { Connection } from './connection.js'
-import { chunksOf, type TransferOptions } from './upload.js'
+import type { TransferOptions } from './upload.js'
 
 export interface DownloadOptions extends TransferOptions {
   /** Only these bytes, both ends included. */
@@ -38,15 +38,9 @@ export async function openDownload(
     contentType,
     fileName: fileName(response.headers.get('content-disposition'), url),
     stream,
-    async blob() {
-      const parts: BlobPart[] = []
-      for await (const chunk of chunksOf(stream)) parts.push(chunk as BlobPart)
-      return new Blob(parts, { type: contentType })
-    },
+    blob: () => new Response(stream, { headers: { 'content-type': contentType } }).blob(),
   }
 }
-
-type BlobPart = Exclude<ConstructorParameters<typeof Blob>[0], undefined>[number]
 
 function counted(
   body: ReadableStream<Uint8Array> | null,

@@ -96,7 +96,8 @@ function countedBody(source: UploadSource, { onProgress, signal }: TransferOptio
     },
     cancel: async () => void (await iterator.return(undefined)),
   })
-  return { body, duplex: 'half' } as RequestInit
+  const streamed: RequestInit & { duplex: 'half' } = { body, duplex: 'half' }
+  return streamed
 }
 
 function chunksIn(source: UploadSource): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
@@ -127,7 +128,7 @@ function* pieces(source: Uint8Array): Generator<Uint8Array, void, undefined> {
 }
 
 /** Streams are not iterable in every browser. */
-export async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = stream.getReader()
   let isDone = false
   try {

@@ -56,7 +56,9 @@ export class Player {
   constructor(tracks: readonly PlayerTrack[], options: PlayerOptions) {
     this.#tracks = tracks
     this.#options = options
-    this.#sampleRate = tracks[0].source.sampleRate
+    const [first] = tracks
+    if (!first) throw new RangeError('a player needs at least one track')
+    this.#sampleRate = first.source.sampleRate
     this.#frames = Math.max(...tracks.map(({ source }) => source.frames))
     this.duration = this.#frames / this.#sampleRate
   }
@@ -161,7 +163,7 @@ export class Player {
       }
       const at = (run.startedAt ?? 0) + (frame - firstFrame) / this.#sampleRate
       this.#tracks.forEach(({ name }, track) =>
-        this.#schedule(run, context, name, planes[track], frame - index * pieceFrames, at),
+        this.#schedule(run, context, name, planes[track] ?? [], frame - index * pieceFrames, at),
       )
       frame = end
       const heardUntil = (run.startedAt ?? 0) + (frame - firstFrame) / this.#sampleRate
@@ -187,7 +189,7 @@ export class Player {
     skipFrames: number,
     at: number,
   ): void {
-    const frames = planes[0].length - skipFrames
+    const frames = (planes[0]?.length ?? 0) - skipFrames
     const gain = this.#gains.get(name)
     if (frames <= 0 || !gain) return
     const buffer = context.createBuffer(planes.length, frames, this.#sampleRate)

@@ -15,21 +15,27 @@ export class ResultFiles {
 
   /** Outputs that are here, not in the client's own storage. */
   get names(): string[] {
-    return Object.keys(this.#links).filter((name) => URL.canParse(this.#links[name]))
+    return Object.keys(this.#links).filter((name) => URL.canParse(this.#link(name)))
   }
 
   fileName(name: string): string {
-    return new URL(this.#links[name]).pathname.split('/').at(-1) ?? name
+    return new URL(this.#link(name)).pathname.split('/').at(-1) ?? name
   }
 
   async fresh(name: string): Promise<string> {
     this.#links = (await this.#client.getJob(this.#id)).result ?? this.#links
-    return this.#links[name]
+    return this.#link(name)
+  }
+
+  #link(name: string): string {
+    const link = this.#links[name]
+    if (link === undefined) throw new RangeError(`The job has no result "${name}".`)
+    return link
   }
 
   reader(name: string): RangeReader {
     const read = async (range: { start: number; end?: number }, signal: AbortSignal) => {
-      const file = await this.#client.download(this.#links[name], { range, signal })
+      const file = await this.#client.download(this.#link(name), { range, signal })
       return (await file.blob()).arrayBuffer()
     }
     return async (range, signal) => {

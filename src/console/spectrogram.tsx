@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { sampleAt } from './sample-at.js'
 import { readSpectrum } from './spectrum.js'
 import type { Stem } from './stems.js'
 
@@ -24,7 +25,7 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
     const stop = new AbortController()
     const pixels = context.createImageData(1, rows)
     const onColumn = (column: number, levels: Float32Array) => {
-      for (let row = 0; row < rows; row++) pixels.data.set(colourOf(levels[rows - 1 - row]), row * 4)
+      for (let row = 0; row < rows; row++) pixels.data.set(colourOf(sampleAt(levels, rows - 1 - row)), row * 4)
       context.putImageData(pixels, column, 0)
     }
     // What cannot be read stays dark; the player tells of a broken connection.
@@ -45,7 +46,9 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
 
 function colourOf(level: number): [number, number, number, number] {
   const position = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
-  const [from, to, share] = [colours[Math.floor(position)], colours[Math.floor(position) + 1], position % 1]
+  const [from, to] = colours.slice(Math.floor(position))
+  const share = position % 1
+  if (!from || !to) throw new RangeError(`level ${level} has no colour`)
   const mix = (channel: 0 | 1 | 2) => from[channel] + (to[channel] - from[channel]) * share
   return [mix(0), mix(1), mix(2), 255]
 }

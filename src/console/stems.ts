@@ -1,5 +1,6 @@
 import { openPcm, type PcmSource } from './pcm-source.js'
 import type { ResultFiles } from './result-files.js'
+import { sampleAt } from './sample-at.js'
 
 /** Lowest and highest sample of each stretch of a track, -1..1. */
 export interface Peaks {
@@ -41,7 +42,7 @@ async function listedPeaks(files: ResultFiles, name: string, signal: AbortSignal
   const { data, bits } = JSON.parse(new TextDecoder().decode(bytes)) as { data: number[]; bits: number }
   const full = 2 ** (bits - 1)
   const every = (offset: number) =>
-    Float32Array.from({ length: data.length / 2 }, (_, index) => data[2 * index + offset] / full)
+    Float32Array.from({ length: data.length / 2 }, (_, index) => sampleAt(data, 2 * index + offset) / full)
   return { lowest: every(0), highest: every(1) }
 }
 
@@ -51,10 +52,10 @@ async function measuredPeaks(source: PcmSource, signal: AbortSignal): Promise<Pe
   const pieceFrames = 10 * source.sampleRate
   for (let from = 0; from < source.frames; from += pieceFrames) {
     for (const plane of await source.read(from, pieceFrames, signal)) {
-      for (let frame = 0; frame < plane.length; frame++) {
+      for (const [frame, sample] of plane.entries()) {
         const index = Math.floor(((from + frame) / source.frames) * count)
-        if (plane[frame] < lowest[index]) lowest[index] = plane[frame]
-        if (plane[frame] > highest[index]) highest[index] = plane[frame]
+        if (sample < sampleAt(lowest, index)) lowest[index] = sample
+        if (sample > sampleAt(highest, index)) highest[index] = sample
       }
     }
   }

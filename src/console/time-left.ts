@@ -17,7 +17,7 @@ export class TimeLeft {
     // A new attempt begins from the start.
     if (last && progress < last.progress) this.#marks = []
     if (last?.progress !== progress) this.#marks.push({ atMs, progress })
-    while (this.#marks.length > 2 && this.#marks[1].atMs < atMs - windowMs) this.#marks.shift()
+    while (this.#marks.length > 2 && (this.#marks[1]?.atMs ?? atMs) < atMs - windowMs) this.#marks.shift()
   }
 
   /** Seconds, or undefined while there is too little to tell. */

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { canvasSize, useRedraws } from './canvas.js'
+import { sampleAt } from './sample-at.js'
 import type { Peaks, Stem } from './stems.js'
 
 const barPixels = 2
@@ -40,7 +41,8 @@ function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks): void {
     const from = Math.floor((bar * lowest.length) / bars)
     const to = Math.max(from + 1, Math.floor(((bar + 1) * lowest.length) / bars))
     let peak = 0
-    for (let index = from; index < to; index++) peak = Math.max(peak, -lowest[index], highest[index])
+    for (let index = from; index < to; index++)
+      peak = Math.max(peak, -sampleAt(lowest, index), sampleAt(highest, index))
     const half = Math.max(0.75, peak * (middle - 2))
     context.beginPath()
     context.roundRect(bar * (barPixels + gapPixels), middle - half, barPixels, 2 * half, barPixels / 2)

@@ -6,13 +6,15 @@ export interface Explanation {
   detail?: string
 }
 
+const tooLarge = 'This file is larger than the service allows. A compressed copy, for example MP3, is smaller.'
+
 const reasons: Record<string, string> = {
   unsupported_format:
     'This file is not audio that can be read here. MP3, WAV, FLAC, M4A, OGG, Opus and the sound of most videos work.',
   decode_failed: 'This file is damaged or incomplete. Try another copy of the song.',
   no_audio: 'There is no sound in this file.',
   too_long: 'This recording is longer than the service allows. Cut it into parts and try again.',
-  too_large: 'This file is larger than the service allows. A compressed copy, for example MP3, is smaller.',
+  too_large: tooLarge,
   upload_missing: 'The upload did not arrive. Choose the file once more.',
   worker_lost: 'The service was interrupted while it worked on this song. Try again.',
 }
@@ -27,7 +29,7 @@ const codes: Record<string, string> = {
   QUEUE_FULL: 'Too many of your songs are waiting already. Try again when some are done.',
   STORE_UNAVAILABLE: 'The service cannot reach its storage just now. Try again in a minute.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
-  TOO_LARGE: reasons.too_large,
+  TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',
   TIMEOUT: 'This took longer than the service allows.',
   INTERNAL_ERROR: 'Something went wrong inside the service. Try again; if it happens again, tell its operator.',
@@ -70,7 +72,7 @@ const outputs: Record<string, string> = { vocals: 'Vocals', accompaniments: 'Acc
 
 /** `vocalsPeaks` becomes `Vocals peaks`. */
 export function outputWords(name: string): string {
-  const [first, ...rest] = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[ _-]/)
+  const [first = '', ...rest] = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[ _-]/)
   const title = outputs[first] ?? first.charAt(0).toUpperCase() + first.slice(1)
   return [title, ...rest].join(' ').replace(/ ./g, (letter) => letter.toLowerCase())
 }

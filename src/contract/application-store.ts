@@ -28,14 +28,13 @@ export type ApplicationStoreCase = keyof typeof applicationCases
 
 const webhook = {
   url: 'https://example.com/hook?a=b',
-  secret: 'whsec_c2VjcmV0',
   events: ['job.succeeded', 'job.failed'],
 }
 
 const applicationCases = {
   async 'an application is read back as it was put'({ store }) {
     for (const each of [
-      application('a', { webhook }),
+      application('a', { webhook, webhookSecrets: [{ secret: 'whsec_c2VjcmV0', expiresAt: null }] }),
       application('b', { name: 'Ünï "🎵"', webhook: { ...webhook, events: null } }),
       application('c'),
     ]) {

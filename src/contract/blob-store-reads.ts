@@ -62,7 +62,7 @@ export const blobReadCases = {
     const bytes = randomBytes(200_000)
     await store.put(key, sourceOf(bytes))
     const bodies = await Promise.all(Array.from({ length: 10 }, async () => store.get(key)))
-    for (const found of await Promise.all(bodies.map((found) => found && read(found.body))))
+    for (const found of await Promise.all(bodies.map(async (found) => found && read(found.body))))
       assert.ok(found?.equals(bytes))
   },
 

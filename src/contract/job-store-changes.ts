@@ -25,7 +25,7 @@ const messages = [
 export const changeCases = {
   async 'a claimed job is started'({ store }) {
     const { job } = await store.create(sampleJob())
-    const claimed = await store.claim({ id: job.id, owner: 'worker-1', leaseMs })
+    const claimed = await store.claim({ id: job.id, owner: 'worker-1', leaseMs, nonce: 'n-1' })
     assert.ok(claimed?.lease)
     assert.ok(claimed.startedAt !== null && claimed.startedAt >= job.createdAt)
     assert.deepEqual(claimed, {
@@ -34,7 +34,7 @@ export const changeCases = {
       startedAt: claimed.startedAt,
       token: 1,
       attempts: 1,
-      lease: { owner: 'worker-1', token: 1, until: claimed.lease.until },
+      lease: { owner: 'worker-1', token: 1, nonce: 'n-1', until: claimed.lease.until },
     })
     assert.deepEqual(await store.get(job.id), claimed)
   },

@@ -114,5 +114,5 @@ async function work(
     },
     () => advance(random() < 0.1 ? leaseMs / 10 : 1),
   ]
-  for (let n = 0; n < operationsEach; n++) await operations[Math.floor(random() * operations.length)]()
+  for (let n = 0; n < operationsEach; n++) await operations[Math.floor(random() * operations.length)]?.()
 }

@@ -32,7 +32,8 @@ export const limitCases = {
   async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, one that is requeued takes it'({
     store,
   }) {
-    const [first, second, third] = await Promise.all([1, 2, 3].map(() => store.create(sampleJob(), { maxQueued: 3 })))
+    const create = () => store.create(sampleJob(), { maxQueued: 3 })
+    const [first, second, third] = await Promise.all([create(), create(), create()])
     const isThereRoom = async () => {
       try {
         const { job } = await store.create(sampleJob(), { maxQueued: 3 })

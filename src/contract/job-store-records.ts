@@ -17,6 +17,16 @@ export const recordCases = {
     assert.deepEqual(jobRecordSchema.parse(returned), returned)
   },
 
+  async 'fields that a newer version wrote survive the changes of this one'({ store }) {
+    const added = { addedLater: { by: 'a newer node' } }
+    const { job } = await store.create({ ...sampleJob(), ...added })
+    const claimed = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
+    assert.ok(claimed)
+    await store.apply(job.id, heartbeat(claimed.token, { progress: 0.5, leaseMs: 60_000 }))
+    await store.apply(job.id, succeed(claimed))
+    assert.deepEqual(((await store.get(job.id)) as typeof added | undefined)?.addedLater, added.addedLater)
+  },
+
   async "the store's clock sets createdAt"({ store, advance }) {
     const first = await store.create(sampleJob({ createdAt: 1 }))
     await advance(50)
@@ -76,7 +86,7 @@ export const recordCases = {
     const last = await store.get(original.id)
     assert.deepEqual(last?.outputs, outputs)
     assert.deepEqual(last?.details, { model: 'embedded' })
-    assert.equal(last?.deliveries[0].id, 'm1')
+    assert.equal(last?.deliveries[0]?.id, 'm1')
     assert.deepEqual(last?.params, original.params)
   },
 
@@ -119,7 +129,7 @@ export const recordCases = {
   },
 
   async 'an idempotency key belongs to one application'({ store }) {
-    const pairs = [
+    const pairs: [app: string, key: string][] = [
       ['a', 'b:c'],
       ['a:b', 'c'],
       ['a', 'b'],

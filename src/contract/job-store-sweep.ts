@@ -23,6 +23,23 @@ export const sweepCases = {
     assert.equal((await store.get(queued))?.status, 'QUEUED')
   },
 
+  async 'a pass over all files is granted to one of simultaneous callers, and again after its time'({
+    store,
+    advance,
+  }) {
+    const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
+    const [first, ...others] = calls.filter((pass) => pass !== undefined)
+    assert.deepEqual(others, [])
+    assert.equal(await store.beginFilePass(leaseMs), undefined)
+    const second = await store.beginFilePass(0)
+    await advance(leaseMs + 100)
+    const third = await store.beginFilePass(leaseMs)
+    assert.ok(first && second && third)
+    assert.match(first.deployment, /^[\w-]{20,}$/)
+    assert.deepEqual([second.deployment, third.deployment], [first.deployment, first.deployment])
+    assert.ok(first.pass < second.pass && second.pass < third.pass)
+  },
+
   async 'no kind of due returns more than its limit'({ store, advance }) {
     const ids = await createInTurn(store, advance, 12)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
@@ -113,19 +130,22 @@ export const sweepCases = {
   async 'purge by age forgets jobs that ended before, the earliest first, and no others'({ store, advance }) {
     const ids = await createInTurn(store, advance, 6)
     const [first, second, third, running, queued, deleted] = ids
-    const ends: number[] = []
-    for (const id of [first, second, third]) {
-      ends.push((await store.apply(id, cancel()))?.completedAt ?? Number.NaN)
+    const end = async (id: string) => {
+      const ended = await store.apply(id, cancel())
       await advance(20)
+      return ended?.completedAt ?? Number.NaN
     }
+    const firstEnd = await end(first)
+    await end(second)
+    const thirdEnd = await end(third)
     await claim(store, running)
     await store.apply(deleted, cancel())
     await store.apply(deleted, { kind: 'delete' })
     await advance(20)
-    assert.deepEqual(await store.purge({ endedBefore: ends[0], limit: 10 }), [], 'endedBefore is exclusive')
-    assert.deepEqual(await store.purge({ endedBefore: ends[2], limit: 1 }), [first])
-    assert.deepEqual(await store.purge({ endedBefore: ends[2], limit: 10 }), [second])
-    assert.deepEqual(await store.purge({ endedBefore: ends[2] + 1_000_000, limit: 10 }), [third])
+    assert.deepEqual(await store.purge({ endedBefore: firstEnd, limit: 10 }), [], 'endedBefore is exclusive')
+    assert.deepEqual(await store.purge({ endedBefore: thirdEnd, limit: 1 }), [first])
+    assert.deepEqual(await store.purge({ endedBefore: thirdEnd, limit: 10 }), [second])
+    assert.deepEqual(await store.purge({ endedBefore: thirdEnd + 1_000_000, limit: 10 }), [third])
     assert.deepEqual((await store.list({ limit: 10 })).map((job) => job.id).sort(), [running, queued].sort())
     assert.deepEqual(await dueIds(store, 'deleted'), [deleted], 'a deleted job waits until its files are removed')
     assert.equal(await store.get(first), undefined)
@@ -134,17 +154,21 @@ export const sweepCases = {
 } satisfies Cases<JobStoreContext>
 
 /** Ids of new jobs, each created some milliseconds after the one before. */
-async function createInTurn(
+type Ids<Count extends number, Made extends string[] = []> = Made['length'] extends Count
+  ? Made
+  : Ids<Count, [...Made, string]>
+
+async function createInTurn<Count extends number>(
   store: JobStore,
   advance: (milliseconds: number) => Promise<void>,
-  count: number,
-): Promise<string[]> {
+  count: Count,
+): Promise<Ids<Count>> {
   const ids: string[] = []
   for (let n = 0; n < count; n++) {
     ids.push((await store.create(sampleJob())).job.id)
     await advance(5)
   }
-  return ids
+  return ids as Ids<Count>
 }
 
 async function claim(store: JobStore, id: string): Promise<JobRecord> {

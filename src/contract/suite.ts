@@ -1,6 +1,6 @@
 /** What a suite needs of a test runner. vitest, node:test, jest and mocha (`it` as `test`) fit as they are. */
 export interface ContractApi {
-  describe(name: string, body: () => void): void
+  describe(name: string, body: () => void): unknown
   test: {
     (name: string, body: () => Promise<void>): unknown
     skip(name: string, body: () => Promise<void>): unknown

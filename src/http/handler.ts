@@ -14,10 +14,13 @@ import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions } from './options.js'
 import { Problem, problemAnswer, toProblem } from './routing/problem.js'
 import { RateLimiter } from './routing/rate-limit.js'
+import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
 import type { RequestUrl } from './routing/request-url.js'
 import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
+import { WrongKeys } from './routing/wrong-keys.js'
+import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
 /**
@@ -38,6 +41,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
     watch: new JobWatch(engine, options.limits.waitingRequests),
     keys: new KnownKeys(),
+    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
+    storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }
   const table = new RouteTable(allRoutes(options))
@@ -61,6 +66,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     const startedAt = isWatched ? performance.now() : 0
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
     const headers: Record<string, string> = { 'x-request-id': requestId }
+    const body = new RequestBody(request, bodyRead, options.limits)
     let operation = 'none'
     let answer: ApiAnswer
     try {
@@ -73,7 +79,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
         const caller = route.access === 'key' ? await authenticate(request, service) : undefined
         if (caller) limiter.take(caller.id, route.bucket ?? 'other', headers)
         answer = await route.run(
-          new Call({ service, request, requestId, bodyRead, headers, url, basePath }, caller),
+          new Call({ service, request, requestId, body, headers, url, basePath }, caller),
           params,
         )
         if (request.method === 'HEAD') answer.body = null
@@ -91,8 +97,9 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       }
       answer = problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
     }
+    if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
-    for (const name in headers) answer.headers[name] = headers[name]
+    Object.assign(answer.headers, headers)
     if (isWatched) {
       const tookMs = performance.now() - startedAt
       service.metrics?.observe(operation, answer.status, tookMs / 1000)

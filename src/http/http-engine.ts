@@ -7,6 +7,7 @@ export type HttpEngine = Pick<
   | 'get'
   | 'list'
   | 'count'
+  | 'resultBytes'
   | 'cancel'
   | 'delete'
   | 'workflows'

@@ -34,7 +34,7 @@ export class Metrics {
     timing.sum += seconds
     timing.count++
     buckets.forEach((bound, index) => {
-      if (seconds <= bound) timing.counts[index]++
+      if (seconds <= bound) timing.counts[index] = (timing.counts[index] ?? 0) + 1
     })
   }
 

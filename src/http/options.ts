@@ -1,11 +1,18 @@
 import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
+import { issueTexts } from '../core/engine/workflow/schema-issues.js'
 
 /** Who a request comes from. */
 export interface Caller {
   /** `[A-Za-z0-9._-]`, 1 to 128 characters: it becomes part of blob keys. */
   id: string
   name: string
+}
+
+/** A caller, and the key that it came with. */
+export interface Sender extends Caller {
+  /** Public part of the key; absent if the host tells who its callers are. */
+  keyId?: string
 }
 
 /** Tells who sent a request; `undefined` answers 401. */
@@ -39,7 +46,9 @@ export const handlerOptionsSchema = z.strictObject({
   trustProxy: z
     .boolean()
     .default(false)
-    .describe('Believe X-Forwarded-Proto, -Host and -Prefix. Only behind a proxy that sets them itself.'),
+    .describe(
+      'Believe X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Only behind a proxy that sets them itself.',
+    ),
   secrets: z
     .array(z.string().min(32))
     .min(1)
@@ -67,7 +76,7 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept neither chunked bodies nor forms.',
+      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept no chunked bodies, and their size is checked when a job is created.',
     ),
   limits: z
     .strictObject({
@@ -77,6 +86,30 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(256 * 1024)
         .describe('Largest JSON body.'),
+      paramsBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(16 * 1024)
+        .describe('Largest `params` of a job, as JSON; they are stored with the job and shown with it.'),
+      listBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(2 * 1024 ** 2)
+        .describe('Largest page of a list; a request for a larger one is refused and told what fits.'),
+      storedBytes: z
+        .union([z.literal(false), z.number().int().positive()])
+        .default(100 * 1024 ** 3)
+        .describe(
+          'Uploads and results that an application may keep; a full one gets 429 STORAGE_FULL for uploads and new jobs. Processes that share a store may exceed it by the uploads that each has under way, all by the results of jobs already accepted. `false`: no limit.',
+        ),
+      uploadsInFlight: z
+        .number()
+        .int()
+        .positive()
+        .default(20)
+        .describe('Uploads of an application at a time, for each process.'),
       idleMs: z
         .number()
         .int()
@@ -89,6 +122,14 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(200)
         .describe('Event streams and waiting requests of an application at a time, for each process.'),
+      heartbeatMs: z
+        .number()
+        .int()
+        .positive()
+        .default(15_000)
+        .describe(
+          'How often an event stream on which nothing happens shows that it is there, and whether its key still works is looked at.',
+        ),
       minBytesPerSecond: z
         .number()
         .positive()
@@ -107,9 +148,12 @@ export const handlerOptionsSchema = z.strictObject({
       create: rateSchema.default({ requests: 10, perSeconds: 1 }),
       status: rateSchema.default({ requests: 1000, perSeconds: 1 }),
       other: rateSchema.default({ requests: 60, perSeconds: 1 }),
+      wrongKeys: rateSchema.default({ requests: 60, perSeconds: 60 }),
     })
     .prefault({})
-    .describe('Requests an application may make, for each process.'),
+    .describe(
+      'Requests an application may make, for each process; `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are looked at.',
+    ),
   cors: z
     .union([
       z.literal(false),
@@ -139,6 +183,6 @@ export type HandlerOptions = z.output<typeof handlerOptionsSchema>
 export function resolveHandlerOptions(settings: HandlerSettings): HandlerOptions {
   const result = handlerOptionsSchema.safeParse(settings)
   if (result.success) return result.data
-  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid HTTP options. ${problems.join('; ')}.`, { details: { problems } })
 }

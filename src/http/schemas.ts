@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
@@ -63,10 +64,50 @@ export const uploadTicketSchema = z
 
 export const applicationViewSchema = z.object({ id: z.string(), name: z.string() }).meta({ id: 'Application' })
 
+export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
+
+export const newWebhookSecretSchema = z
+  .object({
+    secret: z
+      .string()
+      .max(100)
+      .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
+      .optional()
+      .describe('Default: a new one, which is the better choice.'),
+    overlapSeconds: z
+      .int()
+      .min(0)
+      .max(30 * 24 * 3600)
+      .optional()
+      .describe('How long the secret before it signs along. Default: a day.')
+      .meta({ default: 86_400 }),
+  })
+  .meta({ id: 'NewWebhookSecret' })
+
 export const workflowListSchema = z.object({ workflows: z.array(workflowSummarySchema) }).meta({ id: 'WorkflowList' })
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
+
+/** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
+function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
+  return z.preprocess(
+    (value, context) => {
+      const size = typeof value === 'object' && value !== null ? Object.keys(value).length : 0
+      if (size > count)
+        context.issues.push({ code: 'custom', input: value, message: `may have at most ${count} ${things}` })
+      return value
+    },
+    schema.meta(things === 'keys' ? { maxProperties: count } : { maxItems: count }),
+  )
+}
+
+/** Length of a value as JSON, about the bytes that a job keeps of it. */
+function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schema) {
+  return schema.refine((value) => JSON.stringify(value).length <= characters, {
+    message: `may have at most ${characters} characters as JSON`,
+  })
+}
 
 export const newJobSchema = z
   .object({
@@ -74,13 +115,13 @@ export const newJobSchema = z
     workflow: z.string().min(1).max(200),
     params: z.record(z.string(), z.unknown()),
     batchName: nameSchema.nullish(),
-    metadata: z
-      .record(z.string().min(1).max(40), z.string().max(500))
-      .refine((metadata) => Object.keys(metadata).length <= 50, 'may have at most 50 keys')
+    metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500))).optional(),
+    copyResultsTo: atMost(32, 'keys', shorterThan(32 * 1024, z.record(z.string().min(1).max(100), httpUrl)))
       .optional()
-      .meta({ maxProperties: 50 }),
-    copyResultsTo: z.record(z.string(), httpUrl).optional().describe('Output name to a PUT URL in your own storage.'),
-    webhook: z.object({ url: httpUrl, events: z.array(z.string().min(1).max(100)).max(20).nullish() }).nullish(),
+      .describe('Output name to a PUT URL in your own storage; all of it at most 32,768 characters as JSON.'),
+    webhook: z
+      .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
+      .nullish(),
   })
   .meta({ id: 'NewJob' })
 

@@ -42,6 +42,8 @@ const borders: Border[] = [
       /^http\//,
       /^core\/engine\/(engine|errors|events|options)\.ts$/,
       /^core\/engine\/(ports|job|workflow|upload)\//,
+      // What an application's secret looks like, for those who make one.
+      /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
     ],
     why: "http knows the engine's public types",
   },

@@ -33,10 +33,10 @@ export class SourceTree {
       /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
     for (const [, type, from, bare, dynamic] of text.matchAll(pattern)) {
       const specifier = from ?? bare ?? dynamic
-      if (specifier.startsWith('node:')) continue
+      if (specifier!.startsWith('node:')) continue
       found.push({
         from: file,
-        to: this.#resolve(file, specifier),
+        to: this.#resolve(file, specifier!),
         typeOnly: type !== undefined,
         lazy: dynamic !== undefined,
       })

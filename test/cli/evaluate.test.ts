@@ -55,20 +55,20 @@ async function writeSong(name: string, stems: Record<string, Float32Array[]>, sa
 }
 
 function mixtureOfB(): Float32Array[] {
-  return b.other.map((plane) => plane.map((value, i) => value + b.vocals[0][i] + b.drums[0][i] + b.bass[0][i]))
+  return b.other.map((plane) => plane.map((value, i) => value + b.vocals[0]![i]! + b.drums[0]![i]! + b.bass[0]![i]!))
 }
 
 function restOfB(): Float32Array[] {
-  return b.other.map((plane) => plane.map((value, i) => value + b.drums[0][i] + b.bass[0][i]))
+  return b.other.map((plane) => plane.map((value, i) => value + b.drums[0]![i]! + b.bass[0]![i]!))
 }
 
 /** The definitions, written once more. */
-function ratio(s: Float32Array[], e: (channel: number, i: number) => number, from = 0, to = s[0].length): number {
+function ratio(s: Float32Array[], e: (channel: number, i: number) => number, from = 0, to = s[0]!.length): number {
   let [signal, error] = [0, 0]
   s.forEach((plane, channel) => {
     for (let i = from; i < to; i++) {
-      signal += plane[i] ** 2
-      error += (plane[i] - e(channel, i)) ** 2
+      signal += plane[i]! ** 2
+      error += (plane[i]! - e(channel, i)) ** 2
     }
   })
   return 10 * Math.log10(signal / error)
@@ -112,7 +112,7 @@ describe('stemwork evaluate', () => {
     ]
     for (const song of songs) expect(song.methods.map(({ method }: { method: string }) => method)).toEqual(methods)
 
-    const mixture = (channel: number, i: number) => a.vocals[channel][i] + a.accompaniments[channel][i]
+    const mixture = (channel: number, i: number) => a.vocals[channel]![i]! + a.accompaniments[channel]![i]!
     const estimate = (channel: number, i: number) => mixture(channel, i) / 2
     const [scores, ensemble] = songs[0].methods
     for (const stem of ['vocals', 'accompaniments'] as const) {
@@ -121,7 +121,7 @@ describe('stemwork evaluate', () => {
         .sort((x, y) => x - y)
       expect(scores[stem].uSdr).toBeCloseTo(ratio(a[stem], estimate), 2)
       expect(scores[stem].siSdr).toBeCloseTo(blindRatio(a[stem], estimate), 2)
-      expect(scores[stem].cSdr).toBeCloseTo(chunks.length === 2 ? (chunks[0] + chunks[1]) / 2 : chunks[1], 2)
+      expect(scores[stem].cSdr).toBeCloseTo(chunks.length === 2 ? (chunks[0]! + chunks[1]!) / 2 : chunks[1]!, 2)
       expect(scores.improvement[stem]).toBeCloseTo(ratio(a[stem], estimate) - ratio(a[stem], mixture), 2)
     }
     expect(scores.falseVocals).toBeCloseTo(20 * Math.log10(0.5), 2)
@@ -132,14 +132,14 @@ describe('stemwork evaluate', () => {
       2,
     )
 
-    const vocals = [b.vocals[0], b.vocals[0]]
+    const vocals = [b.vocals[0]!, b.vocals[0]!]
     const mixed = mixtureOfB()
     expect(songs[1].methods[0].vocals.uSdr).toBeCloseTo(
-      ratio(vocals, (channel, i) => mixed[channel][i] / 2),
+      ratio(vocals, (channel, i) => mixed[channel]![i]! / 2),
       2,
     )
     expect(songs[1].methods[0].accompaniments.uSdr).toBeCloseTo(
-      ratio(restOfB(), (channel, i) => mixed[channel][i] / 2),
+      ratio(restOfB(), (channel, i) => mixed[channel]![i]! / 2),
       2,
     )
     expect(songs[1].methods[0].falseVocals).toBeNull()
@@ -150,7 +150,7 @@ describe('stemwork evaluate', () => {
     )
     expect(summary[0].falseVocals).toBe(scores.falseVocals)
     const work = songs.reduce(
-      (sum: number, song: { methods: { workSeconds: number }[] }) => sum + song.methods[0].workSeconds,
+      (sum: number, song: { methods: { workSeconds: number }[] }) => sum + song.methods[0]!.workSeconds,
       0,
     )
     expect(summary[0].realTimeFactor).toBeCloseTo(work / seconds, 2)

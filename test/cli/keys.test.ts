@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,4 +48,22 @@ test('an unknown key, a missing id and a missing store are named', () => {
   expect(keys('rotate')).toMatchObject({ status: 2, stderr: expect.stringContaining('needs the id of a key') })
   const { status, stderr } = spawnSync(process.execPath, [cli, 'keys', 'list'], { encoding: 'utf8' })
   expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
+})
+
+test('an application has a webhook secret that is shown when it is made, and another from then on when it is replaced', async () => {
+  const made = keys('create', '--app', 'shop').value as { webhookSecret?: string }
+  expect(made.webhookSecret).toMatch(/^whsec_/)
+  expect(keys('create', '--app', 'shop').value).not.toHaveProperty('webhookSecret')
+  const next = keys('webhook-secret', '--app', 'shop').value as { secret?: string }
+  expect(next.secret).toMatch(/^whsec_/)
+  expect(next.secret).not.toBe(made.webhookSecret)
+  const file = join(data, 'secret')
+  await writeFile(file, `${made.webhookSecret}\n`)
+  expect(keys('webhook-secret', '--app', 'shop', '--secret-file', file).value).toMatchObject({
+    secret: made.webhookSecret,
+  })
+  expect(keys('webhook-secret', '--app', 'nobody')).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('nobody'),
+  })
 })

@@ -108,7 +108,7 @@ describe('stemwork models', () => {
     expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)
     const [own] = (await readdir(cache)).filter((name) => name.startsWith('own-'))
-    expect((await readdir(join(cache, own))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
+    expect((await readdir(join(cache, own!))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
   })
 
   it.each([

@@ -36,12 +36,13 @@ describe('stemwork separate', () => {
         wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`))),
       ),
     )
-    expect(vocals[0]).toHaveLength(mixture[0].length)
-    expect(accompaniments[0]).toHaveLength(mixture[0].length)
+    expect(vocals![0]).toHaveLength(mixture[0]!.length)
+    expect(accompaniments![0]).toHaveLength(mixture[0]!.length)
     let worst = 0
     mixture.forEach((plane, channel) =>
       plane.forEach(
-        (sample, i) => (worst = Math.max(worst, Math.abs(vocals[channel][i] + accompaniments[channel][i] - sample))),
+        (sample, i) =>
+          (worst = Math.max(worst, Math.abs(vocals![channel]![i]! + accompaniments![channel]![i]! - sample))),
       ),
     )
     expect(worst).toBeLessThanOrEqual(1 / 32_768)

@@ -66,7 +66,7 @@ export async function startService(
 ): Promise<{ process: Stemwork; baseUrl: string }> {
   const process = new Stemwork(['serve', '--port', '0', ...args], undefined, env)
   const [, baseUrl] = await process.printed('stdout', /^stemwork listening on (\S+)\n/)
-  return { process, baseUrl }
+  return { process, baseUrl: baseUrl! }
 }
 
 interface DemoSongModule {

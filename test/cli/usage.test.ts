@@ -14,7 +14,7 @@ describe('the command line', () => {
     const { status, stdout, stderr } = await stemwork([name, '--help'])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`Usage: stemwork ${name}`)
-    const { options } = await commands[name].load()
+    const { options } = await commands[name]!.load()
     for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
   })
 
@@ -45,6 +45,31 @@ describe('the command line', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toContain(`stemwork: ${message}`)
     expect(stderr).toContain('--help')
+  })
+
+  it.each([
+    [
+      ['serve', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs', '--queue', 'postgres:'],
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+    ],
+    [
+      ['serve', '--queue', 'postgres://user:secret@db/jobs'],
+      '--queue postgres:... notifies several processes, and --store memory: is correct only while one process writes it.',
+    ],
+    [
+      ['worker', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs'],
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+    ],
+    [
+      ['worker', '--store', 'postgres://db/jobs', '--blobs', 'file:blobs', '--queue', 'memory:'],
+      '--queue must name a server that all of them reach.',
+    ],
+    [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
+  ])('refuses parts that do not fit together: %j', async (args, message) => {
+    const { status, stdout, stderr } = await stemwork(args)
+    expect({ isRefused: status !== 0, stdout }).toEqual({ isRefused: true, stdout: '' })
+    expect(stderr).toContain(message)
+    expect(stderr).not.toContain('secret@')
   })
 
   it('shows its help on stderr, with status 2, when it is called with nothing', async () => {

@@ -22,7 +22,9 @@ const patienceMs = 60_000
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
 /** A state that the page reaches by itself; how soon is a matter of the machine. */
-const eventually = <T>(state: () => T | Promise<T>) => expect.poll(state, { timeout: patienceMs })
+function eventually<T>(state: () => T | Promise<T>) {
+  return expect.poll(state, { timeout: patienceMs })
+}
 
 const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
@@ -97,7 +99,7 @@ describe.skipIf(!chromiumPath)(
       await page.evaluate(axe)
       const run =
         "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
-      return page.evaluate(run) as Promise<string[]>
+      return page.evaluate<string[]>(run)
     }
 
     test('takes a song to stems that play, mute, seek and download', async () => {

@@ -35,7 +35,7 @@ describe('the console', () => {
     expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
     expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js'])
-    for (const address of addresses) expect((await fetch(new URL(address, page.url))).status).toBe(200)
+    for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
   })
 
   test('is found with a slash at the end too', async () => {

@@ -191,7 +191,10 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     let calls = 0
     let release = () => {}
     const gate = new Promise<void>((resolve) => (release = resolve))
-    const subscription = await queue.subscribe(async () => void (calls++, await gate))
+    const subscription = await queue.subscribe(async () => {
+      calls++
+      await gate
+    })
     await queue.notify()
     while (calls < 1) await sleep(10)
     await server.kill()

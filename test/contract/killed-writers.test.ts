@@ -34,7 +34,7 @@ describe('a SQLite store whose process is killed while it writes', () => {
       const { jobs, close } = sqliteStores({ path, openTimeoutMs: 0 })
       try {
         for (const id of created)
-          expect(await jobs.get(String(id)), `job ${id} was acknowledged and is lost`).toBeDefined()
+          expect(await jobs.get(String(id)), `job ${String(id)} was acknowledged and is lost`).toBeDefined()
         for (const id of succeeded) expect((await jobs.get(String(id)))?.status).toBe('SUCCEEDED')
         const listed = await jobs.list({ limit: 100_000 })
         // One job a run may have been written and not yet acknowledged.
@@ -87,7 +87,7 @@ describe('a blob folder whose process is killed while it writes', () => {
         let bytes = 0
         for await (const chunk of found.body) {
           bytes += chunk.byteLength
-          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index])
+          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index]!)
         }
         expect(bytes).toBe(blobBytes)
         expect(versions.size, 'a blob is mixed of two versions').toBe(1)

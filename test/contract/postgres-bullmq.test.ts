@@ -6,7 +6,7 @@ import { Pool } from 'pg'
 import { afterAll, test } from 'vitest'
 import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
@@ -49,10 +49,10 @@ describeWith(
           engine: new JobEngine({ jobs, applications, queue, blobs, runner, workflows: [workflow] }, settings),
         }
       })
-      await nodes[0].migrate()
+      await nodes[0]!.migrate()
       return {
         engines: nodes.map(({ engine }) => engine),
-        jobs: nodes[0].jobs,
+        jobs: nodes[0]!.jobs,
         blobs,
         submit: async (engine: JobEngine, app = 'app') =>
           (await engine.submit({ app, workflow: workflow.id, params: {} })).job.id,
@@ -78,7 +78,7 @@ describeWith(
       const succeeded: string[] = []
       for (const engine of engines) engine.on('job.succeeded', ({ job }) => void succeeded.push(job.id))
       await Promise.all(engines.map((engine) => engine.start()))
-      const ids = await Promise.all(Array.from({ length: 200 }, (_, n) => submit(engines[n % 2], `app-${n % 3}`)))
+      const ids = await Promise.all(Array.from({ length: 200 }, (_, n) => submit(engines[n % 2]!, `app-${n % 3}`)))
       await allEnded(jobs, 200)
       const ended = await jobs.list({ limit: 1000 })
       assert.deepEqual(succeeded.sort(), [...ids].sort())
@@ -88,7 +88,7 @@ describeWith(
       )
       for (const job of ended) {
         assert.deepEqual([job.status, job.token, job.attempts], ['SUCCEEDED', 1, 1])
-        assert.equal(await textOf(blobs, job.outputs?.text.key ?? ''), `text of ${job.id}`)
+        assert.equal(await textOf(blobs, job.outputs?.text?.key ?? ''), `text of ${job.id}`)
       }
       assert.equal((await keys(blobs)).length, 200)
       await close()
@@ -99,17 +99,17 @@ describeWith(
         dispatch: { concurrency: 4, sweepIntervalMs: 3_600_000 },
       })
       const [front, worker] = engines
-      for (let n = 0; n < 50; n++) await submit(front)
+      for (let n = 0; n < 50; n++) await submit(front!)
       const admin = new Redis(redis.url)
       await admin.flushall()
-      assert.equal((await front.health()).queued, 50)
+      assert.equal((await front!.health()).queued, 50)
       // Its start stands for any tick of a sweep.
-      await worker.start()
+      await worker!.start()
       await allEnded(jobs, 50)
       assert.equal(await jobs.count({ statuses: ['SUCCEEDED'] }), 50)
       await admin.flushall()
       admin.disconnect()
-      for (let n = 0; n < 10; n++) await submit(front)
+      for (let n = 0; n < 10; n++) await submit(front!)
       await allEnded(jobs, 60)
       await close()
     })
@@ -121,8 +121,8 @@ describeWith(
         { dispatch: { concurrency: 1, sweepIntervalMs: 3_600_000 } },
         (id) => void order.push(id),
       )
-      await Promise.all(Array.from({ length: 200 }, () => submit(engines[0], 'busy')))
-      const single = await submit(engines[0], 'quiet')
+      await Promise.all(Array.from({ length: 200 }, () => submit(engines[0]!, 'busy')))
+      const single = await submit(engines[0]!, 'quiet')
       await Promise.all(engines.map((engine) => engine.start()))
       await allEnded(jobs, 201)
       assert.ok(order.indexOf(single) <= 4, `the single job was started after ${order.indexOf(single)} others`)
@@ -139,7 +139,7 @@ describeWith(
       for (const [place, engine] of engines.entries())
         engine.on('job.started', ({ job }) => void runs.set(job.id, `worker-${place}`))
       await Promise.all(engines.map((engine) => engine.start()))
-      await Promise.all(Array.from({ length: 60 }, () => submit(engines[0])))
+      await Promise.all(Array.from({ length: 60 }, () => submit(engines[0]!)))
       await allEnded(jobs, 60)
       assert.equal(new Set(runs.values()).size, 3)
       await close()
@@ -152,7 +152,7 @@ describeWith(
         () => sleep(20),
       )
       await Promise.all(engines.map((engine) => engine.start()))
-      const ids = await Promise.all(Array.from({ length: 80 }, () => submit(engines[0])))
+      const ids = await Promise.all(Array.from({ length: 80 }, () => submit(engines[0]!)))
       while ((await jobs.count({ statuses: ['SUCCEEDED'] })) < 20) await sleep(20)
       await postgres.restart()
       await allEnded(jobs, ids.length)
@@ -160,7 +160,7 @@ describeWith(
       assert.deepEqual(ended.map(({ id }) => id).sort(), [...ids].sort())
       for (const job of ended) {
         assert.equal(job.status, 'SUCCEEDED')
-        assert.equal(await textOf(blobs, job.outputs?.text.key ?? ''), `text of ${job.id}`)
+        assert.equal(await textOf(blobs, job.outputs?.text?.key ?? ''), `text of ${job.id}`)
       }
       await close()
     })
@@ -169,11 +169,11 @@ describeWith(
       const { engines, jobs, submit, close } = await deployment(1, {
         dispatch: { concurrency: 2, sweepIntervalMs: 200 },
       })
-      await engines[0].start()
-      await submit(engines[0])
+      await engines[0]!.start()
+      await submit(engines[0]!)
       await allEnded(jobs, 1)
       await redis.kill()
-      await submit(engines[0])
+      await submit(engines[0]!)
       assert.equal(await jobs.count({ statuses: ['QUEUED'] }), 1)
       await redis.start()
       await allEnded(jobs, 2)
@@ -183,17 +183,17 @@ describeWith(
     test('a job that is submitted inside a transaction of the host runs after its commit', async () => {
       const { engines, jobs, close } = await deployment(1, { dispatch: { sweepIntervalMs: 200 } })
       const [engine] = engines
-      await engine.start()
+      await engine!.start()
       const pool = new Pool({ connectionString: postgres.url })
       const client = await pool.connect()
       await client.query('BEGIN')
-      const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} }, { tx: client })
-      assert.equal(await engine.get(job.id), undefined)
+      const { job } = await engine!.submit({ app: 'app', workflow: 'test/text', params: {} }, { tx: client })
+      assert.equal(await engine!.get(job.id), undefined)
       await client.query('COMMIT')
       client.release()
       await pool.end()
       await allEnded(jobs, 1)
-      assert.equal((await engine.get(job.id))?.status, 'SUCCEEDED')
+      assert.equal((await engine!.get(job.id))?.status, 'SUCCEEDED')
       await close()
     })
   },

@@ -4,7 +4,7 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
 import { sampleJob, succeed } from '../../src/contract/job-samples.js'
-import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
@@ -44,7 +44,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2],
+        [1, 2, 3, 4],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
@@ -83,6 +83,32 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         error.code === 'STORE_UNAVAILABLE' &&
         /migrate\(\)/.test(error.message) &&
         !error.retryable,
+    )
+  })
+
+  test('tables of a newer version are refused', async () => {
+    const fresh = `${schema.slice(0, 40)}_n`
+    const { migrate } = postgresStores({ pool, schema: fresh })
+    try {
+      await migrate()
+      await pool.query(`INSERT INTO ${fresh}.migrations (number) VALUES (1000)`)
+      await assert.rejects(
+        migrate(),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS' && /newer version/.test(error.message),
+      )
+    } finally {
+      await pool.query(`DROP SCHEMA ${fresh} CASCADE`)
+    }
+  })
+
+  test('a damaged record keeps no other job from the sweep', async () => {
+    const { jobs } = stores()
+    const [damaged, sound] = await Promise.all([jobs.create(sampleJob()), jobs.create(sampleJob())])
+    for (const { job } of [damaged, sound]) await jobs.apply(job.id, { kind: 'delete' })
+    await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [damaged.job.id])
+    assert.deepEqual(
+      (await jobs.due('deleted', 10)).map(({ id }) => id),
+      [sound.job.id],
     )
   })
 
@@ -143,7 +169,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
       const outcomes = await Promise.allSettled(
         Array.from({ length: 300 }, (_, n) =>
-          nodes[n % 3].create(
+          nodes[n % 3]!.create(
             sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
             {
               maxQueued: 20,
@@ -153,7 +179,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       )
       for (const outcome of outcomes)
         if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
-      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0].count({ app }), 20)
+      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0]!.count({ app }), 20)
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
     } finally {
       await Promise.all(pools.map((one) => one.end()))
@@ -211,7 +237,9 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       ['fulfilled', 'rejected', 'fulfilled'],
     )
     const [, refused] = results
-    assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
+    assert.ok(
+      refused!.status === 'rejected' && StemworkError.is(refused!.reason) && refused!.reason.code === 'TOO_LARGE',
+    )
   })
 
   test('text that Postgres cannot hold is kept as it was sent', async () => {
@@ -232,7 +260,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('two nodes that claim the next job at the same time get different ones', async () => {
     const nodes = [stores().jobs, stores().jobs, stores().jobs]
-    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0].create(sampleJob())))
+    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0]!.create(sampleJob())))
     const claimed: string[] = []
     await Promise.all(
       nodes.flatMap((jobs, node) =>
@@ -268,7 +296,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('type parsers of the host change nothing', async () => {
     const spoiled = { getTypeParser: () => () => 'spoiled' }
-    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled as never })
+    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled })
     try {
       const { jobs } = postgresStores({ pool: spoiledPool, schema })
       const { job } = await jobs.create(sampleJob())

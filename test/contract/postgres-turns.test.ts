@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
-import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { countStatement, dueStatement, listStatement } from '../../src/adapters/stores/postgres/job-lists.js'
 import { claimNextStatement, tidyTurns } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
@@ -29,7 +29,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   })
 
   const numberOf = async (text: string) =>
-    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0].count)
+    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)
   const waitingWithoutTurn = () =>
     numberOf(
       `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app = j.app)`,
@@ -102,6 +102,22 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal((await jobs.claim(worker))?.app, 'a')
   })
 
+  test('an application that looks idle keeps its turn while an open transaction makes a job for it', async () => {
+    const jobs = jobsOf()
+    await jobs.create(sampleJob({ app: 'a' }))
+    assert.ok(await jobs.claim(worker))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await jobs.create(sampleJob({ app: 'a' }), { tx: client })
+      await tidyTurns(pool, `"${schema}"`)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
+  })
+
   test('a serializable transaction of the host creates jobs while others of its application are claimed', async () => {
     const jobs = jobsOf()
     for (let n = 0; n < 3; n++) await jobs.create(sampleJob({ app: 'a' }))
@@ -132,7 +148,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000] },
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, ''] },
       lapsed: dueStatement(quoted, 'lapsed', 100),
       expired: dueStatement(quoted, 'expired', 100),
       deliverable: dueStatement(quoted, 'deliverable', 100),

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { jobStoreContract } from '../../src/contract/job-store.js'
-import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 

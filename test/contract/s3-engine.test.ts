@@ -77,14 +77,14 @@ describe('an upload that goes straight to the bucket', () => {
   test('as the plain file is the input of its job, whose results come from the bucket', async () => {
     const job = await jobOn(song)
     expect(job.status).toBe('SUCCEEDED')
-    expect(new URL(job.result.vocals).origin).toBe(server.url)
-    expect((await download(job.result.vocals)).equals(song)).toBe(true)
+    expect(new URL(job.result.vocals!).origin).toBe(server.url)
+    expect((await download(job.result.vocals!)).equals(song)).toBe(true)
     expect(server.bucket('test').keys('uploads/'), 'retention removes the input').toHaveLength(1)
   })
 
   test('as a form with the field filedata is unwrapped when the job reads it', async () => {
     const job = await jobOn(form('filedata', song))
-    expect((await download(job.result.vocals)).equals(song)).toBe(true)
+    expect((await download(job.result.vocals!)).equals(song)).toBe(true)
   })
 
   test('as a form without that field, or a damaged one, fails the job with the reason', async () => {

@@ -1,6 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Database from 'libsql'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { fullJob, sampleJob, succeed } from '../../src/contract/job-samples.js'
@@ -35,6 +35,27 @@ describe('a SQLite file', () => {
     expect(await second.applications.getApplication('app-1')).toEqual(application)
     second.close()
   })
+
+  test.skipIf(process.platform === 'win32')(
+    'is readable for its owner alone, with the files beside it and the folder that was made for it (needs POSIX modes)',
+    async () => {
+      const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8)
+      const store = sqliteStores({ path })
+      await store.jobs.create(sampleJob())
+      const files = await readdir(dirname(path))
+      expect(files).toEqual(['jobs.db', 'jobs.db-wal'])
+      for (const file of files) expect([file, await modeOf(join(dirname(path), file))]).toEqual([file, '600'])
+      expect(await modeOf(dirname(path))).toBe('700')
+      store.close()
+
+      // As an earlier version left it.
+      await chmod(path, 0o644)
+      await chmod(dirname(path), 0o755)
+      const again = sqliteStores({ path })
+      expect([await modeOf(path), await modeOf(dirname(path))]).toEqual(['600', '755'])
+      again.close()
+    },
+  )
 
   test('is refused to a second store of the same process until the first is closed', () => {
     const first = sqliteStores({ path })

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
 import { memoryApplications } from '../../src/adapters/memory.js'
-import { postgresStores } from '../../src/adapters/stores/postgres/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
@@ -95,9 +95,9 @@ describeWith(
           counts.restarts++
         }
         const victim = workers[Math.floor(Math.random() * workers.length)]
-        await victim.kill()
+        await victim!.kill()
         counts.kills++
-        void victim.start().catch(() => {})
+        void victim!.start().catch(() => {})
       }
       const giveUpAt = Date.now() + 240_000
       while (

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-const workflow = fileURLToPath(new URL('./fixtures/small-workflow.mjs', import.meta.url))
+const smallWorkflow = fileURLToPath(new URL('./fixtures/small-workflow.mjs', import.meta.url))
 
 /** A `stemwork worker` that may be killed and is started again by its owner. */
 export class WorkerProcess {
@@ -14,13 +14,16 @@ export class WorkerProcess {
   #stopped = false
   #log = ''
 
-  constructor(urls: { store: string; queue: string; blobs: string }, environment: NodeJS.ProcessEnv) {
+  constructor(
+    urls: { store: string; queue?: string; blobs: string },
+    environment: NodeJS.ProcessEnv,
+    workflow = smallWorkflow,
+  ) {
     this.#options = [
       'worker',
       '--store',
       urls.store,
-      '--queue',
-      urls.queue,
+      ...(urls.queue === undefined ? [] : ['--queue', urls.queue]),
       '--blobs',
       urls.blobs,
       '--workflows',
@@ -31,6 +34,10 @@ export class WorkerProcess {
       '4',
     ]
     this.#environment = environment
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
   }
 
   get log(): string {

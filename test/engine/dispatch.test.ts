@@ -185,7 +185,7 @@ describe('a worker', () => {
       { dispatch: { concurrency: 1, ...never } },
     )
     for (const name of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2'])
-      await engine.submit({ app: name[0], workflow: 'test/text', params: { name } })
+      await engine.submit({ app: name[0]!, workflow: 'test/text', params: { name } })
     await engine.start()
     await expect.poll(() => order.length).toBe(6)
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3'])

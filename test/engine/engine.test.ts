@@ -15,7 +15,7 @@ describe('a job', () => {
     const done = await until(queued.id, 'SUCCEEDED')
     expect(done.progress).toBe(1)
     expect(done.expiresAt).toBe((done.completedAt ?? 0) + engine.options.retention.resultsMs)
-    expect(await textOf(parts.blobs, done.outputs?.text.key ?? '')).toBe(`text of ${queued.id}`)
+    expect(await textOf(parts.blobs, done.outputs?.text!.key ?? '')).toBe(`text of ${queued.id}`)
     expect(events).toEqual(['job.created', 'job.started', 'job.succeeded'])
     await engine.close()
   })

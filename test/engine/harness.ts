@@ -66,7 +66,8 @@ export function testEngine(
   }
   const engine = new JobEngine(all, {
     ...settings,
-    dispatch: { retryDelayMs: 1, progressIntervalMs: 20, ...settings.dispatch },
+    // A retry may be announced a moment before it is due; then the sweep, by default every 15 s, starts it.
+    dispatch: { retryDelayMs: 1, progressIntervalMs: 20, sweepIntervalMs: 50, ...settings.dispatch },
   })
   const events: EngineEventName[] = []
   for (const name of [

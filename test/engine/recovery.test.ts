@@ -35,7 +35,7 @@ describe('a worker that loses its lease', () => {
     finish.open()
     expect(await slowRun).toBeUndefined()
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
-    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([won?.outputs?.text!.key])
     expect(slow.events).not.toContain('job.succeeded')
   })
 
@@ -174,10 +174,41 @@ describe('the sweep', () => {
     const { engine, submit } = testEngine(textWorkflow(), {}, { blobs })
     const job = await submit()
     const done = await engine.run(job.id)
-    await blobs.put(`${attemptPrefix(job.id, 0)}text.txt`, bytes('of a lost claim'))
-    await blobs.put(`${attemptPrefix('00000000-0000-4000-8000-000000000000', 1)}text.txt`, bytes('of no job'))
+    await blobs.put(`${attemptPrefix({ ...job, token: 0 })}text.txt`, bytes('of a lost claim'))
+    await blobs.put(
+      `${attemptPrefix({ ...job, id: '00000000-0000-4000-8000-000000000000', token: 1 })}text.txt`,
+      bytes('of no job'),
+    )
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
-    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([done?.outputs?.text!.key])
+  })
+})
+
+describe('two claims with one token, after a job store lost its last commits', () => {
+  test('have files of their own: the loser removes none of the winner', async () => {
+    const [before, after] = [memoryJobs(), memoryJobs()]
+    const blobs = memoryBlobs()
+    const started = gate()
+    const finish = gate()
+    const late = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      {},
+      { jobs: before, blobs },
+    )
+    const next = testEngine(textWorkflow(), {}, { jobs: after, blobs })
+    const job = await late.submit()
+    await after.create(job)
+    const lateRun = late.engine.run(job.id)
+    await started.opened
+    const won = await next.engine.run(job.id)
+    await before.apply(job.id, { kind: 'delete' })
+    finish.open()
+    expect(await lateRun).toBeUndefined()
+    expect(won).toMatchObject({ status: 'SUCCEEDED', token: 1 })
+    expect(await keys(blobs)).toEqual([won?.outputs?.text?.key])
   })
 })
 

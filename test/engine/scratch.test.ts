@@ -27,7 +27,7 @@ test('no other local user can enter the folders of running jobs or guess their n
   const scratch = new Scratch(directory, silentLogger)
   const folder = await scratch.folder('job-1')
   const [root] = await readdir(directory)
-  expect((await stat(join(directory, root))).mode & 0o777).toBe(0o700)
+  expect((await stat(join(directory, root!))).mode & 0o777).toBe(0o700)
   expect((await stat(folder)).mode & 0o777).toBe(0o700)
   expect(root).toMatch(/\.[A-Za-z0-9]{6}$/)
   const other = new Scratch(directory, silentLogger)

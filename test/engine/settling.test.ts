@@ -24,7 +24,7 @@ describe('the end of a run whose confirmation is lost', () => {
     const job = await submit()
     const ended = await engine.run(job.id)
     expect(ended).toMatchObject({ status: 'SUCCEEDED', token: 1 })
-    expect(await textOf(blobs, ended?.outputs?.text.key ?? '')).toBe(`text of ${job.id}`)
+    expect(await textOf(blobs, ended?.outputs?.text!.key ?? '')).toBe(`text of ${job.id}`)
     expect(events.filter((name) => name === 'job.succeeded')).toHaveLength(1)
   })
 
@@ -41,10 +41,10 @@ describe('the end of a run whose confirmation is lost', () => {
     expect(await engine.run(job.id)).toBeUndefined()
     const recorded = await jobs.get(job.id)
     expect(recorded?.status).toBe('SUCCEEDED')
-    expect(await keys(blobs)).toEqual([recorded?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([recorded?.outputs?.text!.key])
   })
 
-  test('a retry whose confirmation is lost is rung for all the same', async () => {
+  test('a retry whose confirmation is lost is run all the same', async () => {
     const { faulty } = losingAnswers('requeue', 1)
     let runs = 0
     const { engine, submit, until } = testEngine(

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import { applicationSecret } from '../../src/core/engine/webhooks/signing-secrets.js'
 import { gate, steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
 
 interface Received {
@@ -77,14 +78,18 @@ describe('webhooks', () => {
     await engine.start()
     await until(job.id, 'SUCCEEDED')
     await arrived
-    const [{ headers, body, method }] = received
+    const { headers, body, method } = received[0]!
     expect(method).toBe('POST')
-    const payload = new Webhook(secret).verify(body, headers as Record<string, string>)
+    const payload = new Webhook(applicationSecret(secret, 'app')).verify(body, headers as Record<string, string>)
     expect(payload).toMatchObject({
       type: 'job.succeeded',
       data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
     })
-    expect(() => new Webhook(newWebhookSecret()).verify(body, headers as Record<string, string>)).toThrow()
+    // Neither the service's own secret, nor what another application's receiver knows.
+    for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
+      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow(
+        'No matching signature found',
+      )
     await engine.close()
   })
 
@@ -152,7 +157,7 @@ describe('webhooks', () => {
     clock.advance(24 * 60 * 60 * 1000)
     await engine.sendWebhooks()
     expect(received).toHaveLength(2)
-    expect(received[1].headers['webhook-id']).toBe(received[0].headers['webhook-id'])
+    expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id'])
     await engine.close()
   })
 
@@ -211,7 +216,8 @@ describe('webhooks', () => {
       id: 'app',
       name: 'App',
       createdAt: 0,
-      webhook: { url, secret: own, events: ['job.failed'] },
+      webhook: { url, events: ['job.failed'] },
+      webhookSecrets: [{ secret: own, expiresAt: null }],
     })
     const { engine } = testEngine(
       textWorkflow(() => Promise.reject(new Error('no'))),
@@ -221,7 +227,7 @@ describe('webhooks', () => {
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(new Webhook(own).verify(received[0].body, received[0].headers as Record<string, string>)).toMatchObject({
+    expect(new Webhook(own).verify(received[0]!.body, received[0]!.headers as Record<string, string>)).toMatchObject({
       type: 'job.failed',
     })
     await engine.close()
@@ -259,8 +265,8 @@ describe('copyResultsTo', () => {
     const done = await engine.run(job.id)
     expect(done).toMatchObject({ status: 'SUCCEEDED', outputs: { text: { copied: true } } })
     expect(received).toMatchObject([{ method: 'PUT', url: '/bucket/text.txt?signature=1', body: `text of ${job.id}` }])
-    expect(received[0].headers).toMatchObject({ 'content-length': String(received[0].body.length) })
-    expect(received[0].headers['transfer-encoding']).toBeUndefined()
+    expect(received[0]!.headers).toMatchObject({ 'content-length': String(received[0]!.body.length) })
+    expect(received[0]!.headers['transfer-encoding']).toBeUndefined()
     for await (const blob of parts.blobs.list('results/')) expect(blob).toBeUndefined()
   })
 

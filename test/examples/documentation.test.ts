@@ -5,27 +5,32 @@ import { describe, expect, test } from 'vitest'
 import { pages, root } from './snippets.js'
 
 const generated = [
-  ['docs/configuration.md', 'scripts/configuration.mjs'],
-  ['docs/http.md', 'scripts/http-reference.mjs'],
-]
+  ['docs/configuration.md', 'scripts/configuration.mjs', []],
+  ['docs/security.md', 'scripts/configuration.mjs', ['security']],
+  ['docs/http.md', 'scripts/http-reference.mjs', []],
+  ['docs/api.txt', 'scripts/api-report.mjs', []],
+] as const
 
 describe('the documentation', () => {
-  test.each(generated)('%s is what %s makes', (page, script) => {
-    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script)], { encoding: 'utf8' })
+  test.each(generated)('%s is what %s makes', (page, script, words) => {
+    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script), ...words], { encoding: 'utf8' })
     expect(stderr).toBe('')
-    expect(textOf(page), `run: node ${script} > ${page}`).toBe(stdout)
+    expect(textOf(page), `run: node ${[script, ...words].join(' ')} > ${page}`).toBe(stdout)
   })
 
-  test.each(pages)('%s links to files and headings that are there', (page) => {
-    const missing: string[] = []
-    for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
-      if (/^https?:/.test(target)) continue
-      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
-      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
-        missing.push(`${target}#${anchor ?? ''}`)
-    }
-    expect(missing).toEqual([])
-  })
+  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'])(
+    '%s links to files and headings that are there',
+    (page) => {
+      const missing: string[] = []
+      for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
+        if (/^https?:/.test(target!)) continue
+        const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
+        if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
+          missing.push(`${target}#${anchor ?? ''}`)
+      }
+      expect(missing).toEqual([])
+    },
+  )
 
   test('every page is linked from the README', () => {
     const readme = textOf('README.md')
@@ -43,7 +48,7 @@ function anchorsOf(page: string): string[] {
     .replace(/^```[\s\S]*?^```$/gm, '')
     .matchAll(/^#+ (.+)$/gm)
   return Array.from(headings, ([, text]) =>
-    text
+    text!
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-'),

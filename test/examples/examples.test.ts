@@ -37,7 +37,7 @@ async function startExample(name: string): Promise<{ url: string; key: string }>
   const [line] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [Buffer | number]
   const found = /(http:\/\/\S+) with API key (\S+)/.exec(String(line))
   if (!found) throw new Error(`${name} did not start: ${String(line)} ${problems}`)
-  return { url: found[1], key: found[2] }
+  return { url: found[1]!, key: found[2]! }
 }
 
 /** A second of a tone as a 16-bit mono WAV file. */

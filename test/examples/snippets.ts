@@ -23,7 +23,7 @@ export interface Snippet {
 export function snippetsOf(page: string): Snippet[] {
   const found: Snippet[] = []
   const text = readFileSync(join(root, page), 'utf8')
-  for (const { index, 1: language, 2: code } of text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)) {
+  for (const { index, 1: language = '', 2: code = '' } of text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)) {
     const heading =
       [
         ...text

@@ -83,6 +83,7 @@ export const treatments: Record<string, Treatment> = {
     prints: /accompaniments\.wav.* vocals\.wav/,
   },
   'docs/embedding.md: One transaction with your own data': { needsServers: true, prints: /^undefined$/m },
+  'docs/embedding.md: Testing your workflows': { prints: /pass 1[\s\S]*fail 0/ },
   'docs/workflows.md: Defining one': {
     after: "console.log(engine.workflows.get('service/concatenate')?.inputs)",
     prints: /firstUrl/,

@@ -68,5 +68,5 @@ it('the real dial asks no name server: it goes to the vetted address under the n
   })
   for await (const piece of response.body) expect(Buffer.from(piece).toString()).toBe('found')
   expect(names.questions).toEqual(['rebind.example'])
-  expect(server.requests[0].headers.host).toBe(`rebind.example:${server.port}`)
+  expect(server.requests[0]!.headers.host).toBe(`rebind.example:${server.port}`)
 })

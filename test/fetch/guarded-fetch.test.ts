@@ -32,8 +32,8 @@ describe('a request', () => {
     const server = await loopback((_, response) => response.setHeader('set-cookie', 'a=1').end('hello'))
     const response = await get(`${server.url}a%20b/c.wav?x=1&y=%2F#fragment`, server.policy)
     expect(await textOf(response)).toBe('hello')
-    expect(server.requests[0].url).toBe('/a%20b/c.wav?x=1&y=%2F')
-    expect(server.requests[0].headers).toEqual({
+    expect(server.requests[0]!.url).toBe('/a%20b/c.wav?x=1&y=%2F')
+    expect(server.requests[0]!.headers).toEqual({
       host: `127.0.0.1:${server.port}`,
       'user-agent': 'stemwork',
       accept: '*/*',
@@ -81,7 +81,7 @@ describe('a request', () => {
     }
     expect(bodies.map(({ length }) => length)).toEqual([7, 300_000])
     expect(server.requests.map(({ headers }) => headers['content-length'])).toEqual(['7', '300000'])
-    expect(server.requests[1].headers['transfer-encoding']).toBeUndefined()
+    expect(server.requests[1]!.headers['transfer-encoding']).toBeUndefined()
   })
 
   it('resolves a name once and dials what came out, not what the system would say', async () => {
@@ -94,7 +94,7 @@ describe('a request', () => {
     })
     expect(await textOf(response)).toBe('found')
     expect(asked).toEqual(['no-such-name.invalid'])
-    expect(server.requests[0].headers.host).toBe(`no-such-name.invalid:${server.port}`)
+    expect(server.requests[0]!.headers.host).toBe(`no-such-name.invalid:${server.port}`)
   })
 
   it('tries the next vetted address when one does not answer', async () => {

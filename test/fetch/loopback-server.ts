@@ -26,7 +26,7 @@ export interface Loopback {
 }
 
 /** A real HTTP server on loopback, closed after the test. */
-export async function loopback(answer: RequestListener): Promise<Loopback> {
+export async function loopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const requests: IncomingMessage[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     requests.push(request)
@@ -40,7 +40,7 @@ export async function loopback(answer: RequestListener): Promise<Loopback> {
 export const certificatePath = new URL('./fixtures/loopback-certificate.pem', import.meta.url)
 
 /** A real HTTPS server on loopback with a certificate that nobody trusts. */
-export async function secureLoopback(answer: RequestListener): Promise<Loopback> {
+export async function secureLoopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const key = readFileSync(new URL('./fixtures/loopback-key.pem', import.meta.url))
   const server = createSecureServer({ key, cert: readFileSync(certificatePath) }, answer)
   closers.push(() => (server.close(), server.closeAllConnections()))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { rawRequest } from './raw-request.js'
 
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
@@ -172,3 +173,55 @@ function openFiles(directory: string): number {
   }
   return count
 }
+
+describe('a body that nobody asked for', () => {
+  /** Sends without end, as fast as it is taken, until the server closes. */
+  function flood(url: string, head: string[]): Promise<{ answer: string; sent: number }> {
+    const { hostname, port, host, pathname, search } = new URL(url)
+    const block = Buffer.alloc(64 * 1024)
+    const chunk = Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from('\r\n')])
+    return new Promise((resolve) => {
+      const socket = connect(Number(port), hostname)
+      let answer = ''
+      let sent = 0
+      const more = () => {
+        while (socket.writable && sent < 400 * block.length) {
+          sent += block.length
+          if (!socket.write(chunk)) return
+        }
+      }
+      socket.on('drain', more)
+      socket.on('data', (data) => (answer += data.toString()))
+      socket.on('error', () => {})
+      socket.on('close', () => resolve({ answer, sent }))
+      const lines = [`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, 'Transfer-Encoding: chunked']
+      socket.write([...lines, ...head.slice(1), '', ''].join('\r\n'), more)
+    })
+  }
+
+  test.each([
+    ['with a wrong key', '/job', ['POST', 'Authorization: wrong', 'Content-Type: application/json']],
+    ['with a forged link', '/storage/uploads/a/b?signature=x', ['PUT']],
+    ['at a path that is none', '/none', ['POST']],
+    ['with a method that the path has not', '/application', ['PUT']],
+    ['with GET', '/healthz', ['GET']],
+  ])('is read up to a bound, %s, and then the connection is closed', async (_what, path, head) => {
+    const { service } = await start()
+    const { answer, sent } = await flood(service.base + path, head)
+    // What lies in the buffers of both sides counts as sent; without the bound all 25 MiB are taken.
+    expect(sent).toBeLessThan(15 * 1024 ** 2)
+    // A client that goes on sending may be cut off before it has read the answer.
+    expect(answer).toMatch(/^$|connection: close/i)
+  })
+
+  test('costs a small one no connection', async () => {
+    const { service } = await start()
+    const path = new URL(service.base).pathname
+    const lines = [`Host: x`, 'Authorization: wrong', 'Content-Length: 2', '', '{}']
+    const request = [`DELETE ${path}/job/x HTTP/1.1`, ...lines].join('\r\n')
+    const last = [`GET ${path}/healthz HTTP/1.1`, 'Host: x', 'Connection: close', '', ''].join('\r\n')
+    const { head, body } = await rawRequest(service.base, [request, last])
+    expect(head).toContain('401')
+    expect(body).toContain('HTTP/1.1 200 OK')
+  })
+})

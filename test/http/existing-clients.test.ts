@@ -4,6 +4,7 @@ import { createServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from './harness.js'
@@ -69,7 +70,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       expect(polled.json).toMatchObject({ id, status: expect.stringMatching(/^(QUEUED|STARTED|SUCCEEDED)$/) })
     } while (polled.json.status !== 'SUCCEEDED')
     const job = await exchange([`GET ${base}/job/${id} HTTP/1.1`, authorization()])
-    expect(Object.keys(job.json.result)).toEqual(['vocals', 'accompaniments'])
+    expect(Object.keys(job.json.result!)).toEqual(['vocals', 'accompaniments'])
     const deleted = await exchange([`DELETE ${base}/job/${id} HTTP/1.1`, authorization()])
     expect([deleted.status, deleted.json]).toEqual([200, { id }])
   })
@@ -118,7 +119,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       [`PUT ${base}/job HTTP/1.1`, authorization()],
       [`POST ${base}/job HTTP/1.1`, authorization()],
     ]) {
-      const { status, json } = await exchange([line, header])
+      const { status, json } = await exchange([line!, header!])
       expect(status).toBeGreaterThanOrEqual(400)
       expect(json.message).toMatch(/\S/)
     }
@@ -188,11 +189,11 @@ test.skipIf(!canMakeCertificates())(
         const sent = httpsRequest(
           url,
           { method, headers, ca: tls.cert, checkServerIdentity: () => undefined },
-          async (answer) => {
-            const chunks: Buffer[] = []
-            for await (const chunk of answer) chunks.push(chunk as Buffer)
-            if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString())
-            else reject(new Error(`${answer.statusCode} ${Buffer.concat(chunks)}`))
+          (answer) => {
+            text(answer).then(
+              (body) => (answer.statusCode === 200 ? resolve(body) : reject(new Error(`${answer.statusCode} ${body}`))),
+              reject,
+            )
           },
         )
         sent.on('error', reject)

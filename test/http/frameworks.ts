@@ -108,8 +108,8 @@ function startExpress(
   return listen(app)
 }
 
-async function listen(onRequest: RequestListener): Promise<Host> {
-  const server = createServer(onRequest)
+async function listen(onRequest: (...exchange: Parameters<RequestListener>) => unknown): Promise<Host> {
+  const server = createServer((request, response) => void onRequest(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return host(server)
 }

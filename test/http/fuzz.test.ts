@@ -99,7 +99,7 @@ function fromSchema(schema: Schema): fc.Arbitrary<unknown> {
 
 function strict(schema: Schema): fc.Arbitrary<unknown> {
   if (typeof schema.$ref === 'string')
-    return strict(document.components.schemas[schema.$ref.slice('#/components/schemas/'.length)])
+    return strict(document.components.schemas[schema.$ref.slice('#/components/schemas/'.length)]!)
   if (Array.isArray(schema.anyOf)) return fc.oneof(...(schema.anyOf as Schema[]).map(strict))
   if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]))
   switch (schema.type) {
@@ -177,7 +177,7 @@ function wellFormed(text: string): string {
 
 /** Also for a generated object without a prototype, which `String` cannot turn into text. */
 function textOf(value: unknown): string {
-  return typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 function queryOf(operation: Operation): fc.Arbitrary<string> {
@@ -315,7 +315,7 @@ test('whatever is sent to any route gets an answer that is no 500 and gives noth
         if (request.path.split('?')[0] !== '/v1/docs') expect(body).not.toMatch(leak)
         if (status === 0) return
         expect(headers['x-request-id']).toMatch(/./)
-        if (status >= 400 && status !== 416 && status !== 412 && request.method !== 'HEAD')
+        if (status >= 400 && request.method !== 'HEAD')
           expect(JSON.parse(body)).toMatchObject({ message: expect.stringMatching(/\S/) })
       }),
       { numRuns: runs, endOnFailure: false },

@@ -1,9 +1,8 @@
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
-import { JobEngine } from '../../src/core/engine/engine.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
-import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -30,8 +29,8 @@ export interface ServiceSettings {
   http?: HandlerSettings
   engine?: EngineSettings
   blobs?: BlobStore
-  /** Default: a memory store. */
-  jobs?: JobStore
+  /** Default: in memory. */
+  stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -42,10 +41,11 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
   const workflows = [copyingStems(), held.workflow]
   const engine = new JobEngine(
     {
-      jobs: settings.jobs ?? memoryJobs(),
+      jobs: memoryJobs(),
       queue: localQueue(),
       blobs: settings.blobs ?? memoryBlobs(),
       applications: memoryApplications(),
+      ...settings.stores,
       runner: inlineRunner({
         resolve(id) {
           const workflow = workflows.find((one) => one.id === id)
@@ -80,7 +80,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       headers: {
         authorization: key,
         ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...init.headers,
+        ...Object.fromEntries(new Headers(init.headers)),
       },
     })
 

@@ -60,7 +60,7 @@ describe('paging', () => {
       ).json()) as { id: string }
       extra.push(created.id)
       page = got.next
-      if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1])
+      if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1]!)
     }
     expect(seen).toEqual(ids)
     for (const id of extra) await service.api(`/job/${id}`, { method: 'DELETE' })
@@ -92,8 +92,8 @@ describe('filters', () => {
 
   test('by time: from the first on, before the second', async () => {
     const { jobs } = await list('')
-    const query = new URLSearchParams({ createdAfter: jobs[4].createdAt, createdBefore: jobs[2].createdAt })
-    expect((await list(`?${query}`)).ids).toEqual([ids[3], ids[4]])
+    const query = new URLSearchParams({ createdAfter: jobs[4]!.createdAt, createdBefore: jobs[2]!.createdAt })
+    expect((await list(`?${query.toString()}`)).ids).toEqual([ids[3], ids[4]])
   })
 })
 
@@ -114,7 +114,7 @@ test.each([
   const answer = await service.api(`/job?${query}`)
   expect(answer.status).toBe(400)
   const { errors } = (await answer.json()) as { errors: { path: string }[] }
-  expect(errors[0].path.split('.')[0]).toBe(query.split('=')[0])
+  expect(errors[0]!.path.split('.')[0]).toBe(query.split('=')[0])
 })
 
 test('workflows are paged in the same way', async () => {

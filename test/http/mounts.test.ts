@@ -54,10 +54,10 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     do job = (await (await api(`/job/${id}`)).json()) as typeof job
     while (job.status === 'QUEUED' || job.status === 'STARTED')
     expect(job.status).toBe('SUCCEEDED')
-    expect(job.result.vocals.startsWith(`${host.origin}/media/v1/storage/results/${id}/`)).toBe(true)
-    const file = await fetch(job.result.vocals, { headers: { range: 'bytes=3-4' } })
+    expect(job.result.vocals!.startsWith(`${host.origin}/media/v1/storage/results/${id}/`)).toBe(true)
+    const file = await fetch(job.result.vocals!, { headers: { range: 'bytes=3-4' } })
     expect([file.status, file.headers.get('content-range'), await file.text()]).toEqual([206, 'bytes 3-4/8', 'la'])
-    const head = await fetch(job.result.vocals, { method: 'HEAD' })
+    const head = await fetch(job.result.vocals!, { method: 'HEAD' })
     expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '8', ''])
     expect(await (await api(`/job/${id}`, { method: 'DELETE' })).json()).toEqual({ id })
   })
@@ -139,7 +139,7 @@ test('the node:http listener serves HTTP/2 too', async () => {
     return { status: headers[':status'], json: JSON.parse(text) as Record<string, string> }
   }
   const { uploadUrl } = (await send('GET', '/v1/upload')).json
-  const { origin, pathname, search } = new URL(uploadUrl)
+  const { origin, pathname, search } = new URL(uploadUrl!)
   expect(origin).toBe(`http://127.0.0.1:${port}`)
   expect(await send('PUT', pathname + search, 'x'.repeat(100))).toMatchObject({
     status: 413,
@@ -195,7 +195,8 @@ function discardingBlobs() {
   const blobs: BlobStore = {
     ...inner,
     traits: inner.traits,
-    put: (key, source, options) => inner.put(key, watched(source), options),
+    // The empty mark of a used ticket is no file of a client's.
+    put: (key, source, options) => inner.put(key, key.endsWith('.used') ? source : watched(source), options),
     get: (key, options) => inner.get(key, options),
     stat: (key) => inner.stat(key),
     delete: (key) => inner.delete(key),

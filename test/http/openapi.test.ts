@@ -33,7 +33,9 @@ test('every route of the table is in it, under a unique name', () => {
 })
 
 test('every reference leads to a schema, and every schema is used', () => {
-  const referred = new Set(Array.from(JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g), ([, target]) => target))
+  const referred = new Set(
+    Array.from(JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g), ([, target = '']) => target),
+  )
   expect([...referred].sort()).toEqual(
     Object.keys(document.components.schemas)
       .map((name) => `#/components/schemas/${name}`)
@@ -52,7 +54,7 @@ test('every path parameter is declared', () => {
 
 test('every code of the contract is described somewhere', () => {
   const text = JSON.stringify(document.paths)
-  const everywhere = ['METHOD_NOT_ALLOWED']
+  const everywhere = ['METHOD_NOT_ALLOWED', 'EXPECTATION_FAILED', 'HEADERS_TOO_LARGE']
   expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual(
     [],
   )

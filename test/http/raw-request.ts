@@ -32,7 +32,7 @@ export function rawRequest(
       const head = text.slice(0, split)
       resolve({ status: Number(head.split(' ')[1]), head: head.toLowerCase(), body: text.slice(split + 4), broken })
     })
-    socket.on('connect', async () => {
+    const send = async () => {
       try {
         for await (const piece of pieces) {
           if (!socket.writable) break
@@ -41,9 +41,10 @@ export function rawRequest(
         }
         if (options.end) socket.end()
       } catch (error) {
-        reject(error as Error)
+        reject(error)
       }
-    })
+    }
+    socket.on('connect', () => void send())
   })
 }
 

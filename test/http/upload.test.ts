@@ -204,6 +204,18 @@ describe('an upload is refused', () => {
     expect((await createJob(ticket.downloadUrl)).status).toBe(200)
   })
 
+  test('when it is a part of a file, which would be stored as the whole', async () => {
+    const ticket = await newTicket()
+    const headers = { 'content-range': 'bytes 0-99/20000' }
+    const answer = await fetch(ticket.uploadUrl, { method: 'PUT', body: song.subarray(0, 100), headers })
+    expect([answer.status, await answer.json()]).toEqual([
+      400,
+      expect.objectContaining({ message: expect.stringContaining('Content-Range') }),
+    ])
+    expect(await stored(ticket)).toBeUndefined()
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+  })
+
   test('when the ticket was used, and the first file stays', async () => {
     const ticket = await newTicket()
     await fetch(ticket.uploadUrl, { method: 'PUT', body: song })
@@ -219,7 +231,7 @@ describe('an upload is refused', () => {
         fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) }),
       ),
     )
-    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409, 409, 409])
+    expect(answers.map((answer) => answer.status).sort((one, other) => one - other)).toEqual([200, 409, 409, 409, 409])
   })
 })
 

@@ -65,7 +65,7 @@ async function excerpt(song: Song, fromSeconds: number, toSeconds: number) {
   const path = join(folder, `${song}-${toSeconds}.wav`)
   await writeWav(
     path,
-    vocals.map((plane, channel) => plane.map((sample, i) => sample + accompaniments[channel][i])),
+    vocals!.map((plane, channel) => plane.map((sample, i) => sample + accompaniments![channel]![i]!)),
     44_100,
   )
   return { path, vocals, mixture: (await readAudio(path)).channels }
@@ -74,7 +74,7 @@ async function excerpt(song: Song, fromSeconds: number, toSeconds: number) {
 /** As that package was scored: the true and the estimated accompaniments are the mixture without the vocals. */
 function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32Array[]) {
   const rest = (vocals: Float32Array[]) =>
-    mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel][i]))
+    mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel]![i]!))
   const score = (expected: Float32Array[], found: Float32Array[]) => {
     const comparison = new StemComparison(44_100)
     comparison.add(expected, found)
@@ -84,9 +84,9 @@ function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32A
 }
 
 function withItsGaps([left, right]: Float32Array[]): Float32Array[] {
-  const damaged = right.slice()
-  for (let end = samplesPerSegment; end <= right.length; end += step) damaged.fill(0, end - lostSamples, end)
-  return [left, damaged]
+  const damaged = right!.slice()
+  for (let end = samplesPerSegment; end <= right!.length; end += step) damaged.fill(0, end - lostSamples, end)
+  return [left!, damaged]
 }
 
 const reason = installed
@@ -111,8 +111,8 @@ describe('real htdemucs weights through the service', () => {
         const startedAt = performance.now()
         const { job, stems } = await client.separate('service/stems-vocals-accompaniment', path)
         const seconds = (performance.now() - startedAt) / 1000
-        const scores = uSdr(vocals, stems.vocals, mixture)
-        const damaged = uSdr(vocals, withItsGaps(stems.vocals), mixture)
+        const scores = uSdr(vocals!, stems.vocals!, mixture)
+        const damaged = uSdr(vocals!, withItsGaps(stems.vocals!), mixture)
         const text = Object.entries(scores)
           .map(([stem, score]) => `${stem} ${score.toFixed(2)} dB`)
           .join(', ')
@@ -123,9 +123,9 @@ describe('real htdemucs weights through the service', () => {
           expect(scores[stem]).toBeGreaterThan(reference[song][stem] - 0.05)
           expect(Math.abs(damaged[stem] - reference[song][stem])).toBeLessThan(0.05)
         }
-        const rest = mixture.map((plane, channel) => plane.map((sample, i) => sample - stems.vocals[channel][i]))
+        const rest = mixture.map((plane, channel) => plane.map((sample, i) => sample - stems.vocals![channel]![i]!))
         expect(
-          Math.max(...rest.map((plane, channel) => maxDifference(plane, stems.accompaniments[channel]))),
+          Math.max(...rest.map((plane, channel) => maxDifference(plane, stems.accompaniments![channel]!))),
         ).toBeLessThan(1e-4)
         const manifest = JSON.parse(await readFile(join(modelFolder, 'model.json'), 'utf8'))
         expect(JSON.stringify(job.details)).toContain(manifest.sha256)
@@ -142,12 +142,12 @@ describe('real htdemucs weights through the service', () => {
       expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
       const rest = new StemComparison(44_100)
       const sum = mixture.map((plane, channel) =>
-        plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel][i], 0)),
+        plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel]![i]!, 0)),
       )
       rest.add(mixture, sum)
       // The network estimates each stem by itself, so their sum is close to the mixture and not equal to it.
       expect(rest.scores().uSdr).toBeGreaterThan(20)
-      expect(maxDifference(stems.drums[0], stems.bass[0])).toBeGreaterThan(0.01)
+      expect(maxDifference(stems.drums![0]!, stems.bass![0]!)).toBeGreaterThan(0.01)
     },
     900_000,
   )

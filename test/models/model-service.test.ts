@@ -60,19 +60,19 @@ describe('a service with models of its own', () => {
     expect(job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
     expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
     for (const [stem, gain] of Object.entries(stemGains))
-      expect(worstDifference(stems[stem], share(gain))).toBeLessThan(1e-3)
+      expect(worstDifference(stems[stem]!, share(gain))).toBeLessThan(1e-3)
   }, 120_000)
 
   it('uses its own model, or that of a job if it is allowed', async () => {
     const usual = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'))
     expect(usual.job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
-    expect(worstDifference(usual.stems.vocals, share(0.4))).toBeLessThan(1e-3)
+    expect(worstDifference(usual.stems.vocals!, share(0.4))).toBeLessThan(1e-3)
     const chosen = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'), {
       model: allowed.manifest,
     })
     expect(chosen.job.details).toMatchObject({ model: { name: 'allowed', sha256: allowed.hash } })
-    expect(worstDifference(chosen.stems.vocals, share(0.9))).toBeLessThan(1e-3)
-    expect(worstDifference(chosen.stems.accompaniments, share(0.1))).toBeLessThan(1e-3)
+    expect(worstDifference(chosen.stems.vocals!, share(0.9))).toBeLessThan(1e-3)
+    expect(worstDifference(chosen.stems.accompaniments!, share(0.1))).toBeLessThan(1e-3)
     const refused = await client.ask('/job', {
       name: 'song',
       workflow: 'service/stems-vocals-accompaniment',

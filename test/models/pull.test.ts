@@ -88,7 +88,7 @@ describe('pulling a model', () => {
     server.requests.length = 0
     await pullModel(manifest, options)
     expect(server.requests).toHaveLength(1)
-    expect(server.requests[0].range).toMatch(/^bytes=[1-9]\d*-$/)
+    expect(server.requests[0]!.range).toMatch(/^bytes=[1-9]\d*-$/)
   })
 
   it('stops when it is aborted, and continues later', async () => {
@@ -272,7 +272,7 @@ describe('several processes', () => {
       children.map(async (child) => (await once(child, 'message'))[0] as { path?: string; error?: string }),
     )
     expect(new Set(results.map(({ path, error }) => error ?? path)).size).toBe(1)
-    expect((await stat(String(results[0].path))).size).toBe(bytes.length)
+    expect((await stat(String(results[0]!.path))).size).toBe(bytes.length)
     expect(server.requests).toHaveLength(1)
   })
 

@@ -61,7 +61,7 @@ describeWith(
       expect(job.details).toMatchObject({ model: { name: 'own', sha256: model.hash } })
       // Up to the offset of the mixture, which models of this architecture add to each stem.
       const quarter = song.map((plane) => plane.map((sample) => 0.25 * sample))
-      expect(worstDifference(stems.vocals, quarter)).toBeLessThan(1e-3)
+      expect(worstDifference(stems.vocals!, quarter)).toBeLessThan(1e-3)
     })
 
     test('refuses to start with a model that is not here', async () => {

@@ -21,7 +21,7 @@ function workflowOf(stages: Stage[], outputs: Record<string, OutputDeclaration> 
     description: '',
     params: z.unknown(),
     outputs,
-    stages: stages as never,
+    stages,
   })
 }
 

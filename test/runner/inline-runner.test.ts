@@ -11,14 +11,14 @@ const workflowOf = (stage: Stage['run']) =>
     description: '',
     params: z.unknown(),
     outputs: {},
-    stages: [{ name: 'only', run: stage as never }],
+    stages: [{ name: 'only', run: stage }],
   })
 
 const start = (stage: Stage['run'] = async () => {}) => opened(inlineRunner({ resolve: () => workflowOf(stage) }))
 
 it('runs a workflow module in this process', async () => {
   const { outputs, details } = await run(start(), orderTo('write'))
-  expect(outputs.report.bytes).toBe(5)
+  expect(outputs.report!.bytes).toBe(5)
   expect(details.pid).toBe(process.pid)
 })
 
@@ -65,5 +65,5 @@ it('survives a listener that throws', async () => {
   const onProgress = () => {
     throw new Error('listener')
   }
-  expect((await run(start(), orderTo('write'), { onProgress })).outputs.report.bytes).toBe(5)
+  expect((await run(start(), orderTo('write'), { onProgress })).outputs.report!.bytes).toBe(5)
 })

@@ -92,7 +92,7 @@ export function isAlive(pid: number): boolean {
 export async function eventually(condition: () => boolean, limitMs = 5_000): Promise<void> {
   const end = performance.now() + limitMs
   while (!condition()) {
-    if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${condition}`)
+    if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${condition.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -3,12 +3,9 @@ import { PcmEncoder, type PcmFormat } from '../../src/core/separation/encode/pcm
 
 const full = 32_768
 /** Halves and their neighbours in single precision, the ends of the range and beyond, and what is no number. */
-const edges = [
-  ...[0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5].map(
-    (value) => value / full,
-  ),
-  ...[1, -1, 1 - 2 ** -24, -1 - 2 ** -23, 2, -2, 1e30, -1e30, 1e-40, Infinity, -Infinity, NaN],
-]
+const edges = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
+  .map((value) => value / full)
+  .concat([1, -1, 1 - 2 ** -24, -1 - 2 ** -23, 2, -2, 1e30, -1e30, 1e-40, Infinity, -Infinity, NaN])
 
 function noise(length: number): Float32Array {
   return Float32Array.from({ length }, () => (Math.random() - 0.5) * 2.2)

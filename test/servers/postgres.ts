@@ -91,7 +91,7 @@ export function databaseOwner(): { uid?: number; gid?: number } | undefined {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     const ids = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
-    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0].stdout), gid: Number(ids[1].stdout) }
+    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0]!.stdout), gid: Number(ids[1]!.stdout) }
   }
   return undefined
 }

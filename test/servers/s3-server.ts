@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type CheckedBody, checkedBody, textOf } from './s3/body.js'
 import { Bucket, type Condition, readFrom, type StoredObject } from './s3/bucket.js'
-import { listMultipartUploads, listObjects } from './s3/listings.js'
+import { listMultipartUploads, listObjects, listParts } from './s3/listings.js'
 import { S3Error } from './s3/s3-error.js'
 import { type Credentials, verifySignature } from './s3/signature.js'
 import { element, elements, partsOf, textsOf, xmlDocument, type XmlText } from './s3/xml.js'
@@ -100,7 +100,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     const [, bucketName, ...rest] = url.pathname.split('/')
     const request: S3Request = {
       method: message.method ?? '',
-      bucket: bucketName,
+      bucket: bucketName!,
       key: decodeURIComponent(rest.join('/')),
       query: url.searchParams,
       headers: message.headers,
@@ -113,7 +113,10 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (fault === 'cut before') return void message.destroy()
     if (fault === 'cut after') cutAnswer(response)
     const body = checkedBody(message, url, verified)
+    const uploadId = request.query.get('uploadId')
     if (request.key === '') await answerBucket(request, body, response)
+    else if (request.method === 'GET' && uploadId !== null)
+      sendXml(response, listParts(server.bucket(request.bucket).upload(request.key, uploadId)))
     else if (request.method === 'GET' || request.method === 'HEAD')
       await sendObject(request, response, typeof fault === 'object' ? fault.cutAfterBytes : Infinity)
     else await answerObject(request, body, response)
@@ -163,7 +166,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (method === 'POST' && uploadId !== null) {
       const parts = partsOf(await textOf(body), 'Part').map((part) => ({
         number: Number(textsOf(part, 'PartNumber')[0]),
-        etag: textsOf(part, 'ETag')[0],
+        etag: textsOf(part, 'ETag')[0]!,
       }))
       const object = await bucket.completeUpload(key, uploadId, parts, conditionOf(request))
       return sendXml(
@@ -218,9 +221,9 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
 async function deleteObjects(bucket: Bucket, xml: string): Promise<XmlText> {
   const keys = partsOf(xml, 'Object').map((object) => textsOf(object, 'Key')[0])
   if (keys.length === 0 || keys.length > 1000) throw new S3Error(400, 'MalformedXML')
-  for (const key of keys) await bucket.delete(key)
+  for (const key of keys) await bucket.delete(key!)
   const isQuiet = textsOf(xml, 'Quiet')[0] === 'true'
-  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key)))))
+  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key!)))))
 }
 
 function keptHeaders(headers: IncomingMessage['headers']): Record<string, string> {
@@ -264,5 +267,5 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
 /** The work is done, and nobody hears of it. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
-  response.end = () => response.destroy() as ServerResponse
+  response.end = () => response.destroy()
 }

@@ -18,9 +18,12 @@ export interface StemsService {
   close(): Promise<void>
 }
 
-export async function startStemsService(answer: RequestListener, settings: EngineSettings = {}): Promise<StemsService> {
+export async function startStemsService(
+  answer: (...exchange: Parameters<RequestListener>) => unknown,
+  settings: EngineSettings = {},
+): Promise<StemsService> {
   const scratchDirectory = await mkdtemp(join(tmpdir(), 'stemwork-service-'))
-  const server = createServer(answer)
+  const server = createServer((request, response) => void answer(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const engine = createEngine({

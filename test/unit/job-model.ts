@@ -131,7 +131,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
           record,
         )
     } else {
-      await perform(jobs[step.job], step)
+      await perform(jobs[step.job]!, step)
     }
     for (const each of jobs) await agrees(each)
   }

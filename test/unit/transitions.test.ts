@@ -59,7 +59,9 @@ describe('the times that stores index', () => {
     const state = fc.record({
       status: fc.constantFrom('QUEUED' as const, 'STARTED' as const, 'SUCCEEDED' as const, 'FAILED' as const),
       notBefore: fc.nat(100),
-      lease: fc.option(fc.record({ owner: fc.constant('w'), token: fc.constant(1), until: fc.nat(100) })),
+      lease: fc.option(
+        fc.record({ owner: fc.constant('w'), token: fc.constant(1), nonce: fc.constant('n'), until: fc.nat(100) }),
+      ),
       deleted: fc.boolean(),
     })
     fc.assert(

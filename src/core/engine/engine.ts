@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import { closeParts } from './close-parts.js'
-import { Dispatcher, shuttingDown } from './dispatch/dispatcher.js'
+import { Dispatcher } from './dispatch/dispatcher.js'
 import { leaseLost } from './dispatch/heartbeat.js'
+import { FileSweep } from './dispatch/file-sweep.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
-import { StemworkError } from './errors.js'
+import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
 import type { JobRecord } from './job/job.js'
@@ -17,6 +18,7 @@ import { type Logger, silentLogger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
+import { signingSecrets } from './webhooks/signing-secrets.js'
 import {
   checkSubmission,
   idempotencyOf,
@@ -73,9 +75,12 @@ export class JobEngine {
   readonly #logger: Logger
   readonly #dispatcher: Dispatcher
   readonly #sweep: Sweep
+  readonly #fileSweep: FileSweep
   readonly #outbox: Outbox
   #sweepTimer: NodeJS.Timeout | undefined
+  #fileSweepTimer: NodeJS.Timeout | undefined
   #sweeping: Promise<unknown> | undefined
+  #sweepingFiles: Promise<unknown> | undefined
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
@@ -101,6 +106,7 @@ export class JobEngine {
     }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
+    this.#fileSweep = new FileSweep(shared)
     this.#outbox = new Outbox(shared)
   }
 
@@ -148,6 +154,11 @@ export class JobEngine {
 
   count(query: JobQuery): Promise<number> {
     return this.#jobs.count(query)
+  }
+
+  /** Bytes of the result files that an application's jobs keep in the blob store. */
+  resultBytes(app: string): Promise<number> {
+    return this.#jobs.resultBytes(app)
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
@@ -209,9 +220,14 @@ export class JobEngine {
     await this.#starting
   }
 
-  /** One sweep now; `files` forces or skips the slow part that lists all files. */
-  sweep(options: { files?: boolean } = {}): Promise<SweepReport> {
-    return this.#sweep.run(options)
+  /**
+   * One sweep now; with `files` also the slow part, which looks at all files and removes those that belong to nothing. If these are
+   * most of 20 files or more, none is removed unless `allowMassRemoval` is given: the job store may be the wrong one.
+   */
+  async sweep({ files = false, allowMassRemoval = false } = {}): Promise<SweepReport> {
+    const swept = await this.#sweep.run()
+    const sweptFiles = files ? await this.#fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
+    return { ...swept, ...sweptFiles }
   }
 
   /** Sends the webhook messages that are due; resolves with their number. A started engine does it by itself. */
@@ -272,18 +288,23 @@ export class JobEngine {
     if (this.#closing) throw closedForGood()
     this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
     this.#sweepTimer.unref()
+    this.#fileSweepTimer = setInterval(() => this.#sweepFilesOnce(), this.#fileSweepMs())
+    this.#fileSweepTimer.unref()
     this.#sweepOnce()
+    this.#sweepFilesOnce()
   }
 
   #close(timeoutMs: number): Promise<void> {
     clearInterval(this.#sweepTimer)
+    clearInterval(this.#fileSweepTimer)
+    this.#fileSweep.stop()
     // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
     const dispatchMs = timeoutMs + this.options.dispatch.leaseMs
     return closeParts(
       [
         [{ name: 'dispatcher', close: () => this.#dispatcher.stop(timeoutMs), timeoutMs: dispatchMs }],
         [
-          { name: 'sweep', close: async () => this.#sweeping },
+          { name: 'sweep', close: () => Promise.all([this.#sweeping, this.#sweepingFiles]) },
           { name: 'webhooks', close: () => this.#outbox.close() },
         ],
         [
@@ -308,6 +329,17 @@ export class JobEngine {
     this.#sendWebhooksSoon()
   }
 
+  /** Apart from the sweep, which is not to wait for it: many files take minutes. */
+  #sweepFilesOnce(): void {
+    // Shorter than the timer's time, which may be early.
+    const everyMs = this.#fileSweepMs() / 2
+    this.#sweepingFiles ??= this.#fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
+  }
+
+  #fileSweepMs(): number {
+    return fileSweepRounds * this.options.dispatch.sweepIntervalMs
+  }
+
   /** No listener: those may be slow, fail, or be taken away by the host. */
   #reportEnd(job: JobRecord): void {
     if (this.#sweepTimer && job.webhook) this.#sendWebhooksSoon()
@@ -324,7 +356,8 @@ export class JobEngine {
     const application = await this.applications.getApplication(input.app)
     const target = input.webhook ?? application?.webhook
     if (!target) return null
-    if (application?.webhook || this.options.webhooks.secret) return { url: target.url, events: target.events ?? null }
+    if (signingSecrets(input.app, application, this.options.webhooks.secret, Date.now()).length > 0)
+      return { url: target.url, events: target.events ?? null }
     throw new StemworkError(
       'INVALID_PARAMS',
       'A webhook needs a signing secret, and this application has none. Ask the operator to set one.',
@@ -334,6 +367,9 @@ export class JobEngine {
     )
   }
 }
+
+/** Sweeps to one sweep of all files, of which nothing is urgent. */
+const fileSweepRounds = 20
 
 function closedForGood(): StemworkError {
   return new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Make a new one.')

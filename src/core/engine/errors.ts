@@ -80,3 +80,25 @@ export class StemworkError extends Error {
 export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason, cause })
 }
+
+/** What a client may know of an error that is not the library's own: nothing of its text; the operator's log gets the cause. */
+export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    { retryable: true, details, cause },
+  )
+}
+
+/** The client's file is over the limit. */
+export function tooLarge(maxBytes: number): StemworkError {
+  const message = `The file is larger than ${maxBytes} bytes, which is the limit. Give a smaller or compressed one.`
+  return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
+}
+
+/** A part of the engine takes no new work, or interrupts what it has, because the engine closes. */
+export function shuttingDown(): StemworkError {
+  const message =
+    'The service is shutting down. Jobs that it has accepted go on elsewhere or after the restart; try again then.'
+  return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
+}

@@ -4,6 +4,7 @@ import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import type { Logger } from './ports/logger.js'
 import { nicenessSchema } from './runner/process-priority.js'
+import { issueTexts } from './workflow/schema-issues.js'
 
 const milliseconds = z.number().int().nonnegative()
 const seconds = 1000
@@ -75,6 +76,11 @@ export const dispatchSchema = z.strictObject({
     .nonnegative()
     .default(20)
     .describe('Graceful shutdowns that do not count as an attempt.'),
+  storageOutageMs: milliseconds
+    .default(30 * minutes)
+    .describe(
+      'How long a job waits for a blob store that is away, to read its upload or to store its results; then it ends FAILED.',
+    ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
   sweepIntervalMs: milliseconds
     .min(10)
@@ -114,7 +120,7 @@ export const webhooksSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'Signs the webhooks of applications that have no secret of their own: "whsec_" and the base64 of 24 to 64 bytes.',
+      'For the webhooks of applications that have no secret of their own: a secret for each is derived from it (`applicationSecret`). "whsec_" and the base64 of 24 to 64 bytes.',
     ),
   timeoutMs: milliseconds
     .positive()
@@ -162,7 +168,7 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
     allowList(result.data.fetch.allow ?? [])
     return result.data
   }
-  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {
     details: { problems },
   })

@@ -1,4 +1,5 @@
 import { StemworkError } from './errors.js'
+import { fieldIssues, issuesText } from './job/field-issues.js'
 import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
 import type { JobRequest } from './job/new-job.js'
@@ -31,13 +32,11 @@ export interface SubmitOptions {
 export function checkSubmission(input: SubmitInput, workflow: Workflow): void {
   const checked = workflow.params.safeParse(input.params)
   if (!checked.success) {
-    const issues = checked.error.issues.map((issue) => ({
-      path: ['params', ...issue.path].join('.'),
-      message: issue.message,
-    }))
+    const found = checked.error.issues
+    const issues = fieldIssues(found, ['params'])
     throw new StemworkError(
       'INVALID_PARAMS',
-      `Invalid params for ${workflow.id}: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
+      `Invalid params for ${workflow.id}: ${issuesText(issues, found.length)}.`,
       { details: { issues } },
     )
   }
@@ -83,13 +82,12 @@ export function jobRequest(
 function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
   const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
   if (unknown.length === 0) return
-  const issues = unknown.map((name) => ({
-    path: `copyResultsTo.${name}`,
-    message: `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`,
-  }))
-  throw new StemworkError(
-    'INVALID_PARAMS',
-    `Invalid copyResultsTo: ${issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ')}.`,
-    { details: { issues } },
+  const message = `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`
+  const issues = fieldIssues(
+    unknown.map((name) => ({ path: [name], message })),
+    ['copyResultsTo'],
   )
+  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issuesText(issues, unknown.length)}.`, {
+    details: { issues },
+  })
 }

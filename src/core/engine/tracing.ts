@@ -23,5 +23,5 @@ export function traced<Result>(name: SpanName, context: SpanContext, work: () =>
   if (!channel) channels.set(name, (channel = tracingChannel<string, SpanContext>(name)))
   // Node 20 has no `hasSubscribers` on a tracing channel; the start of a span is what every tracer listens to.
   if (!channel.start.hasSubscribers && !channel.asyncEnd.hasSubscribers) return work()
-  return channel.tracePromise(work, { ...context }) as Promise<Result>
+  return channel.tracePromise<Result>(work, { ...context })
 }

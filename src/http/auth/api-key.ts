@@ -28,8 +28,9 @@ export function generateApiKey(): { key: string } & KeyFingerprint {
 
 /** The id under which a key is looked up and the hash that it must match; `undefined` if it cannot be a key. */
 export function fingerprint(key: string): KeyFingerprint | undefined {
-  const own = ownForm.exec(key)
-  if (own) return checksum(key.slice(0, -8)) === own[2] ? { id: own[1], hash: sha256(key) } : undefined
+  const [own, id, sum] = ownForm.exec(key) ?? []
+  if (own !== undefined && id !== undefined)
+    return checksum(key.slice(0, -8)) === sum ? { id, hash: sha256(key) } : undefined
   if (key.length < 16 || key.length > 512 || key.startsWith('stw_')) return undefined
   const hash = sha256(key)
   return { id: `own-${hash.slice(0, 16)}`, hash }
@@ -50,7 +51,7 @@ export function codesOf(text: string): Uint16Array {
 /** Compares a text in a time that depends on nothing but its length, without the copies that `timingSafeEqual` needs. */
 export function sameText(text: string, codes: Uint16Array): boolean {
   let difference = text.length ^ codes.length
-  for (let index = 0; index < text.length; index++) difference |= text.charCodeAt(index) ^ codes[index]
+  for (let index = 0; index < text.length; index++) difference |= text.charCodeAt(index) ^ (codes[index] ?? 0)
   return difference === 0
 }
 

@@ -12,9 +12,12 @@ export interface Grant {
   maxBytes: number
   /** Application that the link was made for. */
   app: string
+  /** Id of the API key that asked for the link; absent for links that outlive it. */
+  keyId?: string
 }
 
-const version = '1'
+/** Links with a key id are of the second form. */
+const versions = { plain: '1', ofKey: '2' }
 
 interface Secret {
   id: string
@@ -37,8 +40,10 @@ export class UrlSigner {
 
   /** The query that goes with the object's path. */
   sign(grant: Grant): URLSearchParams {
-    const secret = this.#secrets[0]
-    const query = new URLSearchParams({ v: version, app: grant.app, expires: String(grant.expiresAt) })
+    const [secret] = this.#secrets
+    if (!secret) throw new RangeError('links cannot be signed without a secret')
+    const query = new URLSearchParams({ v: versionOf(grant), app: grant.app, expires: String(grant.expiresAt) })
+    if (grant.keyId !== undefined) query.set('holder', grant.keyId)
     if (grant.method === 'PUT') query.set('limit', String(grant.maxBytes))
     query.set('key', secret.id)
     query.set('signature', mac(secret, grant).toString('base64url'))
@@ -53,16 +58,9 @@ export class UrlSigner {
     const app = value('app')
     const signature = value('signature')
     const secret = this.#secrets.find(({ id }) => id === value('key'))
-    if (
-      value('v') !== version ||
-      expires === undefined ||
-      limit === undefined ||
-      app === undefined ||
-      !signature ||
-      !secret
-    )
-      return undefined
-    const grant: Grant = { method, key, expiresAt: expires, maxBytes: limit, app }
+    if (expires === undefined || limit === undefined || app === undefined || !signature || !secret) return undefined
+    const grant: Grant = { method, key, expiresAt: expires, maxBytes: limit, app, keyId: value('holder') }
+    if (value('v') !== versionOf(grant)) return undefined
     const expected = mac(secret, grant)
     const given = Buffer.from(signature, 'base64url')
     return given.length === expected.length && timingSafeEqual(given, expected) ? grant : undefined
@@ -73,15 +71,20 @@ export class UrlSigner {
 function mac(secret: Secret, grant: Grant): Buffer {
   const fields = [
     'stemwork-link',
-    version,
+    versionOf(grant),
     secret.id,
     grant.method,
     grant.key,
     String(grant.expiresAt),
     String(grant.maxBytes),
     grant.app,
+    ...(grant.keyId === undefined ? [] : [grant.keyId]),
   ]
   return createHmac('sha256', secret.bytes).update(JSON.stringify(fields)).digest()
+}
+
+function versionOf({ keyId }: Grant): string {
+  return keyId === undefined ? versions.plain : versions.ofKey
 }
 
 function decimal(text: string | undefined): number | undefined {

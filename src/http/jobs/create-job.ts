@@ -9,7 +9,8 @@ import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
-  const { engine } = call.service
+  const { engine, options, storage } = call.service
+  refuseLongParams(body.params, options.limits.paramsBytes)
   const uploads = findUploads(call, body)
   const { job } = await engine.submit(
     {
@@ -25,8 +26,9 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       idempotencyKey: idempotencyKey(call.request.headers),
     },
     {
-      // Not for a repeated request: the files of its job may be gone by now.
+      // Not for a repeated request: the files of its job may be gone by now, and the storage may have filled up.
       async beforeCreate() {
+        await storage.refuseFull(call.caller.id)
         for (const upload of uploads) await requireUpload(engine.blobs, upload, engine.options.limits.maxFileBytes)
       },
     },
@@ -40,6 +42,15 @@ function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): (Own
     const url = body.params[param]
     const upload = typeof url === 'string' ? ownUpload(url, call, call.caller.id) : undefined
     return upload ? [{ ...upload, param }] : []
+  })
+}
+
+function refuseLongParams(params: Record<string, unknown>, maxBytes: number): void {
+  const bytes = Buffer.byteLength(JSON.stringify(params))
+  if (bytes <= maxBytes) return
+  const message = `may have at most ${maxBytes} bytes as JSON, and these have ${bytes}`
+  throw new Problem('BAD_INPUT', `The request is not valid. params: ${message}.`, {
+    issues: [{ path: 'params', message }],
   })
 }
 

@@ -1,18 +1,17 @@
 import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
+import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
 import { jobView } from './job-view.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 
-/** Proxies close connections on which nothing moves. */
-const heartbeatMs = 15_000
 const reconnectMs = 2000
 const lastEventId = 'end'
 
 /**
  * A job as server-sent events: `job` with the whole job at once and at each change, then, after the one that shows its end, the
- * stream closes. `deleted` if the job goes away.
+ * stream closes. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // An EventSource that reconnects after the end is told to stop.
@@ -37,8 +36,14 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 async function* frames(call: KeyedCall, { id }: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
   yield frame(`retry: ${reconnectMs}`)
   let ended = false
+  const { heartbeatMs } = call.service.options.limits
+  let checkedAt = performance.now()
   const follow = { app: call.caller.id, signal: call.request.signal, idleMs: heartbeatMs }
   for await (const seen of call.service.watch.follow(id, follow)) {
+    if (performance.now() - checkedAt >= heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(call.request, call.service, call.caller))) return
+    }
     if (seen === 'idle') {
       yield frame(': still there')
       continue

@@ -4,6 +4,7 @@ import { jobStatusSchema } from '../../core/engine/job/job.js'
 import type { JobPage, JobQuery } from '../../core/engine/ports/job-store.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
+import { jobView } from './job-view.js'
 import { timestampSchema } from '../schemas.js'
 
 const repeatable = <Item extends z.ZodType>(item: Item) =>
@@ -61,7 +62,34 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
   const rows: JobPage = { ...filters, limit: size + 1, offset: page * size, after }
   const [found, total] = await Promise.all([engine.list(rows), engine.count(filters)])
   const jobs = found.slice(0, size)
-  return { jobs, total, next: found.length > size ? nextQuery(call.search, jobs[jobs.length - 1]) : undefined }
+  const last = found.length > size ? jobs.at(-1) : undefined
+  return { jobs, total, next: last && nextQuery(call.search, last) }
+}
+
+/**
+ * The jobs of a page as JSON, within `limits.listBytes`. A page that ended early would hide jobs from clients that count rows
+ * instead of following the Link header, so a larger one is refused; a page of one row never is.
+ *
+ * @throws Problem `BAD_INPUT` that says which size fits.
+ */
+export async function boundedPage(call: KeyedCall, jobs: readonly JobRecord[]): Promise<string> {
+  const { listBytes } = call.service.options.limits
+  const rows: string[] = []
+  let bytes = 2
+  for (const job of jobs) {
+    const row = JSON.stringify(await jobView(job, call))
+    bytes += Buffer.byteLength(row) + 1
+    if (bytes > listBytes && jobs.length > 1) throw tooLargePage(Math.max(rows.length, 1), listBytes)
+    rows.push(row)
+  }
+  return `[${rows.join(',')}]`
+}
+
+function tooLargePage(fitting: number, listBytes: number): Problem {
+  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: ask for size=${fitting} and follow the Link header`
+  return new Problem('BAD_INPUT', `The list is too large to send. size: ${message}.`, {
+    issues: [{ path: 'size', message }],
+  })
 }
 
 function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
@@ -73,7 +101,7 @@ function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
 }
 
 async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> {
-  const [, id, createdAt] = cursorForm.exec(text) ?? []
+  const [, id = '', createdAt] = cursorForm.exec(text) ?? []
   if (createdAt !== undefined) return { id, createdAt: Number(createdAt) }
   const job = await call.service.engine.get(id, { app: call.caller.id })
   if (job) return { id, createdAt: job.createdAt }

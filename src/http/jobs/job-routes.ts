@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
-import { type ApiAnswer, json } from '../routing/answer.js'
+import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
 import { jobEvents } from './job-events.js'
-import { jobListQuerySchema, listJobs } from './job-list.js'
+import { boundedPage, jobListQuerySchema, listJobs } from './job-list.js'
 import { jobView } from './job-view.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
@@ -31,6 +31,7 @@ export const jobRoutes = [
       'UPLOAD_REFUSED',
       'IDEMPOTENCY_CONFLICT',
       'QUEUE_FULL',
+      'STORAGE_FULL',
       'SHUTTING_DOWN',
     ],
     requestHeaders: {
@@ -131,7 +132,7 @@ export const jobRoutes = [
     path: '/job',
     operation: 'listJobs',
     summary: 'List jobs',
-    description: 'Newest first.',
+    description: 'Newest first. A page of very large jobs may be refused; the message says how many rows fit.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
@@ -146,8 +147,8 @@ export const jobRoutes = [
     async handle(call, { query }) {
       const { jobs, total, next } = await listJobs(call, query)
       const headers: Record<string, string> = { 'x-total-count': String(total) }
-      if (next) headers.link = `<${call.baseUrl}/job?${next}>; rel="next"`
-      return json(await Promise.all(jobs.map((job) => jobView(job, call))), { headers })
+      if (next) headers.link = `<${call.baseUrl}/job?${next.toString()}>; rel="next"`
+      return jsonOf(await boundedPage(call, jobs), { headers })
     },
   }),
 ]

@@ -95,6 +95,10 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
     return this.web.bodyUsed
   }
 
+  get remoteAddress(): string | undefined {
+    return this.#request.socket.remoteAddress
+  }
+
   get signal(): AbortSignal {
     return this.web.signal
   }
@@ -119,7 +123,7 @@ function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
   let times = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const raw = rawHeaders[index]
-    if (raw.length === name.length && raw.toLowerCase() === name) times++
+    if (raw?.length === name.length && raw.toLowerCase() === name) times++
   }
   return times > 1
 }

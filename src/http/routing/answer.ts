@@ -8,13 +8,22 @@ export interface ApiAnswer {
   body: string | ReadableStream<Uint8Array> | null
 }
 
-/** A JSON answer. Its length is known, so that no bridge has to chunk it. */
-export function json(
-  value: unknown,
+/** A JSON answer. Its length is known, so that no bridge has to chunk it; no cache keeps it, for it may hold links that are credentials. */
+export function json(value: unknown, facts: { status?: number; headers?: Record<string, string> } = {}): ApiAnswer {
+  return jsonOf(JSON.stringify(value), facts)
+}
+
+/** The same for a value that is JSON already. */
+export function jsonOf(
+  body: string,
   { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {},
 ): ApiAnswer {
-  const body = JSON.stringify(value)
-  const own = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
+  const own = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  }
   return { status, headers: headers ? { ...own, ...headers } : own, body }
 }
 

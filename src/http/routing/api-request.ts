@@ -14,6 +14,8 @@ export interface ApiRequest {
   address(): RequestUrl
   readonly body: ReadableStream<Uint8Array> | null
   readonly bodyUsed: boolean
+  /** Address of the client or of the nearest proxy; `undefined` where the host's server does not tell it. */
+  readonly remoteAddress: string | undefined
   /** Fires when the client goes away. */
   readonly signal: AbortSignal
   /** The same as a web request, for code of the host's. */
@@ -36,6 +38,8 @@ export class WebRequestReader {
       get bodyUsed() {
         return web.bodyUsed
       },
+      // Servers on srvx tell it so.
+      remoteAddress: (web as Request & { ip?: string }).ip,
       get signal() {
         return web.signal
       },

@@ -3,10 +3,13 @@ import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
-import type { Caller, HandlerOptions } from '../options.js'
+import type { HandlerOptions, Sender } from '../options.js'
 import { publicOrigin } from './public-origin.js'
+import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
+import type { StorageUse } from './storage-use.js'
 import type { UrlSigner } from '../auth/signed-url.js'
+import type { WrongKeys } from './wrong-keys.js'
 
 /** What all requests share. */
 export interface Service {
@@ -15,6 +18,8 @@ export interface Service {
   readonly signer: UrlSigner
   readonly watch: JobWatch
   readonly keys: KnownKeys
+  readonly wrongKeys: WrongKeys
+  readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined
 }
@@ -23,7 +28,7 @@ interface CallFacts {
   service: Service
   request: ApiRequest
   requestId: string
-  bodyRead: boolean
+  body: RequestBody
   headers: Record<string, string>
   /** Where the request came in. */
   url: RequestUrl
@@ -36,20 +41,19 @@ export class Call {
   readonly service: Service
   readonly request: ApiRequest
   readonly requestId: string
-  /** True if the host's framework has read the body before us. */
-  readonly bodyRead: boolean
+  readonly body: RequestBody
   /** Headers that the answer gets, whatever it is. */
   readonly headers: Record<string, string>
   /** Who sent the request; `undefined` on routes that need no key. */
-  readonly caller: Caller | undefined
+  readonly caller: Sender | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
 
-  constructor(facts: CallFacts, caller: Caller | undefined) {
+  constructor(facts: CallFacts, caller: Sender | undefined) {
     this.service = facts.service
     this.request = facts.request
     this.requestId = facts.requestId
-    this.bodyRead = facts.bodyRead
+    this.body = facts.body
     this.headers = facts.headers
     this.caller = caller
     this.#url = facts.url
@@ -71,5 +75,5 @@ export class Call {
 
 /** A request whose sender is known. */
 export interface KeyedCall extends Call {
-  readonly caller: Caller
+  readonly caller: Sender
 }

@@ -1,6 +1,6 @@
 import type { Call } from './call.js'
 import { Problem } from './problem.js'
-import { RequestBody } from './request-body.js'
+import type { RequestBody } from './request-body.js'
 
 const maxDepth = 32
 
@@ -11,7 +11,7 @@ const maxDepth = 32
  */
 export async function readJson(call: Call): Promise<unknown> {
   const { headers } = call.request
-  const type = headers.get('content-type')?.split(';')[0].trim().toLowerCase() ?? ''
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'application/json' && !/^application\/[^/\s]+\+json$/.test(type)) {
     throw new Problem(
       'UNSUPPORTED_MEDIA_TYPE',
@@ -21,7 +21,7 @@ export async function readJson(call: Call): Promise<unknown> {
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await readText(new RequestBody(call), call.service.options.limits))
+  return parseJson(await readText(call.body, call.service.options.limits))
 }
 
 /** @throws Problem `BAD_INPUT` for text that is not JSON or nests deeper than 32 levels. */

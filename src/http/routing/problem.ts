@@ -1,11 +1,7 @@
 import { StemworkError } from '../../core/engine/errors.js'
+import type { FieldIssue } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import { json } from './answer.js'
-
-export interface FieldIssue {
-  path: string
-  message: string
-}
 
 interface ProblemKind {
   status: number
@@ -22,13 +18,18 @@ export const problemKinds = {
   TIMEOUT: { status: 408, title: 'The request took too long' },
   CONFLICT: { status: 409, title: 'The request collides with an earlier one' },
   GONE: { status: 410, title: 'The file was removed' },
+  PRECONDITION_FAILED: { status: 412, title: 'The file is another one' },
   TOO_LARGE: { status: 413, title: 'The request is too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },
+  RANGE_NOT_SATISFIABLE: { status: 416, title: 'The file has no such range' },
+  EXPECTATION_FAILED: { status: 417, title: 'The expectation cannot be met' },
   UNKNOWN_WORKFLOW: { status: 422, title: 'There is no such workflow' },
   UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
   IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
   RATE_LIMITED: { status: 429, title: 'Too many requests' },
+  STORAGE_FULL: { status: 429, title: 'The storage of the application is full' },
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
+  HEADERS_TOO_LARGE: { status: 431, title: 'The head of the request is too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
   SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
   STORE_UNAVAILABLE: { status: 503, title: 'The storage of the service cannot be reached' },
@@ -109,7 +110,7 @@ export function problemAnswer(problem: Problem, request: { accept: string | null
     ...(problem.issues === undefined ? {} : { errors: problem.issues }),
     requestId: request.requestId,
   }
-  const headers = { ...problem.headers, 'cache-control': 'no-store' }
+  const { headers } = problem
   if (!request.accept?.includes('application/problem+json')) return json(body, { status, headers })
   const type = `urn:stemwork:problem:${problem.code.toLowerCase().replaceAll('_', '-')}`
   return json(
@@ -137,8 +138,9 @@ function internal(cause: unknown): Problem {
 
 function fieldIssues(value: unknown): FieldIssue[] {
   if (!Array.isArray(value)) return []
+  const text = (value: unknown) => (typeof value === 'string' ? value : '')
   return value.map((issue: unknown) => {
     const { path, message } = (issue ?? {}) as Partial<Record<keyof FieldIssue, unknown>>
-    return { path: String(path ?? ''), message: String(message ?? '') }
+    return { path: text(path), message: text(message) }
   })
 }

@@ -30,8 +30,8 @@ export class RateLimiter {
   readonly #now: () => number
 
   /** @param now monotonic milliseconds. */
-  constructor(rates: HandlerOptions['rateLimits'], now: () => number = () => performance.now()) {
-    const kinds = Object.keys(rates) as RateBucket[]
+  constructor(rates: Pick<HandlerOptions['rateLimits'], RateBucket>, now: () => number = () => performance.now()) {
+    const kinds = ['create', 'status', 'other'] as const
     this.#limits = Object.fromEntries(
       kinds.flatMap((kind) => (rates[kind] ? [[kind, newLimit(kind, rates[kind])]] : [])),
     )

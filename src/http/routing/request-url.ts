@@ -19,12 +19,11 @@ export class RequestUrlReader {
 
   /** @throws TypeError if the address is not valid. */
   read(address: string): RequestUrl {
-    const match = parts.exec(address)
-    if (!match) {
+    const [, origin, pathname, search = ''] = parts.exec(address) ?? []
+    if (origin === undefined || pathname === undefined) {
       const { origin, pathname, search } = new URL(address)
       return { origin: new URL(origin), pathname, search }
     }
-    const [, origin, pathname, search = ''] = match
     if (origin !== this.#known) {
       this.#origin = new URL(origin)
       this.#known = origin

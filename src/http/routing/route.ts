@@ -1,8 +1,9 @@
 import type { z } from 'zod'
+import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'
-import { type FieldIssue, Problem, type ProblemCode } from './problem.js'
+import { Problem, type ProblemCode } from './problem.js'
 
 /** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
 export type Access = 'key' | 'link' | 'open'
@@ -40,20 +41,29 @@ interface RouteFacts<A extends Access> {
   requestHeaders?: Record<string, string>
 }
 
-interface RouteInput<Query extends z.ZodType, Body extends z.ZodType> {
-  params: Record<string, string>
+/** The names of a path's params. */
+type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Further}`
+    ? Name | ParamName<`/${Further}`>
+    : Rest
+  : never
+
+interface RouteInput<Path extends string, Query extends z.ZodType, Body extends z.ZodType> {
+  params: Record<ParamName<Path>, string>
   query: z.output<Query>
   body: z.output<Body>
 }
 
 export interface RouteDefinition<
   A extends Access,
+  Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
 > extends RouteFacts<A> {
+  path: Path
   query?: Query
   body?: Body
-  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Query, Body>): Promise<ApiAnswer>
+  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<ApiAnswer>
 }
 
 /** A route as the table keeps it: input is checked before the handler sees it. */
@@ -66,18 +76,19 @@ export interface Route extends RouteFacts<Access> {
 /** The one source of matching, validation and the OpenAPI document. */
 export function defineRoute<
   A extends Access,
+  Path extends string,
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
->(definition: RouteDefinition<A, Query, Body>): Route {
+>(definition: RouteDefinition<A, Path, Query, Body>): Route {
   const { handle, query, body, ...facts } = definition
   const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
     handle(
       call as A extends 'key' ? KeyedCall : Call,
-      { params, query: queried, body: sent } as RouteInput<Query, Body>,
+      { params, query: queried, body: sent } as RouteInput<Path, Query, Body>,
     )
   const run: Route['run'] = async (call, params) => {
-    const queried = query && check(query, queryObject(call.search), '')
-    return pass(call, params, queried, body && check(body, await readJson(call), ''))
+    const queried = query && check(query, queryObject(call.search))
+    return pass(call, params, queried, body && check(body, await readJson(call)))
   }
   // One promise less for what is polled.
   return {
@@ -88,15 +99,12 @@ export function defineRoute<
   }
 }
 
-function check<Schema extends z.ZodType>(schema: Schema, value: unknown, prefix: string): z.output<Schema> {
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const issues: FieldIssue[] = result.error.issues.map((issue) => ({
-    path: prefix + issue.path.join('.'),
-    message: issue.message,
-  }))
-  const problems = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
-  throw new Problem('BAD_INPUT', `The request is not valid. ${problems}.`, { issues })
+  const issues = fieldIssues(result.error.issues)
+  const text = issuesText(issues, result.error.issues.length)
+  throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
 }
 
 /** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */

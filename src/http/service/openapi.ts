@@ -21,7 +21,7 @@ export interface Operation {
 export interface OpenApiDocument {
   openapi: '3.1.0'
   info: { title: string; version: string; description: string }
-  servers: { url: string }[]
+  servers: [{ url: string }]
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
 }
@@ -71,7 +71,7 @@ function operation(route: Route, schemas: Components): Operation {
     ...(route.description === undefined ? {} : { description: route.description }),
     security: route.access === 'open' ? [] : [{ [route.access === 'key' ? 'apiKey' : 'signedLink']: [] }],
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
-    ...(requestBody(route, schemas) ?? {}),
+    ...requestBody(route, schemas),
     responses: {
       '200': {
         description: answer.description,
@@ -97,7 +97,7 @@ function responseHeaders(headers: Record<string, string>): JsonObject {
 }
 
 function pathParameters(route: Route): Operation['parameters'] {
-  return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name]) => ({
+  return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name = '']) => ({
     name,
     in: 'path',
     required: true,

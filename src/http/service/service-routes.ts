@@ -1,12 +1,19 @@
 import { z } from 'zod'
 import { json, text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
+import { rotateWebhookSecret } from '../auth/applications.js'
 import { docsPage } from './docs-page.js'
 import { pageQuerySchema } from '../jobs/job-list.js'
 import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
-import { applicationViewSchema, workflowListSchema, workflowViewSchema } from '../schemas.js'
+import {
+  applicationViewSchema,
+  newWebhookSecretSchema,
+  webhookSecretSchema,
+  workflowListSchema,
+  workflowViewSchema,
+} from '../schemas.js'
 import { workflowView } from './workflow-view.js'
 
 export const serviceRoutes = [
@@ -24,6 +31,26 @@ export const serviceRoutes = [
       // A caller with a known key has the name that the application had when the key was first seen.
       const stored = options.authenticate ? undefined : await engine.applications.getApplication(id)
       return json({ id, name: stored?.name ?? name })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/application/webhook-secret',
+    operation: 'rotateWebhookSecret',
+    summary: 'Get another secret for the webhooks of the application',
+    description: 'It is shown only in this answer. The one before it signs along until `overlapSeconds` are over.',
+    access: 'key',
+    bucket: 'create',
+    body: newWebhookSecretSchema,
+    answer: { description: 'The new secret.', schema: webhookSecretSchema },
+    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
+    async handle(call, { body: { secret, overlapSeconds } }) {
+      const { applications } = call.service.engine
+      const { id } = call.caller
+      if (!(await applications.getApplication(id)))
+        throw new Problem('NOT_FOUND', 'The service does not keep this application. Ask the operator for its secret.')
+      const overlapMs = overlapSeconds === undefined ? undefined : overlapSeconds * 1000
+      return json({ secret: await rotateWebhookSecret(applications, id, { secret, overlapMs }) })
     },
   }),
   defineRoute({
@@ -76,7 +103,7 @@ export const operatorRoutes = [
     access: 'open',
     atRoot: true,
     answer: { description: 'It does.', schema: z.object({ ok: z.boolean() }) },
-    handle: async () => json({ ok: true }, { headers: { 'cache-control': 'no-store' } }),
+    handle: async () => json({ ok: true }),
   }),
   defineRoute({
     method: 'GET',
@@ -89,7 +116,7 @@ export const operatorRoutes = [
     answer: { description: 'It can.', schema: healthSchema },
     async handle({ service }) {
       const { ok, problems } = await service.engine.health()
-      return json({ ok, problems }, { status: ok ? 200 : 503, headers: { 'cache-control': 'no-store' } })
+      return json({ ok, problems }, { status: ok ? 200 : 503 })
     },
   }),
   defineRoute({

@@ -19,11 +19,19 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const decision = decideRange(call.request.headers, stat)
   switch (decision.kind) {
     case 'changed':
-      return empty(412, headers)
+      throw new Problem(
+        'PRECONDITION_FAILED',
+        'The file is not the one that If-Match or If-Unmodified-Since names. Look at it again with HEAD, or leave the header out.',
+        { headers: { etag: `"${stat.etag}"` } },
+      )
     case 'unchanged':
       return empty(304, headers)
     case 'unsatisfiable':
-      return empty(416, { ...headers, 'content-range': `bytes */${stat.bytes}`, 'content-length': '0' })
+      throw new Problem(
+        'RANGE_NOT_SATISFIABLE',
+        `The file has ${stat.bytes} bytes, and the range begins after them. Ask for a range within the file.`,
+        { headers: { etag: `"${stat.etag}"`, 'content-range': `bytes */${stat.bytes}` } },
+      )
     case 'whole':
     case 'part': {
       const range = decision.kind === 'part' ? decision.range : undefined

@@ -16,25 +16,47 @@ export function storageKey(path: string): string {
 /** An absolute signed link; the path ends in the key, so that it ends in the file's name. */
 export function storageLink(
   call: Call,
-  grant: { method: Grant['method']; key: string; app: string; seconds: number; maxBytes?: number },
+  grant: Pick<Grant, 'method' | 'key' | 'app' | 'keyId'> & { seconds: number; maxBytes?: number },
 ): string {
-  const { method, key, app, seconds, maxBytes = 0 } = grant
+  const { method, key, app, keyId, seconds, maxBytes = 0 } = grant
   const expiresAt = Math.floor(Date.now() / 1000) + seconds
-  const query = call.service.signer.sign({ method, key, app, expiresAt, maxBytes })
-  return `${call.baseUrl}${storagePath}${key}?${query}`
+  const query = call.service.signer.sign({ method, key, app, keyId, expiresAt, maxBytes })
+  return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 
 /** @throws Problem `FORBIDDEN`, with one message for every cause but expiry. */
 export function requireGrant(call: Call, method: Grant['method'], key: string): Grant {
+  const grant = requireSigned(call, method, key)
+  refuseExpired(grant)
+  return grant
+}
+
+/** What the link allows, or did until it expired. @throws Problem `FORBIDDEN` if it was not made here. */
+export function requireSigned(call: Call, method: Grant['method'], key: string): Grant {
   const grant = call.service.signer.verify(method, key, call.search)
   if (!grant)
     throw new Problem(
       'FORBIDDEN',
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
+  return grant
+}
+
+/** @throws Problem `FORBIDDEN` if the API key that asked for the link has ended. */
+export async function refuseEndedKey({ keyId }: Grant, call: Call): Promise<void> {
+  if (keyId === undefined) return
+  const key = await call.service.engine.applications.getKey(keyId)
+  if (key && (key.expiresAt === null || key.expiresAt > Date.now())) return
+  throw new Problem(
+    'FORBIDDEN',
+    'The API key that asked for this link works no more, nor does the link. Get a new one with a valid key.',
+  )
+}
+
+/** @throws Problem `FORBIDDEN`. */
+export function refuseExpired(grant: Grant): void {
   if (grant.expiresAt * 1000 <= Date.now())
     throw new Problem('FORBIDDEN', 'This link has expired. Ask the service for a fresh one.')
-  return grant
 }
 
 /** A file that was uploaded to this service, as a download link names it. */

@@ -17,18 +17,22 @@ export const storageRoutes = [
     access: 'key',
     bucket: 'other',
     answer: { description: 'Where to send the file, and the input URL to use afterwards.', schema: uploadTicketSchema },
+    problems: ['STORAGE_FULL'],
     async handle(call) {
       const { engine, options } = call.service
-      const app = call.caller.id
+      const { id: app, keyId } = call.caller
+      await call.service.storage.refuseFull(app)
       const key = uploadKey(app, randomUUID())
-      const seconds = options.links.uploadSeconds
+      // A used ticket is known as such for as long as unused uploads are kept.
+      const keptSeconds = Math.max(1, Math.floor(engine.options.retention.unusedUploadsMs / 1000))
+      const seconds = Math.min(options.links.uploadSeconds, keptSeconds)
       const direct = options.directStorage
         ? await engine.blobs.signPut?.(key, { expiresInSeconds: seconds })
         : undefined
       return json({
         uploadUrl:
           direct ??
-          storageLink(call, { method: 'PUT', key, app, seconds, maxBytes: engine.options.limits.maxFileBytes }),
+          storageLink(call, { method: 'PUT', key, app, keyId, seconds, maxBytes: engine.options.limits.maxFileBytes }),
         downloadUrl: storageLink(call, { method: 'GET', key, app, seconds: options.links.inputSeconds }),
       })
     },
@@ -46,7 +50,16 @@ export const storageRoutes = [
       description: 'The file is stored.',
       schema: z.object({ bytes: z.number().int().nonnegative() }).meta({ id: 'StoredUpload' }),
     },
-    problems: ['BAD_INPUT', 'FORBIDDEN', 'NOT_FOUND', 'TIMEOUT', 'CONFLICT', 'TOO_LARGE'],
+    problems: [
+      'BAD_INPUT',
+      'FORBIDDEN',
+      'NOT_FOUND',
+      'TIMEOUT',
+      'CONFLICT',
+      'TOO_LARGE',
+      'RATE_LIMITED',
+      'STORAGE_FULL',
+    ],
     handle: (call, { params }) => upload(call, params.file),
   }),
   defineRoute({
@@ -60,10 +73,8 @@ export const storageRoutes = [
     otherAnswers: {
       206: 'The range of the file that was asked for.',
       304: 'The copy that the client has is still good.',
-      412: 'The file is not the one that If-Match names.',
-      416: 'The file has no such range.',
     },
-    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE'],
+    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'],
     requestHeaders: {
       Range: 'One range of bytes.',
       'If-Range': 'ETag of the file that the range belongs to.',

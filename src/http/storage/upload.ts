@@ -2,39 +2,67 @@ import { StemworkError } from '../../core/engine/errors.js'
 import { fileFromForm, formOverheadBytes, peekBoundary } from '../../core/engine/upload/form-file.js'
 import { type ApiAnswer, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem, toProblem } from '../routing/problem.js'
-import { RequestBody } from '../routing/request-body.js'
+import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'
+import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
-import { requireGrant, storageKey } from './storage-link.js'
+import { refuseEndedKey, refuseExpired, requireSigned, storageKey } from './storage-link.js'
+import type { UploadSlot } from '../routing/storage-use.js'
 import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
+import { isUsed, markUsed } from './used-ticket.js'
 
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = requireGrant(call, 'PUT', key)
+  const grant = requireSigned(call, 'PUT', key)
+  await refuseEndedKey(grant, call)
   const { blobs } = call.service.engine
-  const body = new RequestBody(call)
+  const { body } = call
+  let slot: UploadSlot | undefined
+  let isStored = false
   try {
-    if (await blobs.stat(key)) throw alreadyWritten()
-    const stat = await blobs.put(key, payload(call, body, grant), {
+    refuseExpired(grant)
+    if (call.request.headers.has('content-range')) throw partOfFile()
+    const announced = Number(call.request.headers.get('content-length') ?? 0)
+    if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
+    slot = await call.service.storage.begin(grant.app, key, announced)
+    if (await isUsed(blobs, key)) throw alreadyWritten()
+    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
+    isStored = true
+    await markUsed(blobs, key)
     await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
     const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
     if (problem.code === 'INTERNAL_ERROR') throw error
     // Clients that ignore this answer learn the reason when they create the job.
-    if (problem.code === 'TOO_LARGE' || problem.code === 'BAD_INPUT') await rememberRefusal(blobs, key, problem)
+    if (remembered.includes(problem.code)) await rememberRefusal(blobs, key, problem)
     await body.discard(call.service.options.limits.discardBytes)
     throw problem
+  } finally {
+    slot?.end(isStored)
   }
 }
 
-async function* payload(call: Call, body: RequestBody, grant: Grant): AsyncGenerator<Uint8Array, void, undefined> {
-  const announced = Number(call.request.headers.get('content-length') ?? 0)
-  if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
+const remembered: readonly ProblemCode[] = ['TOO_LARGE', 'BAD_INPUT', 'STORAGE_FULL']
+
+async function* counted(
+  source: AsyncIterable<Uint8Array>,
+  slot: UploadSlot,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const chunk of source) {
+    slot.received(chunk.byteLength)
+    yield chunk
+  }
+}
+
+async function* payload(
+  body: RequestBody,
+  grant: Grant,
+  announced: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const { boundary, bytes } = await peekBoundary(body.chunks())
   if (boundary === undefined) {
     if (announced > grant.maxBytes) throw tooLarge(grant.maxBytes)
@@ -59,6 +87,14 @@ async function* atMost(
     if (rest < 0) throw tooLarge(shownLimit)
     yield chunk
   }
+}
+
+/** RFC 9110, section 14.4: a server that would store the part as the whole must refuse it. */
+function partOfFile(): Problem {
+  return new Problem(
+    'BAD_INPUT',
+    'This request has Content-Range, and a link takes whole files only. Send the whole file in one PUT without that header.',
+  )
 }
 
 function tooLarge(maxBytes: number): Problem {

@@ -73,7 +73,7 @@ describe('the player', () => {
     await vi.waitFor(() => expect(starts).toHaveLength(6))
     for (let piece = 0; piece < 6; piece += 2) {
       const [one, other] = [starts[piece], starts[piece + 1]]
-      expect([other.at, other.frame, other.frames]).toEqual([one.at, one.frame, one.frames])
+      expect([other!.at, other!.frame, other!.frames]).toEqual([one!.at, one!.frame, one!.frames])
     }
     player.close()
   })
@@ -83,8 +83,8 @@ describe('the player', () => {
     player.play()
     await vi.waitFor(() => expect(starts).toHaveLength(4))
     for (let piece = 1; piece < starts.length; piece++) {
-      expect(starts[piece].at).toBeCloseTo(starts[piece - 1].at + starts[piece - 1].frames / sampleRate, 9)
-      expect(starts[piece].frame).toBe(starts[piece - 1].frame + starts[piece - 1].frames)
+      expect(starts[piece]!.at).toBeCloseTo(starts[piece - 1]!.at + starts[piece - 1]!.frames / sampleRate, 9)
+      expect(starts[piece]!.frame).toBe(starts[piece - 1]!.frame + starts[piece - 1]!.frames)
     }
     player.close()
   })
@@ -98,7 +98,7 @@ describe('the player', () => {
     const before = starts.length
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(before + 2))
     expect(starts.slice(before, before + 2).map(({ frame }) => frame)).toEqual([17_250, 17_250])
-    clock.currentTime = starts[before].at + 1.5
+    clock.currentTime = starts[before]!.at + 1.5
     expect(player.position).toBeCloseTo(18.75, 6)
     player.pause()
     clock.currentTime += 10
@@ -120,9 +120,9 @@ describe('the player', () => {
     clock.currentTime += 60
     arrive()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(4))
-    expect(starts[2].at).toBeGreaterThan(clock.currentTime)
-    expect([starts[3].at, starts[3].frame]).toEqual([starts[2].at, starts[2].frame])
-    expect(player.position).toBeCloseTo(starts[2].frame / sampleRate, 6)
+    expect(starts[2]!.at).toBeGreaterThan(clock.currentTime)
+    expect([starts[3]!.at, starts[3]!.frame]).toEqual([starts[2]!.at, starts[2]!.frame])
+    expect(player.position).toBeCloseTo(starts[2]!.frame / sampleRate, 6)
     player.close()
   })
 
@@ -147,7 +147,7 @@ describe('the player', () => {
     await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
     expect(gains.map(({ gain }) => gain.value)).toEqual([1, 0.25])
     player.setVolume('track 0', 0)
-    expect(gains[0].gain.value).toBe(0)
+    expect(gains[0]!.gain.value).toBe(0)
     player.close()
   })
 })

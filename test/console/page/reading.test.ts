@@ -30,7 +30,7 @@ describe('reading a result', () => {
     expect(planes.map(({ length }) => length)).toEqual([3766, 3766])
     for (const [channel, truth] of [left, right].entries()) {
       for (let n = 0; n < 3766; n++)
-        expect(Math.abs(planes[channel][n] - truth[1234 + n])).toBeLessThanOrEqual(tolerance)
+        expect(Math.abs(planes[channel]![n]! - truth[1234 + n]!)).toBeLessThanOrEqual(tolerance)
     }
   })
 })

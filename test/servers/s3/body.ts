@@ -89,8 +89,8 @@ async function* awsChunks(
   let previous = verified.signature
   for (;;) {
     const [size, extension] = (await reader.line()).split(';')
-    if (!/^[0-9a-f]+$/i.test(size)) throw new S3Error(400, 'InvalidChunkSizeError')
-    const chunk = await reader.take(Number.parseInt(size, 16))
+    if (!/^[0-9a-f]+$/i.test(size!)) throw new S3Error(400, 'InvalidChunkSizeError')
+    const chunk = await reader.take(Number.parseInt(size!, 16))
     if (isSigned) {
       const text = [
         'AWS4-HMAC-SHA256-PAYLOAD',

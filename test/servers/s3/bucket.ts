@@ -30,6 +30,7 @@ interface StoredPart {
   file: string
   bytes: number
   md5: string
+  storedAt: Date
 }
 
 export interface Condition {
@@ -89,9 +90,9 @@ export class Bucket {
   }
 
   async putPart(key: string, uploadId: string, number: number, body: CheckedBody): Promise<StoredPart> {
-    this.#upload(key, uploadId)
+    this.upload(key, uploadId)
     const file = await this.#store(body.chunks)
-    const part = { file: file.path, bytes: file.bytes, md5: body.md5() }
+    const part = { file: file.path, bytes: file.bytes, md5: body.md5(), storedAt: new Date() }
     const upload = this.uploads.get(uploadId)
     if (!upload) {
       await rm(part.file)
@@ -109,8 +110,8 @@ export class Bucket {
     wanted: { number: number; etag: string }[],
     condition: Condition,
   ): Promise<StoredObject> {
-    const upload = this.#upload(key, uploadId)
-    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1].number >= number))
+    const upload = this.upload(key, uploadId)
+    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1]!.number >= number))
       throw new S3Error(400, 'InvalidPartOrder')
     const parts = wanted.map(({ number, etag }, index) => {
       const part = upload.parts.get(number)
@@ -140,12 +141,12 @@ export class Bucket {
   }
 
   async abortUpload(key: string, uploadId: string): Promise<void> {
-    const upload = this.#upload(key, uploadId)
+    const upload = this.upload(key, uploadId)
     this.uploads.delete(uploadId)
     await Promise.all([...upload.parts.values()].map((part) => rm(part.file, { force: true })))
   }
 
-  #upload(key: string, uploadId: string): MultipartUpload {
+  upload(key: string, uploadId: string): MultipartUpload {
     const upload = this.uploads.get(uploadId)
     if (upload?.key !== key) throw new S3Error(404, 'NoSuchUpload')
     return upload

@@ -1,4 +1,4 @@
-import type { Bucket } from './bucket.js'
+import type { Bucket, MultipartUpload } from './bucket.js'
 import { S3Error } from './s3-error.js'
 import { element, elements, type XmlText } from './xml.js'
 
@@ -34,7 +34,7 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
       element('Prefix', prefix),
       element('KeyCount', page.length),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]).toString('base64url'))] : [],
+      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]!).toString('base64url'))] : [],
       contents,
     ),
   )
@@ -59,11 +59,26 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
     elements(
       element('Bucket', name),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextKeyMarker', last.key), element('NextUploadIdMarker', last.id)] : [],
+      isTruncated ? [element('NextKeyMarker', last!.key), element('NextUploadIdMarker', last!.id)] : [],
       page.map(({ key, id, initiatedAt }) =>
         element(
           'Upload',
           elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())),
+        ),
+      ),
+    ),
+  )
+}
+
+export function listParts(upload: MultipartUpload): XmlText {
+  return element(
+    'ListPartsResult',
+    elements(
+      element('IsTruncated', false),
+      [...upload.parts].map(([number, { storedAt }]) =>
+        element(
+          'Part',
+          elements(element('PartNumber', String(number)), element('LastModified', storedAt.toISOString())),
         ),
       ),
     ),

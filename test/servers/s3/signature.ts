@@ -27,7 +27,7 @@ export function verifySignature(request: IncomingMessage, url: URL, credentials:
   const claim = url.searchParams.has('X-Amz-Signature') ? claimOfQuery(url) : claimOfHeaders(request)
   const [accessKeyId, day, region, service, terminator] = claim.credential.split('/')
   if (accessKeyId !== credentials.accessKeyId) throw new S3Error(403, 'InvalidAccessKeyId')
-  if (service !== 's3' || terminator !== 'aws4_request' || !claim.date.startsWith(day))
+  if (service !== 's3' || terminator !== 'aws4_request' || !claim.date.startsWith(day!))
     throw new S3Error(400, 'AuthorizationQueryParametersError')
   if (!claim.signedHeaders.includes('host')) throw new S3Error(403, 'AccessDenied', 'The host header must be signed')
   const unsigned = Object.keys(request.headers).find(
@@ -59,7 +59,7 @@ export function verifySignature(request: IncomingMessage, url: URL, credentials:
   ].join('\n')
   const scope = `${day}/${region}/s3/aws4_request`
   const signingKey = [day, region, 's3', 'aws4_request'].reduce<Buffer>(
-    (key, part) => hmac(key, part),
+    (key, part) => hmac(key, part!),
     Buffer.from(`AWS4${credentials.secretAccessKey}`),
   )
   const expected = hmac(signingKey, ['AWS4-HMAC-SHA256', claim.date, scope, sha256(canonicalRequest)].join('\n'))
@@ -113,14 +113,14 @@ function claimOfHeaders({ headers }: IncomingMessage): Claim {
   if (!match || typeof date !== 'string' || typeof contentSha256 !== 'string')
     throw new S3Error(403, 'AccessDenied', 'The request is not signed')
   if (Math.abs(timeOf(date) - Date.now()) > maxSkewMs) throw new S3Error(403, 'RequestTimeTooSkewed')
-  return { credential: match[1], signedHeaders: match[2].split(';'), signature: match[3], date, contentSha256 }
+  return { credential: match[1]!, signedHeaders: match[2]!.split(';'), signature: match[3]!, date, contentSha256 }
 }
 
 function timeOf(date: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(date)
   if (!match) throw new S3Error(403, 'AccessDenied', 'The date is not valid')
   const [year, month, day, hour, minute, second] = match.slice(1).map(Number)
-  return Date.UTC(year, month - 1, day, hour, minute, second)
+  return Date.UTC(year!, month! - 1, day, hour, minute, second)
 }
 
 function canonicalQuery(url: URL): string {

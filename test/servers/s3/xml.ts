@@ -24,12 +24,12 @@ export function xmlDocument(root: XmlText): string {
 
 /** Texts of all elements of that name, in order, whatever they lie in. */
 export function textsOf(xml: string, name: string): string[] {
-  return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text))
+  return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text!))
 }
 
 /** Inner XML of all elements of that name, which hold no element of the same name. */
 export function partsOf(xml: string, name: string): string[] {
-  return [...xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g'))].map(([, inner]) => inner)
+  return [...xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g'))].map(([, inner]) => inner!)
 }
 
 function render(content: Content | XmlText): string {

@@ -5,10 +5,13 @@ import { failureOf } from './s3-failure.js'
 export async function deleteObjects(client: S3Client, bucket: string, objectKeys: readonly string[]): Promise<void> {
   const Objects = objectKeys.map((Key) => ({ Key }))
   try {
-    const { Errors } = await client.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }))
-    if (Errors?.length)
+    const { Errors = [] } = await client.send(
+      new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
+    )
+    const [first] = Errors
+    if (first)
       throw new Error(
-        `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${Errors[0].Code}: ${Errors[0].Message}`,
+        `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${first.Code}: ${first.Message}`,
       )
   } catch (error) {
     // Google's and older servers have no such request, or want it with an MD5 that the SDK does not send any more.

@@ -7,7 +7,7 @@ const maxFailures = 3
 
 /**
  * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks is replaced
- * by one that goes on where it ended; what is missing at the last is an error, never a short file.
+ * or brings nothing for `idleTimeoutMs` is replaced by one that goes on where it ended; what is missing at the last is an error, never a short file.
  *
  * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any more.
  */
@@ -15,7 +15,7 @@ export function objectBody(
   first: Readable,
   range: { start: number; end: number },
   reopen: (position: number) => Promise<Readable>,
-  signal?: AbortSignal,
+  { signal, idleTimeoutMs }: { signal?: AbortSignal; idleTimeoutMs: number },
 ): AsyncIterable<Uint8Array> {
   let stream = first
   let isEnded = false
@@ -23,17 +23,22 @@ export function objectBody(
   async function* bytes(): AsyncGenerator<Uint8Array, void, void> {
     let position = range.start
     for (let failures = 0; ;) {
+      let timer = whenIdle(stream)
       try {
         for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+          clearTimeout(timer)
           position += chunk.byteLength
           failures = 0
           yield chunk
+          timer = whenIdle(stream)
         }
         if (position === range.end + 1) return
         throw new Error(`The body ended before byte ${position} of ${range.end + 1}.`)
       } catch (error) {
         if (isEnded || position > range.end || ++failures > maxFailures)
           throw unavailable('The blob could not be read to its end', error)
+      } finally {
+        clearTimeout(timer)
       }
       stream = await reopen(position)
     }
@@ -48,6 +53,10 @@ export function objectBody(
       )
       return { next: () => generator.next(), return: released(generator) }
     },
+  }
+
+  function whenIdle(idle: Readable): NodeJS.Timeout {
+    return setTimeout(() => idle.destroy(new Error(`No byte came within ${idleTimeoutMs} ms.`)), idleTimeoutMs)
   }
 
   function released(generator: AsyncGenerator<Uint8Array, void, void>) {

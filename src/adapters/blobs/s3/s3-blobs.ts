@@ -22,9 +22,8 @@ import { upload, type UploadedObject, writeIdField } from './upload.js'
 
 export interface S3BlobsOptions {
   /**
-   * The host's client: it sets region, endpoint, path style, credentials, retries and time limits, and closes it. Give its
-   * request handler a `requestTimeout`: without one a server that hangs is waited for. Checksums are sent and checked only where S3
-   * demands them (`WHEN_REQUIRED`), whatever the client is set to.
+   * The host's client: it sets region, endpoint, path style, credentials and retries, and closes it. Checksums are sent and
+   * checked only where S3 demands them (`WHEN_REQUIRED`), whatever the client is set to.
    */
   client: S3Client
   bucket: string
@@ -34,6 +33,12 @@ export interface S3BlobsOptions {
   partBytes?: number
   /** Signs links with this client instead, for example one whose endpoint is the server's public address. Default: `client`. */
   linkClient?: S3Client
+  /**
+   * How long the server may take for a call, all retries of the client together, and between two pieces of a body, in
+   * milliseconds; for what a call sends, it has 4 s more per MiB. Default: 20,000. A `requestTimeout` of the client that is
+   * shorter leaves time for its retries.
+   */
+  requestTimeoutMs?: number
 }
 
 const minPartBytes = 5 * 1024 * 1024
@@ -63,15 +68,15 @@ interface HeadedObject {
  * const engine = createEngine({ blobs: s3Blobs({ client, bucket: 'media' }) })
  */
 export function s3Blobs(options: S3BlobsOptions): BlobStore {
-  const { bucket, prefix = '', partBytes = minPartBytes } = options
+  const { bucket, prefix = '', partBytes = minPartBytes, requestTimeoutMs = 20_000 } = options
   if (prefix !== '') checkBlobPrefix(prefix)
   if (!(partBytes >= minPartBytes))
     throw new StemworkError(
       'INVALID_OPTIONS',
       `partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`,
     )
-  const client = plainClient(options.client)
-  const linkClient = options.linkClient ? plainClient(options.linkClient) : client
+  const client = plainClient(options.client, requestTimeoutMs)
+  const linkClient = options.linkClient ? plainClient(options.linkClient, requestTimeoutMs) : client
   const unfinished = new Set<UnfinishedWrite>()
   let bucketFound = false
 
@@ -118,7 +123,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
         if (!again) throw unavailable('The blob was deleted while it was read', undefined)
         return again.first
       }
-      return { stat, body: objectBody(first, { start, end }, reopen, signal) }
+      return { stat, body: objectBody(first, { start, end }, reopen, { signal, idleTimeoutMs: requestTimeoutMs }) }
     },
 
     async stat(key) {
@@ -163,7 +168,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
       return asked('Unfinished uploads could not be listed and aborted', () =>
         abortUploads(client, bucket, {
           prefix,
-          startedBefore: Date.now() - olderThanMs,
+          idleSince: Date.now() - olderThanMs,
           isKept: (uploadId) => own.has(uploadId),
         }),
       )

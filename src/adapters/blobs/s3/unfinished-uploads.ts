@@ -1,11 +1,16 @@
-import { AbortMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client } from '@aws-sdk/client-s3'
+import {
+  AbortMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  ListPartsCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3'
 import { isAbsentUpload, isNotImplemented } from './s3-failure.js'
 
 export interface UploadSelection {
   /** Beginning of the object keys. */
   prefix: string
-  /** Epoch milliseconds of the server's clock. */
-  startedBefore?: number
+  /** Only those that got no part since; epoch milliseconds of the server's clock. */
+  idleSince?: number
   isKept?(uploadId: string): boolean
 }
 
@@ -13,7 +18,7 @@ export interface UploadSelection {
 export async function abortUploads(
   client: S3Client,
   bucket: string,
-  { prefix, startedBefore = Infinity, isKept = () => false }: UploadSelection,
+  { prefix, idleSince = Infinity, isKept = () => false }: UploadSelection,
 ): Promise<number> {
   let aborted = 0
   let KeyMarker: string | undefined
@@ -28,8 +33,10 @@ export async function abortUploads(
       })
     for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
       // The prefix again, for servers that do not filter by it.
-      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= startedBefore)
+      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince)
         continue
+      // Another process may write a large file for longer than the age given.
+      if (idleSince !== Infinity && (await hasPartSince(client, { Bucket: bucket, Key, UploadId }, idleSince))) continue
       await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
         if (!isAbsentUpload(error)) throw error
       })
@@ -39,4 +46,22 @@ export async function abortUploads(
     UploadIdMarker = page?.NextUploadIdMarker
   } while (KeyMarker !== undefined)
   return aborted
+}
+
+async function hasPartSince(
+  client: S3Client,
+  upload: { Bucket: string; Key: string; UploadId: string },
+  time: number,
+): Promise<boolean> {
+  let PartNumberMarker: string | undefined
+  do {
+    const page = await client.send(new ListPartsCommand({ ...upload, PartNumberMarker })).catch((error: unknown) => {
+      // Ended meanwhile, or on a server that lists no parts: the age of the upload decides.
+      if (isAbsentUpload(error) || isNotImplemented(error)) return undefined
+      throw error
+    })
+    if (page?.Parts?.some(({ LastModified }) => (LastModified?.getTime() ?? 0) >= time)) return true
+    PartNumberMarker = page?.IsTruncated ? page.NextPartNumberMarker : undefined
+  } while (PartNumberMarker !== undefined)
+  return false
 }

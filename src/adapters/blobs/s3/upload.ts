@@ -74,7 +74,10 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
     }
   }
 
-  /** The request that makes the object visible. It is never interrupted, for then nobody would know whether it was done. */
+  /**
+   * The request that makes the object visible. `signal` does not interrupt it, for then nobody would know whether it was done;
+   * if the client gives it up, the object itself is asked.
+   */
   async function commit<Output>(
     send: (ifNoneMatch: string | undefined) => Promise<Output>,
   ): Promise<Output | { ETag: string }> {

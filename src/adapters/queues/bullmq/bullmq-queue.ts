@@ -6,7 +6,7 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
-import { within } from './time-limit.js'
+import { within } from '../shared/time-limit.js'
 
 export interface BullmqQueueOptions {
   /**
@@ -73,7 +73,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
         name,
         prefix,
         connections,
-        closeTimeoutMs: answerTimeoutMs,
+        answerTimeoutMs,
         logger,
         passOn: () => answered(() => add(0)),
       })

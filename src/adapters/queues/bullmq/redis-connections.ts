@@ -6,6 +6,9 @@ export type RedisAddress = Redis | RedisOptions | string
 /** How soon a lost connection is dialled again: for ever, for a queue that gave up would leave its workers deaf. */
 const retryStrategy = (times: number) => Math.min(times * 100, 2000)
 
+/** BullMQ's workers ask Redis to answer after this time at the latest, also when there is nothing. */
+const longestBlockMs = 10_000
+
 /**
  * Makes the connections of one queue like the host's, which is only looked at: publishing and working need opposite settings, and
  * neither may end the host's commands.
@@ -25,7 +28,7 @@ export class RedisConnections {
     this.#onError = onError
   }
 
-  /** Fails at once while Redis is away: nothing is kept for later, for the sweep rings again. */
+  /** Fails at once while Redis is away: nothing is kept for later, for workers also ask the store without being notified. */
   publishing(answerTimeoutMs: number): Redis {
     return this.#connect({
       enableOfflineQueue: false,
@@ -35,9 +38,13 @@ export class RedisConnections {
     })
   }
 
-  /** Waits for Redis as long as it takes. */
-  working(): Redis {
-    return this.#connect({ enableOfflineQueue: true, maxRetriesPerRequest: null })
+  /** Waits for Redis as long as it takes, but not on a connection that is dead without being closed. */
+  working(answerTimeoutMs: number): Redis {
+    return this.#connect({
+      enableOfflineQueue: true,
+      maxRetriesPerRequest: null,
+      socketTimeout: longestBlockMs + answerTimeoutMs,
+    })
   }
 
   #connect(settings: RedisOptions): Redis {

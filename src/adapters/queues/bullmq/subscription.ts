@@ -2,14 +2,14 @@ import { Worker } from 'bullmq'
 import type { QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 import type { RedisConnections } from './redis-connections.js'
-import { within } from './time-limit.js'
+import { within } from '../shared/time-limit.js'
 
 export interface SubscriptionOptions {
   name: string
   prefix: string
   connections: RedisConnections
-  /** How long Redis may take to confirm the end, once the listener has returned. */
-  closeTimeoutMs: number
+  /** How long Redis may take to answer, and to confirm the end once the listener has returned. */
+  answerTimeoutMs: number
   logger: Logger
   /** Leaves a notification that came too late to the other subscribers. */
   passOn(): Promise<void>
@@ -20,8 +20,8 @@ export interface SubscriptionOptions {
  * for the other processes. It reconnects by itself for as long as it is not stopped.
  */
 export function subscribe(listener: () => Promise<void>, options: SubscriptionOptions): QueueSubscription {
-  const { name, prefix, connections, closeTimeoutMs, logger, passOn } = options
-  const connection = connections.working()
+  const { name, prefix, connections, answerTimeoutMs, logger, passOn } = options
+  const connection = connections.working(answerTimeoutMs)
   let running: Promise<void> | undefined
   let stopped: Promise<void> | undefined
 
@@ -46,7 +46,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     closed.catch(() => {})
     await running
     // Without Redis, BullMQ waits for ever to confirm the last notification.
-    await within(closed, closeTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
+    await within(closed, answerTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
       logger.warn({ queue: name, error }, 'Redis did not confirm the end of the subscription.'),
     )
     connection.disconnect()

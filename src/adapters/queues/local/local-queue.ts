@@ -1,40 +1,41 @@
+import PQueue from 'p-queue'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 
-/** Wakes the workers of one process. */
+/** Wakes the workers of one process, on p-queue: a notification waits there until a listener is free. */
 export function localQueue(): JobQueue {
-  const listeners = new Set<Listener>()
+  const queue = new PQueue({ concurrency: 1, autoStart: false })
+  const subscribers = new Set<Subscriber>()
+  /** Those whose last call has returned. The one that was called longest ago is first. */
+  const free = new Set<Subscriber>()
   const delayed = new Set<NodeJS.Timeout>()
-  /** Whether there is a notification that no listener has been called for. */
-  let isPending = false
   let closed = false
 
-  const refuseClosed = () => {
-    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
+  /** As many calls at once as there are subscribers: so one of them is free whenever a call begins. */
+  const adjust = () => {
+    queue.concurrency = Math.max(subscribers.size, 1)
+    if (subscribers.size > 0 && !closed) queue.start()
+    else queue.pause()
   }
 
-  const deliver = () => {
-    if (!isPending || closed) return
-    for (const listener of listeners) {
-      if (listener.running) continue
-      isPending = false
-      // The one called last waits behind the others.
-      listeners.delete(listener)
-      listeners.add(listener)
-      listener.running = Promise.resolve()
-        .then(listener.call)
-        .catch(() => {})
-        .finally(() => {
-          listener.running = undefined
-          deliver()
-        })
+  const callNext = async () => {
+    for (const subscriber of free) {
+      free.delete(subscriber)
+      subscriber.running = subscriber.listener().catch(() => {})
+      await subscriber.running
+      if (subscribers.has(subscriber)) free.add(subscriber)
+      else adjust()
       return
     }
   }
 
   const notifyNow = () => {
-    isPending = true
-    deliver()
+    // What waits already is answered after this.
+    if (queue.size === 0) void queue.add(callNext).catch(() => {})
+  }
+
+  const refuseClosed = () => {
+    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
   }
 
   return {
@@ -51,15 +52,18 @@ export function localQueue(): JobQueue {
       delayed.add(timer)
     },
 
-    async subscribe(call): Promise<QueueSubscription> {
+    async subscribe(listener): Promise<QueueSubscription> {
       refuseClosed()
-      const listener: Listener = { call, running: undefined }
-      listeners.add(listener)
-      deliver()
+      const subscriber: Subscriber = { listener: async () => await listener(), running: undefined }
+      subscribers.add(subscriber)
+      free.add(subscriber)
+      adjust()
       return {
         async stop() {
-          listeners.delete(listener)
-          await listener.running
+          subscribers.delete(subscriber)
+          // A busy one keeps its place in p-queue until its call returns.
+          if (free.delete(subscriber)) adjust()
+          await subscriber.running
         },
       }
     },
@@ -70,14 +74,16 @@ export function localQueue(): JobQueue {
 
     async close() {
       closed = true
+      adjust()
+      queue.clear()
       for (const timer of delayed) clearTimeout(timer)
       delayed.clear()
     },
   }
 }
 
-interface Listener {
-  call(): Promise<void>
-  /** The call that is under way. */
+interface Subscriber {
+  listener: () => Promise<void>
+  /** The last call, under way or over. */
   running: Promise<void> | undefined
 }

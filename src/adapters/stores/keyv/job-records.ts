@@ -29,7 +29,7 @@ export class JobRecords {
 
   async readMany(ids: readonly string[]): Promise<(JobEntry | undefined)[]> {
     const texts = await this.#backend.readMany(ids.map(recordKey))
-    return texts.map((text, index) => parse(ids[index], text))
+    return ids.map((id, index) => parse(id, texts[index]))
   }
 
   /** Returns the job as it will be read back, sharing nothing with the one given. */

@@ -60,8 +60,8 @@ export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsO
     return Deadline.run(timeoutMs, async () => {
       const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
       const texts = await backend.readMany(keys)
-      return texts
-        .flatMap((text, position) => parse(schema, keys[position], text) ?? [])
+      return keys
+        .flatMap((key, position) => parse(schema, key, texts[position]) ?? [])
         .sort((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
     })
   }

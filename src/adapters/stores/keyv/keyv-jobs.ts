@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
+import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, lapsesAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
@@ -7,13 +9,16 @@ import { claim, type ClaimRequest, transition } from '../../../core/engine/job/t
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
-import { Backend } from './backend.js'
+import { Backend, damaged } from './backend.js'
 import { Deadline } from './deadline.js'
 import { JobRecords } from './job-records.js'
 import { KnownJobs } from './known-jobs.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
+
+const deploymentKey = 'stemwork/deployment'
+const deploymentSchema = z.object({ deployment: z.string(), pass: z.number().int(), at: z.number() })
 
 export interface KeyvJobsOptions {
   /** The host's instance, over any backend. It is told to throw on errors; closing it stays with the host. */
@@ -99,6 +104,8 @@ export function keyvJobs({
 
     count: (query) => operate(async (known) => known.index.count(query)),
 
+    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+
     claim: ({ id, exceptApps, ...request }) =>
       operate((known, deadline) =>
         id === undefined ? claimAny(known, deadline, request, exceptApps) : claimOne(known, deadline, id, request),
@@ -134,6 +141,20 @@ export function keyvJobs({
         await known.clear(clearedAtOnce)
         return purged.flat()
       }),
+
+    beginFilePass: (everyMs) =>
+      operate((known, deadline) =>
+        known.locks.hold(deploymentKey, async () => {
+          deadline.check()
+          const text = await backend.read(deploymentKey)
+          const last = text === undefined ? undefined : parseDeployment(text)
+          const now = clock()
+          if (last && last.at > now - everyMs) return undefined
+          const begun = { deployment: last?.deployment ?? randomUUID(), pass: (last?.pass ?? 0) + 1 }
+          await backend.write(deploymentKey, JSON.stringify({ ...begun, at: now }))
+          return begun
+        }),
+      ),
   }
 
   async function operate<Result>(work: (known: KnownJobs, deadline: Deadline) => Promise<Result>): Promise<Result> {
@@ -254,12 +275,21 @@ export function keyvJobs({
   async function readStored(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
     const entries = await records.readMany(jobs.map(({ id }) => id))
     const found: JobRecord[] = []
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, { id }] of jobs.entries()) {
+      const entry = entries[index]
       if (entry && 'job' in entry) found.push(entry.job)
       // The backend lost the record: a listing without it, and a sweep that does not stumble over it for ever.
-      else await known.locks.hold(jobs[index].id, () => known.current(jobs[index].id))
+      else await known.locks.hold(id, () => known.current(id))
     }
     return found
+  }
+}
+
+function parseDeployment(text: string): z.output<typeof deploymentSchema> {
+  try {
+    return deploymentSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw damaged(deploymentKey, error)
   }
 }
 

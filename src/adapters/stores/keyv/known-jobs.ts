@@ -5,7 +5,7 @@ import { IdPages } from './id-pages.js'
 import { type JobRecords, tombstoneMs } from './job-records.js'
 import { KeyLocks } from './key-locks.js'
 
-/** What is kept in memory of each job: a few hundred bytes, without its params, details and files. */
+/** What is kept in memory of each job: a few hundred bytes, without its params and details. */
 export type KnownJob = IndexedJob & { token: number; version: number }
 
 const recordsPerRead = 200
@@ -37,9 +37,11 @@ export class KnownJobs {
     const found: KnownJob[] = []
     for (let start = 0; start < ids.length; start += recordsPerRead) {
       const batch = ids.slice(start, start + recordsPerRead)
-      for (const [index, entry] of (await records.readMany(batch)).entries()) {
+      const entries = await records.readMany(batch)
+      for (const [index, id] of batch.entries()) {
+        const entry = entries[index]
         if (entry && 'job' in entry) found.push(summary(entry.job, entry.version))
-        else known.#tombstones.push({ id: batch[index], until: clock() + tombstoneMs })
+        else known.#tombstones.push({ id, until: clock() + tombstoneMs })
       }
     }
     // In the order of the lists, so that each is entered at the end.
@@ -137,7 +139,7 @@ function summary(job: JobRecord, version: number): KnownJob {
     completedAt: job.completedAt,
     expiresAt: job.expiresAt,
     expired: job.expired,
-    outputs: job.outputs && {},
+    outputs: job.expired ? {} : job.outputs,
     lease: job.lease,
     notBefore: job.notBefore,
     deleted: job.deleted,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
@@ -24,6 +25,9 @@ export function memoryJobs({
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
+  const deployment = randomUUID()
+  let pass = 0
+  let passAt = -Infinity
 
   return {
     traits: { scope: 'process' },
@@ -75,6 +79,10 @@ export function memoryJobs({
       return index.count(query)
     },
 
+    async resultBytes(app) {
+      return index.resultBytes(app)
+    },
+
     async claim({ id, exceptApps, ...request }) {
       const now = clock()
       const job = id === undefined ? index.takeNext(now, exceptApps) : index.get(id)
@@ -100,6 +108,13 @@ export function memoryJobs({
         index.remove(job.id)
         return [job.id]
       })
+    },
+
+    async beginFilePass(everyMs) {
+      const now = clock()
+      if (passAt > now - everyMs) return undefined
+      passAt = now
+      return { deployment, pass: ++pass }
     },
   }
 

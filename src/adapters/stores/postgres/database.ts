@@ -16,11 +16,28 @@ export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[] }>
 }
 
-/** What the stores use of a `pg` Pool. */
+/** What is used of a connection that was taken from the pool. */
+export interface PostgresConnection extends PostgresClient {
+  release(destroy?: boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+}
+
+/** What stores and queue use of a `pg` Pool. */
 export interface PostgresPool extends PostgresClient {
-  connect(): Promise<PostgresClient & { release(error?: boolean): void }>
+  connect(): Promise<PostgresConnection>
   on?(event: 'error', listener: (error: Error) => void): unknown
   listenerCount?(event: 'error'): number
+  readonly options?: { max?: number }
+}
+
+const ignore = () => {}
+
+/** A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them. */
+export function surviveLostConnections(pool: PostgresPool): void {
+  if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
 }
 
 /** Columns as the server's text, so that type parsers which the host set for its own queries change nothing here. */
@@ -30,6 +47,8 @@ const asText = { getTypeParser: () => (value: string) => value }
 
 /** An unreachable server is an error after this time, not a call that never ends. */
 const queryTimeoutMs = 20_000
+/** Likewise for a pool that has no connection to give, because all are taken or none can be made. */
+const connectTimeoutMs = 10_000
 const tries = 4
 
 interface QueryOptions {
@@ -45,7 +64,7 @@ export async function query(
   { timeoutMs = queryTimeoutMs, name }: QueryOptions = {},
 ): Promise<Row[]> {
   try {
-    const { rows } = await client.query({
+    const answer = client.query({
       name,
       text,
       values,
@@ -53,6 +72,8 @@ export async function query(
       types: asText,
       query_timeout: timeoutMs,
     })
+    // pg's own limit begins only when the pool has a connection for the statement.
+    const { rows } = await within(answer, timeoutMs + connectTimeoutMs)
     return rows as Row[]
   } catch (error) {
     throw failure(error)
@@ -100,9 +121,17 @@ export async function transaction<Result>(
   pool: PostgresPool,
   work: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await pool.connect().catch((error: unknown) => {
+  const connecting = pool.connect()
+  const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
+    // One that comes late is not kept from others.
+    connecting.then(
+      (late) => late.release(),
+      () => {},
+    )
     throw failure(error)
   })
+  // While a connection is out of the pool, nobody else listens, and pg would end the process over its loss.
+  client.on('error', ignore)
   let done = false
   try {
     // Not the server's default, which may be another: what is read after a lock must not be older than the lock.
@@ -123,6 +152,19 @@ export async function transaction<Result>(
   } finally {
     // A connection whose transaction did not end must not serve anyone else.
     client.release(!done)
+    if (done) client.removeListener('error', ignore)
+  }
+}
+
+async function within<Result>(answer: Promise<Result>, timeoutMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Postgres did not answer within ${timeoutMs} ms.`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

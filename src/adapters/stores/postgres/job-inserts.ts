@@ -27,9 +27,10 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   /** Adds the job if its id and idempotency key are free. */
   async function insertFree(
     run: (text: string, values: unknown[]) => Promise<Row[]>,
-    { createdAt: _, ...job }: JobRecord,
+    given: JobRecord,
   ): Promise<JobRecord | undefined> {
-    const record = { createdAt: 0, ...job }
+    // Without its `createdAt`, which the database sets.
+    const { createdAt: _createdAt, ...job } = given
     const [row] = await run(insert, [
       columnText(job.id),
       columnText(job.app),
@@ -37,13 +38,13 @@ export function jobInserts(schema: string, idempotencyMs: number) {
       job.deleted,
       columnText(job.workflow),
       columnText(job.batchName),
-      uploadKeys(record),
+      uploadKeys(given),
       columnText(job.idempotency?.key ?? null),
       Math.round(job.notBefore),
-      leaseUntil(record),
-      endedAt(record),
-      removable(record),
-      deliverable(record),
+      leaseUntil(given),
+      endedAt(given),
+      removable(given),
+      deliverable(given),
       JSON.stringify(job),
     ])
     return row && parseRecord(row[1], null)
@@ -54,7 +55,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     client: PostgresClient,
     app: string,
     key: string,
-  ): Promise<{ id: string | null; job: JobRecord; holds: boolean } | undefined> {
+  ): Promise<{ id: string | null | undefined; job: JobRecord; holds: boolean } | undefined> {
     const [found] = await query(
       client,
       `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,

@@ -14,7 +14,9 @@ export interface StoredJob {
   version: number
 }
 
-const claimsSchema = z.array(z.object({ owner: z.string(), leaseMs: z.number(), at: z.number() }))
+const claimsSchema = z.array(
+  z.object({ owner: z.string(), leaseMs: z.number(), nonce: z.string().default(''), at: z.number() }),
+)
 
 /** Reads a row of `version, record, claims`. */
 export function parseStored([version, record, claims]: Row): StoredJob {
@@ -26,14 +28,14 @@ export function parseStored([version, record, claims]: Row): StoredJob {
  *
  * @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record.
  */
-export function parseRecord(record: string | null, claims: string | null): JobRecord {
+export function parseRecord(record: string | null | undefined, claims: string | null | undefined): JobRecord {
   const written = parse(jobRecordSchema, record)
-  if (claims === null) return written
+  if (typeof claims !== 'string') return written
   return parse(claimsSchema, claims).reduce((job, { at, ...request }) => claim(job, request, at) ?? job, written)
 }
 
-function parse<Schema extends z.ZodType>(schema: Schema, json: string | null): z.output<Schema> {
-  const result = schema.safeParse(json === null ? null : JSON.parse(json))
+function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | undefined): z.output<Schema> {
+  const result = schema.safeParse(JSON.parse(json ?? 'null'))
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',

@@ -34,7 +34,9 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
 
   async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
-    const { app } = jobs[0].job
+    const [first] = jobs
+    if (!first) return []
+    const { app } = first.job
     return await transaction(pool, async (client) => {
       await lock(client, app)
       let queued = await queuedJobs(client, app, Math.max(...jobs.map(({ maxQueued }) => maxQueued)))
@@ -60,12 +62,12 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
 
   /** Looks at no more jobs than the limit needs. */
   async function queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
-    const [[count]] = await query(
+    const [row] = await query(
       client,
       `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT $2) AS queued`,
       [columnText(app), Math.ceil(limit)],
     )
-    return Number(count)
+    return Number(row?.[0])
   }
 
   return {

@@ -1,3 +1,4 @@
+import { StemworkError } from '../../../core/engine/errors.js'
 import { query, type PostgresPool, transaction } from './database.js'
 
 /**
@@ -45,6 +46,7 @@ const steps: ((schema: string) => string[])[] = [
     `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
     `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
   ],
+  (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
   (schema) => [
     // A claim only notes itself here, in one statement; whoever reads the record applies it.
     `ALTER TABLE ${schema}.jobs ADD COLUMN claims jsonb`,
@@ -56,6 +58,10 @@ const steps: ((schema: string) => string[])[] = [
     `CREATE INDEX turns_by_app ON ${schema}.turns (app, id)`,
     `CREATE SEQUENCE ${schema}.turn`,
     `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
+  ],
+  (schema) => [
+    `CREATE TABLE ${schema}.deployment (id text NOT NULL, pass bigint NOT NULL, pass_at bigint)`,
+    `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
   ],
 ]
 
@@ -70,14 +76,22 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
     await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
     // Asked first: IF NOT EXISTS demands the right to create schemas also where there is nothing to create.
-    const [[known]] = await run('SELECT to_regnamespace($1)::text', [schema])
-    if (known === null) await run(`CREATE SCHEMA ${schema}`)
+    const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
+    if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
     await run(
       `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     )
-    const [[applied]] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
-    for (let number = Number(applied) + 1; number <= steps.length; number++) {
-      for (const text of steps[number - 1](schema)) await run(text)
+    const [found] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
+    const applied = Number(found?.[0])
+    if (applied > steps.length)
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${applied}; this version knows ${steps.length}). Start the newer version, or give this one a schema of its own.`,
+      )
+    for (const [index, step] of steps.entries()) {
+      const number = index + 1
+      if (number <= applied) continue
+      for (const text of step(schema)) await run(text)
       await run(`INSERT INTO ${schema}.migrations (number) VALUES ($1)`, [number])
     }
   })

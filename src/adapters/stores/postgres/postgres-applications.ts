@@ -48,8 +48,8 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
   }
 }
 
-function parse<Schema extends z.ZodType>(schema: Schema, record: string | null): z.output<Schema> {
-  const result = schema.safeParse(record === null ? null : JSON.parse(record))
+function parse<Schema extends z.ZodType>(schema: Schema, record: string | null | undefined): z.output<Schema> {
+  const result = schema.safeParse(JSON.parse(record ?? 'null'))
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',

@@ -61,7 +61,19 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async count(query) {
       const count = countStatement(schema, query)
-      return count ? Number((await run(count.text, count.values))[0][0]) : 0
+      const [row] = count ? await run(count.text, count.values) : []
+      return Number(row?.[0] ?? 0)
+    },
+
+    async resultBytes(app) {
+      // The functions for json refuse a text in which U+0000 is escaped anywhere.
+      const [row] = await run(
+        `SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
+          json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
+        WHERE app = $1 AND removable_at IS NOT NULL AND output.value ->> 'copied' IS DISTINCT FROM 'true'`,
+        [columnText(app)],
+      )
+      return Number(row?.[0] ?? 0)
     },
 
     claim({ id, exceptApps = [], ...request }) {
@@ -76,7 +88,14 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     async due(kind, limit, { exceptApps = [] } = {}) {
       if (limit <= 0) return []
       const due = dueStatement(schema, kind, limit, exceptApps)
-      return (await run(due.text, due.values)).map((row) => parseStored(row).job)
+      // A damaged record is an error of its own job, not of those behind it.
+      return (await run(due.text, due.values)).flatMap((row) => {
+        try {
+          return [parseStored(row).job]
+        } catch {
+          return []
+        }
+      })
     },
 
     async purge(target) {
@@ -91,6 +110,15 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
             )
       if ('id' in target) return gone.length > 0 ? [target.id] : []
       return gone.map(([id]) => id ?? '')
+    },
+
+    async beginFilePass(everyMs) {
+      const [row] = await run(
+        `UPDATE ${schema}.deployment SET pass = pass + 1, pass_at = ${nowSql}
+        WHERE pass_at IS NULL OR pass_at <= ${nowSql} - $1::bigint RETURNING id, pass`,
+        [Math.ceil(everyMs)],
+      )
+      return row && { deployment: row[0] ?? '', pass: Number(row[1]) }
     },
   }
 
@@ -118,11 +146,11 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }
 
   async function claimInTurn(
-    { owner, leaseMs }: ClaimRequest,
+    { owner, leaseMs, nonce = '' }: ClaimRequest,
     exceptApps: readonly string[],
   ): Promise<JobRecord | undefined> {
     const excepted = exceptApps.map((app) => columnText(app))
-    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), excepted])
+    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, excepted])
     if (row) untidyClaims++
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0

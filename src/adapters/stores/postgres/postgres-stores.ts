@@ -1,13 +1,16 @@
-import { StemworkError } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
-import type { PostgresPool } from './database.js'
+import { type PostgresPool, surviveLostConnections } from './database.js'
 import { migrate } from './migrations.js'
 import { postgresApplications } from './postgres-applications.js'
 import { postgresJobs } from './postgres-jobs.js'
+import { requireSchemaName } from './schema-name.js'
 
 export interface PostgresStoresOptions {
-  /** The host's `pg` Pool. It stays the host's: nothing here ends it. */
+  /**
+   * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one, pg keeps the
+   * place of a connection that never comes about for ever.
+   */
   pool: PostgresPool
   /** Schema of the tables: a lower-case identifier. Default: `stemwork`. */
   schema?: string
@@ -30,7 +33,7 @@ export interface PostgresStores {
  * const pool = new Pool({ connectionString: process.env.DATABASE_URL })
  * const { jobs, applications, migrate } = postgresStores({ pool })
  * await migrate()
- * const engine = createEngine({ jobs, applications, queue: bullmqQueue({ connection }), blobs })
+ * const engine = createEngine({ jobs, applications, queue: postgresQueue({ pool }), blobs })
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function postgresStores({
@@ -38,14 +41,8 @@ export function postgresStores({
   schema = 'stemwork',
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: PostgresStoresOptions): PostgresStores {
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `${JSON.stringify(schema)} is not a schema name. Expected lower-case letters, digits and "_", not beginning with a digit, at most 63.`,
-    )
-  }
-  // A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them.
-  if (pool.listenerCount?.('error') === 0) pool.on?.('error', () => {})
+  requireSchemaName(schema)
+  surviveLostConnections(pool)
   const quoted = `"${schema}"`
   return {
     jobs: postgresJobs(pool, quoted, idempotencyMs),

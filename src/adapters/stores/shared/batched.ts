@@ -51,7 +51,9 @@ export function batched<Item, Result>(
   async function settle(entries: Entry[]): Promise<void> {
     try {
       const results = await run(entries.map(({ item }) => item))
-      entries.forEach(({ resolve }, index) => resolve(results[index]))
+      if (results.length !== entries.length)
+        throw new RangeError('a batch gave another number of results than it took items')
+      results.forEach((result, index) => entries[index]?.resolve(result))
     } catch (error) {
       if (entries.length > 1 && isItemsFault(error)) for (const entry of entries) await settle([entry])
       else for (const { reject } of entries) reject(error)

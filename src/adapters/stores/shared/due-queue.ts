@@ -48,9 +48,9 @@ export class Agenda<Item> {
   /** Up to `limit` items that are due, longest due first; entered first among equals. */
   due(now: number, limit: number): Item[] {
     const found: AgendaEntry<Item>[] = []
-    while (found.length < limit && this.#heap.length > 0 && this.#heap[0].at <= now) {
-      found.push(this.#heap[0])
-      this.#remove(this.#heap[0])
+    for (let [top] = this.#heap; top && top.at <= now && found.length < limit; [top] = this.#heap) {
+      found.push(top)
+      this.#remove(top)
     }
     for (const entry of found) this.#push(entry)
     return found.map((entry) => entry.item)
@@ -75,7 +75,7 @@ export class Agenda<Item> {
     while (place > 0) {
       const parent = (place - 1) >> 1
       const above = this.#heap[parent]
-      if (isBefore(above, entry)) break
+      if (!above || isBefore(above, entry)) break
       this.#put(above, place)
       place = parent
     }
@@ -86,11 +86,11 @@ export class Agenda<Item> {
     const heap = this.#heap
     let { place } = entry
     for (;;) {
-      let child = 2 * place + 1
-      if (child >= heap.length) break
-      if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++
-      const below = heap[child]
-      if (isBefore(entry, below)) break
+      const left = heap[2 * place + 1]
+      const right = heap[2 * place + 2]
+      const below = left && right && isBefore(right, left) ? right : left
+      if (!below || isBefore(entry, below)) break
+      const child = below.place
       this.#put(below, place)
       place = child
     }

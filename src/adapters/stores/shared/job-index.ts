@@ -1,5 +1,6 @@
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus } from '../../../core/engine/job/job.js'
+import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder, firstDue } from './claim-order.js'
 import { Agenda, type AgendaEntry } from './due-queue.js'
@@ -142,6 +143,13 @@ export class JobIndex<Job extends IndexedJob> {
     }
     let total = 0
     for (const _job of this.select(query)) total++
+    return total
+  }
+
+  /** Bytes of the result files that the application's jobs keep. */
+  resultBytes(app: string): number {
+    let total = 0
+    for (const job of this.select({ app, statuses: ['SUCCEEDED'] })) total += resultBytes(job)
     return total
   }
 

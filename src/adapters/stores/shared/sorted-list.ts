@@ -2,7 +2,7 @@
  * Items in ascending order. Adding at the end (new jobs) costs the push alone; removed items stay in place, unseen, until they
  * are half of the list, so that a removal does not move everything behind it.
  */
-export class SortedList<Item> {
+export class SortedList<Item extends NonNullable<unknown>> {
   #items: Item[] = []
   readonly #removed = new Set<Item>()
   readonly #compare: (a: Item, b: Item) => number
@@ -19,7 +19,8 @@ export class SortedList<Item> {
   add(item: Item): void {
     const items = this.#items
     if (this.#removed.delete(item)) return
-    if (items.length === 0 || this.#compare(items[items.length - 1], item) < 0) items.push(item)
+    const last = items.at(-1)
+    if (last === undefined || this.#compare(last, item) < 0) items.push(item)
     else
       items.splice(
         this.#firstIndex((other) => this.#compare(other, item) >= 0),
@@ -40,7 +41,8 @@ export class SortedList<Item> {
   *ascending(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds); index < items.length; index++) {
-      if (!this.#removed.has(items[index])) yield items[index]
+      const item = items[index]
+      if (item !== undefined && !this.#removed.has(item)) yield item
     }
   }
 
@@ -48,16 +50,21 @@ export class SortedList<Item> {
   *descendingBefore(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds) - 1; index >= 0; index--) {
-      if (!this.#removed.has(items[index])) yield items[index]
+      const item = items[index]
+      if (item !== undefined && !this.#removed.has(item)) yield item
     }
   }
 
   /** Steps back from the end, where new items belong and readers begin, by growing steps before it halves what is left. */
   #firstIndex(holds: (item: Item) => boolean): number {
+    const holdsAt = (index: number) => {
+      const item = this.#items[index]
+      return item !== undefined && holds(item)
+    }
     let low = 0
     let high = this.#items.length
     for (let step = 1; step <= high; step *= 2) {
-      if (!holds(this.#items[high - step])) {
+      if (!holdsAt(high - step)) {
         low = high - step + 1
         break
       }
@@ -65,7 +72,7 @@ export class SortedList<Item> {
     }
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (holds(this.#items[middle])) high = middle
+      if (holdsAt(middle)) high = middle
       else low = middle + 1
     }
     return low

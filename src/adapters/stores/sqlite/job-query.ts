@@ -35,9 +35,10 @@ function conditions(
   if (app !== undefined) add('app = ?', app)
   if (statuses) {
     const wanted = [...new Set(statuses)]
+    const [only, ...others] = wanted
     const inOrder = !ordered || (app !== undefined && wanted.length === 1)
     // The plus keeps SQLite from searching by status and sorting what it finds.
-    if (wanted.length === 1) add(`${inOrder ? '' : '+'}status = ?`, wanted[0])
+    if (only !== undefined && others.length === 0) add(`${inOrder ? '' : '+'}status = ?`, only)
     else add(`${inOrder ? '' : '+'}status IN (${wanted.map(() => '?').join(', ')})`, ...wanted)
   }
   if (workflows) add('workflow IN (SELECT value FROM json_each(?))', JSON.stringify(workflows))

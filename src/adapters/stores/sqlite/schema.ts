@@ -56,4 +56,9 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_lapsing ON jobs (lapses_at) WHERE lapses_at IS NOT NULL;
   INSERT INTO turns (app, served) SELECT app, 0 FROM jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since);
   `,
+  'CREATE INDEX jobs_with_results ON jobs (app) WHERE removable_at IS NOT NULL',
+  `
+  CREATE TABLE deployment (id TEXT NOT NULL, pass INTEGER NOT NULL, pass_at INTEGER);
+  INSERT INTO deployment (id, pass) VALUES (lower(hex(randomblob(16))), 0);
+  `,
 ]

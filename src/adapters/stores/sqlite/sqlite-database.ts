@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
@@ -26,7 +26,7 @@ export class SqliteDatabase {
 
   constructor(path: string, openTimeoutMs: number) {
     try {
-      mkdirSync(dirname(path), { recursive: true })
+      makePrivate(path)
       this.#database = new Database(path, { timeout: openTimeoutMs })
     } catch (error) {
       throw storageError(error)
@@ -133,6 +133,21 @@ export class SqliteDatabase {
     for (let step = taken; step < migrations.length; step++) {
       this.#database.exec(`BEGIN IMMEDIATE; ${migrations[step]}; PRAGMA user_version = ${step + 1}; COMMIT`)
     }
+  }
+}
+
+/**
+ * Makes the file readable for its owner alone, and a missing folder too. SQLite gives the files beside it (`-wal`, `-journal`) the
+ * same rights.
+ */
+function makePrivate(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  try {
+    chmodSync(path, 0o600)
+  } catch (error) {
+    // The file is another user's, who shares it: its rights are not ours to change.
+    if (codeOf(error) !== 'EPERM') throw error
   }
 }
 

@@ -27,6 +27,9 @@ const firstInTurn = `SELECT jobs.record, turns.app, turns.rowid AS came, served 
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
 
+const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
+  WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
+
 /** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
 const commits: Record<JobChange['kind'], Commit> = {
   heartbeat: 'quick',
@@ -117,6 +120,10 @@ export function sqliteJobs(
       return database.get<{ count: number }>(text, ...values)?.count ?? 0
     },
 
+    async resultBytes(app) {
+      return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
+    },
+
     async claim({ id, exceptApps = [], ...request }) {
       const now = clock()
       return database.transaction('quick', () => {
@@ -155,6 +162,18 @@ export function sqliteJobs(
         return ended
       })
     },
+
+    async beginFilePass(everyMs) {
+      const now = clock()
+      return database.transaction('durable', () =>
+        database.get<{ deployment: string; pass: number }>(
+          `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
+          RETURNING id AS deployment, pass`,
+          now,
+          now - everyMs,
+        ),
+      )
+    },
   }
 
   function read(id: string): JobRecord | undefined {
@@ -165,12 +184,23 @@ export function sqliteJobs(
   function due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[]): JobRecord[] {
     const rest = [JSON.stringify(exceptApps), Math.max(limit, 0)]
     const values = kind === 'deleted' ? rest : [now, ...rest]
-    return database.all<Row>(dueSql[kind], ...values).map((row) => parse(row.record))
+    // A damaged record is an error of its own job, not of those behind it.
+    return database.all<Row>(dueSql[kind], ...values).flatMap((row) => {
+      try {
+        return [parse(row.record)]
+      } catch {
+        return []
+      }
+    })
   }
 
   /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
   function takeTurn(now: number, exceptApps: readonly string[]): JobRecord | undefined {
-    const row = database.get<Row & { app: string; served: number; came: number }>(firstInTurn, now, JSON.stringify(exceptApps))
+    const row = database.get<Row & { app: string; served: number; came: number }>(
+      firstInTurn,
+      now,
+      JSON.stringify(exceptApps),
+    )
     if (!row) {
       database.write('quick', `${forgetIdle} 1`)
       return undefined

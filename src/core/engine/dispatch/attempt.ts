@@ -22,8 +22,10 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
+import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
 import type { Stages } from './stages.js'
+import { throughOutage } from './storage-outage.js'
 
 export interface AttemptPorts {
   jobs: JobStore
@@ -55,6 +57,7 @@ export class Attempt {
   readonly #heartbeat: HeartbeatLoop
   readonly #scratch: Scratch
   readonly #stages: Stages | undefined
+  readonly #timeLimit: RunTimeLimit
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
@@ -63,6 +66,8 @@ export class Attempt {
     this.#job = job
     this.#scratch = scratch
     this.#stages = stages
+    const { jobTimeoutMs } = options.limits
+    this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
@@ -97,10 +102,9 @@ export class Attempt {
     // Asked for while an earlier worker, now lost, ran the job.
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
     if (this.#job.attempts > options.dispatch.maxAttempts)
-      return this.#settle(this.#failure(workerLost(this.#job.attempts - 1)))
+      return this.#settle(this.#failure(endedEveryProcess(this.#job.attempts - 1)))
 
-    const timeout = setTimeout(() => this.interrupt(timedOut(options.limits.jobTimeoutMs)), options.limits.jobTimeoutMs)
-    timeout.unref()
+    this.#timeLimit.start()
     this.#heartbeat.start()
     /** Empty: the workflow reads and writes no file. */
     let directory = ''
@@ -139,7 +143,7 @@ export class Attempt {
       // Not above: when the store stays away, the success may be recorded or not, and its files must stay until that is known.
       return await this.#settle(end)
     } finally {
-      clearTimeout(timeout)
+      this.#timeLimit.pause()
       this.#heartbeat.stop()
       if (directory !== '')
         await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
@@ -166,7 +170,9 @@ export class Attempt {
       const key = this.#job.uploads[param]
       const url = this.#job.params[param]
       if (key !== undefined) {
-        const { bytes } = await readUpload(blobs, key, path, { signal, maxBytes: options.limits.maxFileBytes })
+        const { bytes } = await this.#throughOutage(() =>
+          readUpload(blobs, key, path, { signal, maxBytes: options.limits.maxFileBytes }),
+        )
         inputs[param] = { path, bytes }
       } else if (typeof url === 'string') {
         const { bytes } = await fetchInput(url, path, {
@@ -214,11 +220,27 @@ export class Attempt {
         outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
         continue
       }
-      const key = attemptPrefix(this.#job.id, this.#job.token) + fileName
-      await blobs.put(key, createReadStream(file.path), { contentType, signal })
+      const key = attemptPrefix(this.#job) + fileName
+      await this.#throughOutage(() => blobs.put(key, createReadStream(file.path), { contentType, signal }))
       outputs[name] = { key, bytes, contentType, fileName }
     }
     return outputs
+  }
+
+  /** An outage of the blob store is waited out here, with the lease kept: it costs neither an attempt nor the run that was made. */
+  async #throughOutage<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await throughOutage(work, {
+        signal: this.#controller.signal,
+        maxMs: this.#ports.options.dispatch.storageOutageMs,
+        onFailure: (error) => {
+          this.#timeLimit.pause()
+          this.#warn('The blob store is away; the job waits for it.', error)
+        },
+      })
+    } finally {
+      this.#timeLimit.start()
+    }
   }
 
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
@@ -298,7 +320,7 @@ export class Attempt {
 
   async #discardResults(): Promise<void> {
     await this.#ports.blobs
-      .deletePrefix(attemptPrefix(this.#job.id, this.#job.token))
+      .deletePrefix(attemptPrefix(this.#job))
       .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 
@@ -311,7 +333,7 @@ export class Attempt {
   }
 }
 
-function workerLost(attempts: number): StemworkError {
+function endedEveryProcess(attempts: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
     `The process that ran the job ended unexpectedly in each of ${attempts} attempts. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,

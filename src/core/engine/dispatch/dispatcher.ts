@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
-import { StemworkError } from '../errors.js'
+import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
@@ -164,7 +165,8 @@ export class Dispatcher {
 
   async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#ports
-    return await jobs.claim({ id, exceptApps, owner: this.#owner, leaseMs: options.dispatch.leaseMs })
+    const nonce = randomBytes(6).toString('hex')
+    return await jobs.claim({ id, exceptApps, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
   }
 
   /** @param stages absent: the host asked for this run, which waits for no slot */
@@ -185,12 +187,4 @@ export class Dispatcher {
       if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
     }
   }
-}
-
-export function shuttingDown(): StemworkError {
-  return new StemworkError(
-    'SHUTTING_DOWN',
-    'The service is shutting down; the job goes on elsewhere or after the restart.',
-    { retryable: true },
-  )
 }

@@ -1,6 +1,7 @@
 import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { badInput, type StemworkError } from '../errors.js'
+import { badInput, tooLarge } from '../errors.js'
 import type { BlobStore } from '../ports/blob-store.js'
 
 /**
@@ -31,14 +32,9 @@ export async function readUpload(
       yield chunk
     }
   }
+  // What an earlier try left that the blob store broke off.
+  await rm(path, { force: true })
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })
   return { bytes: file.bytesWritten }
-}
-
-function tooLarge(maxBytes: number): StemworkError {
-  return badInput(
-    'too_large',
-    `The uploaded file is larger than ${maxBytes} bytes, which is the limit. Upload a smaller or compressed one.`,
-  )
 }

@@ -35,7 +35,10 @@ export interface Target {
   literal: boolean
 }
 
-const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443 }
+const defaultPorts = new Map([
+  ['http:', 80],
+  ['https:', 443],
+])
 
 /**
  * The first half of the gate: what can be judged from the URL alone. All spellings of an IPv4 address (octal, hexadecimal, short,
@@ -46,15 +49,15 @@ const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443 }
 export function targetOf(address: string | URL, policy: AddressPolicy): Target {
   const url = URL.canParse(String(address)) ? new URL(address) : undefined
   if (!url) throw blocked('the URL cannot be parsed', policy)
-  if (!Object.hasOwn(defaultPorts, url.protocol))
-    throw blocked(`the scheme ${url.protocol} is not http or https`, policy)
+  const defaultPort = defaultPorts.get(url.protocol)
+  if (defaultPort === undefined) throw blocked(`the scheme ${url.protocol} is not http or https`, policy)
   if (url.username !== '' || url.password !== '') throw blocked('the URL carries a user name or a password', policy)
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (host.split('.').includes('')) throw blocked('the host name has an empty part', policy)
   const target = {
     url,
     host,
-    port: url.port === '' ? defaultPorts[url.protocol] : Number(url.port),
+    port: url.port === '' ? defaultPort : Number(url.port),
     secure: url.protocol === 'https:',
     literal: isIP(host) !== 0,
   }

@@ -51,7 +51,7 @@ export function specialRange(address: string): string | undefined {
  * @throws RangeError if it is neither
  */
 export function blockOf(range: string): BlockList {
-  const [address, prefix, ...rest] = range.split('/')
+  const [address = '', prefix, ...rest] = range.split('/')
   const family = isIP(address)
   const bits = family === 4 ? 32 : 128
   const length = prefix === undefined ? bits : Number(prefix)

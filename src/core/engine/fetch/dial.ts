@@ -18,8 +18,10 @@ const attemptTimeoutMs = 1_000
 export const dial: Dial = async (target, vetted, signal) => {
   const addresses = vetted.slice(0, maxAddresses)
   const lookup: LookupFunction = (_host, options, callback) => {
+    const [first] = addresses
     if (options.all) callback(null, [...addresses])
-    else callback(null, addresses[0].address, addresses[0].family)
+    else if (first) callback(null, first.address, first.family)
+    else callback(new RangeError('there is no vetted address to dial'), '')
   }
   const { host, port } = target
   const socket = connect({

@@ -23,11 +23,6 @@ export function downloadFailed(
   return new StemworkError('BAD_INPUT', worded(textOf(cause), detail), { reason: 'download_failed', retryable, cause })
 }
 
-export function tooLarge(maxBytes: number): StemworkError {
-  const message = `What the URL leads to is larger than the limit of ${maxBytes} bytes. Give a smaller file.`
-  return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
-}
-
 /** The server answered with a status other than success. Overload and faults of the server may pass; refusals do not. */
 export function httpFailure(status: number): StemworkError {
   const retryable = status >= 500 || status === 429 || status === 408

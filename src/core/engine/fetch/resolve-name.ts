@@ -37,7 +37,7 @@ export async function resolvePublicName(
     ]
     if (found.length > 0) return found
     // Of two failures, the one that may pass decides: the other family was perhaps only not asked successfully.
-    const failures = [four, six].flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
+    const failures = [four, six].flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []))
     throw failures.find((error) => !isAbsent(error)) ?? failures[0] ?? new Error(`${host} has no address`)
   } finally {
     signal.removeEventListener('abort', cancel)

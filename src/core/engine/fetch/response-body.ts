@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { AddressPolicy } from './address-guard.js'
 import { type Deadline, type FetchTimeouts, TooSlowError } from './deadline.js'
-import { downloadFailed, tooLarge } from './fetch-failure.js'
+import { tooLarge } from '../errors.js'
+import { downloadFailed } from './fetch-failure.js'
 
 export interface BodyLimits {
   maxBytes: number

@@ -1,28 +1,31 @@
 import { StemworkError } from '../errors.js'
+import type { JobRecord } from './job.js'
 
 /** Where the service's files lie in a blob store. Keys are made here only, from ids and checked names. */
 
 export const resultsPrefix = 'results/'
 export const uploadsPrefix = 'uploads/'
+/** Says which job store the files belong to. */
+export const deploymentKey = 'deployment'
 
 /** All result files of a job, of every attempt. */
 export function jobResultsPrefix(jobId: string): string {
   return `${resultsPrefix}${jobId}/`
 }
 
-/** Result files of one claim. A superseded worker writes only into its own corner. */
-export function attemptPrefix(jobId: string, token: number): string {
-  return `${jobResultsPrefix(jobId)}${token}/`
+/** Result files of one claim. Its worker, also a superseded one, writes and removes nothing outside. */
+export function attemptPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
+  return `${jobResultsPrefix(id)}${token}${lease?.nonce ? `-${lease.nonce}` : ''}/`
 }
 
 export function uploadKey(app: string, ticketId: string): string {
   return `${uploadsPrefix}${app}/${ticketId}`
 }
 
-/** Job id and fencing token of a result's key; `undefined` for a key of another form. */
-export function parseResultKey(key: string): { jobId: string; token: number } | undefined {
-  const match = /^results\/([^/]+)\/(\d+)\//.exec(key)
-  return match ? { jobId: match[1], token: Number(match[2]) } : undefined
+/** Job id, fencing token and nonce of a result's key; `undefined` for a key of another form. */
+export function parseResultKey(key: string): { jobId: string; token: number; nonce: string } | undefined {
+  const [, jobId, token, nonce = ''] = /^results\/([^/]+)\/(\d+)(?:-([^/]+))?\//.exec(key) ?? []
+  return jobId === undefined ? undefined : { jobId, token: Number(token), nonce }
 }
 
 const segment = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,200}'

@@ -1,4 +1,4 @@
-import { StemworkError } from '../errors.js'
+import { internalError, StemworkError } from '../errors.js'
 import type { JobError } from './job.js'
 
 const titles: Record<JobError['code'], string> = {
@@ -10,23 +10,9 @@ const titles: Record<JobError['code'], string> = {
 
 /** What a job shows of the error that ended it. An error that is not the library's own says nothing of its text to the client. */
 export function jobError(error: unknown): JobError {
-  if (StemworkError.is(error) && isJobCode(error.code)) {
-    return {
-      code: error.code,
-      title: titles[error.code],
-      message: error.message,
-      reason: error.reason ?? null,
-      retryable: error.retryable,
-    }
-  }
-  return {
-    code: 'INTERNAL_ERROR',
-    title: titles.INTERNAL_ERROR,
-    message:
-      'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
-    reason: null,
-    retryable: true,
-  }
+  if (!StemworkError.is(error) || !isJobCode(error.code)) return jobError(internalError(error))
+  const { code, message, reason = null, retryable } = error
+  return { code, title: titles[code], message, reason, retryable }
 }
 
 /** Whether another attempt may succeed. Unknown errors may pass (a full disk, a store that was away); refused inputs do not. */

@@ -5,7 +5,7 @@ export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED
 export type JobStatus = z.infer<typeof jobStatusSchema>
 
 /** A finished output: where its bytes lie in the blob store. */
-export const jobOutputSchema = z.object({
+const jobOutputFields = z.object({
   key: z.string(),
   bytes: z.number().int().nonnegative(),
   contentType: z.string(),
@@ -14,7 +14,8 @@ export const jobOutputSchema = z.object({
   /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
   copied: z.boolean().optional(),
 })
-export type JobOutput = z.infer<typeof jobOutputSchema>
+export type JobOutput = z.infer<typeof jobOutputFields>
+export const jobOutputSchema = keepingUnknown(jobOutputFields)
 
 export const jobErrorSchema = z.object({
   code: z.enum(['BAD_INPUT', 'TIMEOUT', 'INTERNAL_ERROR', 'CANCELED']),
@@ -29,16 +30,22 @@ export type JobError = z.infer<typeof jobErrorSchema>
  * The right to run a job until `until`. `token` is the fencing token: it rises with every claim of the same job, and a write
  * that carries an older one changes nothing.
  */
-export const leaseSchema = z.object({
+const leaseFields = z.object({
   owner: z.string(),
   token: z.number().int().positive(),
+  /**
+   * Tells this claim from another with the same token: a database that lost its last commits grants a token twice. Empty in
+   * records of versions that had none.
+   */
+  nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
   until: z.number(),
 })
-export type Lease = z.infer<typeof leaseSchema>
+export type Lease = z.infer<typeof leaseFields>
+export const leaseSchema = keepingUnknown(leaseFields)
 
 /** One webhook message of the job's outbox, written in the same store operation as the state change that it reports. */
-export const deliverySchema = z.object({
+const deliveryFields = z.object({
   /** `webhook-id` of every try of this message. */
   id: z.string(),
   url: z.string(),
@@ -50,10 +57,10 @@ export const deliverySchema = z.object({
   outcome: z.enum(['pending', 'delivered', 'gone', 'given_up']),
   lastStatus: z.number().int().nullable(),
 })
-export type Delivery = z.infer<typeof deliverySchema>
+export type Delivery = z.infer<typeof deliveryFields>
+export const deliverySchema = keepingUnknown(deliveryFields)
 
-/** A job as a store keeps it. All times are epoch milliseconds. */
-export const jobRecordSchema = z.object({
+const jobFields = z.object({
   id: z.string(),
   /** Id of the application that owns the job. */
   app: z.string(),
@@ -100,8 +107,15 @@ export const jobRecordSchema = z.object({
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
 })
-export type JobRecord = z.infer<typeof jobRecordSchema>
+/** A job as a store keeps it. All times are epoch milliseconds. */
+export type JobRecord = z.infer<typeof jobFields>
+export const jobRecordSchema = keepingUnknown(jobFields)
 
 export function isTerminal(job: Pick<JobRecord, 'status'>): boolean {
   return job.status === 'SUCCEEDED' || job.status === 'FAILED'
+}
+
+/** Fields that this version does not know stay in what it reads and writes: a newer node that works beside it has written them. */
+function keepingUnknown<Schema extends z.ZodObject>(schema: Schema): z.ZodType<z.infer<Schema>> {
+  return schema.loose() as unknown as z.ZodType<z.infer<Schema>>
 }

@@ -51,6 +51,8 @@ export interface ClaimRequest {
   /** Name of the claiming worker, for operators. */
   owner: string
   leaseMs: number
+  /** Text of this claim alone, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
+  nonce?: string
 }
 
 /** Whether `job` may be claimed at `now`: queued and due, or started under a lease that ran out. */
@@ -71,7 +73,7 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
     progress: 0,
     stage: null,
     token,
-    lease: { owner: request.owner, token, until: now + request.leaseMs },
+    lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
     attempts: job.attempts + 1,
   }
 }
@@ -179,7 +181,7 @@ function withDelivery(
   id: string,
   change: (delivery: Delivery) => Delivery | undefined,
 ): JobRecord | undefined {
-  const index = job.deliveries.findIndex((delivery) => delivery.id === id && delivery.outcome === 'pending')
-  const changed = index >= 0 ? change(job.deliveries[index]) : undefined
-  return changed && { ...job, deliveries: job.deliveries.with(index, changed) }
+  const pending = job.deliveries.find((delivery) => delivery.id === id && delivery.outcome === 'pending')
+  const changed = pending && change(pending)
+  return changed && { ...job, deliveries: job.deliveries.with(job.deliveries.indexOf(pending), changed) }
 }

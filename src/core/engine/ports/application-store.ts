@@ -6,7 +6,9 @@ export const applicationSchema = z.object({
   name: z.string(),
   createdAt: z.number(),
   /** Where events of this application's jobs are sent when a job names no webhook of its own. */
-  webhook: z.object({ url: z.string(), secret: z.string(), events: z.array(z.string()).nullable() }).nullable(),
+  webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
+  /** What signs its events, the newest first; an older one signs along until it expires (epoch milliseconds). */
+  webhookSecrets: z.array(z.object({ secret: z.string(), expiresAt: z.number().nullable() })).optional(),
 })
 export type Application = z.infer<typeof applicationSchema>
 

@@ -19,8 +19,9 @@ export interface JobQueue {
   notify(options?: { delayMs?: number }): Promise<void>
 
   /**
-   * Calls `listener` on notifications, those from before the subscription included. Each goes to one subscriber, and to none
-   * whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile.
+   * Calls `listener` on notifications, those from before the subscription included. Each goes to one subscriber at least, and to
+   * none whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile.
+   * It may also be called when nobody notified.
    * A listener that throws does not end the subscription.
    */
   subscribe(listener: () => Promise<void>): Promise<QueueSubscription>

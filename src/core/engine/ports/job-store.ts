@@ -79,6 +79,9 @@ export interface JobStore {
 
   count(query: JobQuery): Promise<number>
 
+  /** Bytes of the result files that an application's jobs keep: neither deleted nor expired, nor sent to storage of its own. */
+  resultBytes(app: string): Promise<number>
+
   /**
    * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this rule.
    * 1. Jobs whose lease ran out, earliest first: they have had their turn.
@@ -110,4 +113,10 @@ export interface JobStore {
    * that are now forgotten; absent ones are no error.
    */
   purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
+
+  /**
+   * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a time above 0
+   * to one. `deployment` is a random id, made with the store and never changed; `pass` is higher than that of every pass before.
+   */
+  beginFilePass(everyMs: number): Promise<{ deployment: string; pass: number } | undefined>
 }

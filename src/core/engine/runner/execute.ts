@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../errors.js'
+import { internalError, StemworkError } from '../errors.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { stageProgress } from './stage-progress.js'
@@ -46,15 +46,6 @@ export async function execute(
   }
   signal.throwIfAborted()
   return { outputs: await collect(declared, outputPath, workflow.id), details: Object.fromEntries(details) }
-}
-
-/** What a client may know of an error that is not the library's own: nothing of its text; the operator's log gets the cause. */
-export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
-  return new StemworkError(
-    'INTERNAL_ERROR',
-    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
-    { retryable: true, details, cause },
-  )
 }
 
 /** The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply here. */

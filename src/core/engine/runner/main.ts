@@ -1,5 +1,5 @@
-import { StemworkError } from '../errors.js'
-import { execute, internalError } from './execute.js'
+import { internalError, StemworkError } from '../errors.js'
+import { execute } from './execute.js'
 import { dieWithHost } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
 import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'

@@ -7,6 +7,7 @@ import { runInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
 import { ProcessSlot } from './process-slot.js'
 import { RunGroup } from './run-group.js'
+import { firstIssueText } from '../workflow/schema-issues.js'
 
 export interface ProcessRunnerOptions {
   /** The workflow of an order without a module; such orders run in this process. */
@@ -49,8 +50,7 @@ const countsSchema = z.object({
 export function processRunner(options: ProcessRunnerOptions): Runner {
   const counts = countsSchema.safeParse(options)
   if (!counts.success) {
-    const issue = counts.error.issues[0]
-    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${issue?.path.join('.')}: ${issue?.message}.`)
+    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(counts.error, 'options')}.`)
   }
   const { environment = {}, nodeArguments = [], logger = silentLogger, resolve } = options
   const settings = { ...counts.data, environment, nodeArguments, logger }

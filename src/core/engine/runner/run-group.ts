@@ -1,4 +1,4 @@
-import { StemworkError } from '../errors.js'
+import { shuttingDown } from '../errors.js'
 
 /** The runs of one runner: all of them end when it closes. */
 export class RunGroup {
@@ -33,9 +33,4 @@ export class RunGroup {
     this.#closed = true
     for (const run of this.#runs) run.abort(shuttingDown())
   }
-}
-
-function shuttingDown(): StemworkError {
-  const message = 'The runner is closed or closing. Submit the job again once the service has restarted.'
-  return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }

@@ -6,19 +6,19 @@ import type { Stage } from '../workflow/workflow.js'
  * never less than before; fractions outside 0..1 are clamped.
  */
 export function stageProgress(stages: readonly Stage[], onProgress: (progress: WorkProgress) => void) {
-  const weights = stages.map(({ weight }) => weight ?? 1)
-  const total = weights.reduce((sum, weight) => sum + weight, 0)
-  const starts = weights.map((_, index) => weights.slice(0, index).reduce((sum, weight) => sum + weight, 0))
+  let total = 0
+  const shares = stages.map(({ name, weight = 1 }) => ({ name, weight, start: (total += weight) - weight }))
   let highest = 0
   let last: WorkProgress | undefined
 
   return {
     report(index: number, fraction: number): void {
+      const share = shares[index]
+      if (!share) throw new RangeError(`stage ${index} of ${stages.length} has no progress`)
       const within = Number.isNaN(fraction) ? 0 : Math.min(1, Math.max(0, fraction))
-      highest = Math.min(1, Math.max(highest, (starts[index] + weights[index] * within) / total))
-      const stage = stages[index].name
-      if (last?.stage === stage && last.progress === highest) return
-      last = { stage, progress: highest }
+      highest = Math.min(1, Math.max(highest, (share.start + share.weight * within) / total))
+      if (last?.stage === share.name && last.progress === highest) return
+      last = { stage: share.name, progress: highest }
       onProgress(last)
     },
   }

@@ -73,7 +73,7 @@ export async function* fileFromForm(
     isPartAFile: (name) => name === fileField,
     limits: { fieldSize: 64 * 1024, fields: 100, parts: 200, headerPairs: 100, headerSize: 16 * 1024 },
   })
-  let sourceError: unknown
+  let sourceError: { cause: unknown } | undefined
   let file: BusboyFileStream | undefined
   const found = new Promise<BusboyFileStream | undefined>((resolve) => {
     parser.on('file', (_name, stream) => {
@@ -88,7 +88,7 @@ export async function* fileFromForm(
     try {
       yield* source
     } catch (error) {
-      sourceError = error
+      sourceError = { cause: error }
       throw error
     }
   }
@@ -105,7 +105,7 @@ export async function* fileFromForm(
         `The form has no field named "${fileField}". Send the file in that field, or as the plain body.`,
       )
   } catch (error) {
-    if (sourceError !== undefined) throw sourceError
+    if (sourceError) throw sourceError.cause
     if (StemworkError.is(error)) throw error
     throw badInput(
       'decode_failed',

@@ -6,6 +6,7 @@ import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import { Lanes } from './lanes.js'
 import { webhookHeaders } from './signature.js'
+import { signingSecrets } from './signing-secrets.js'
 
 export interface OutboxPorts {
   jobs: JobStore
@@ -139,13 +140,13 @@ export class Outbox {
       },
     })
     try {
-      const secret = await this.#secret(job.app)
-      if (secret === undefined) throw new Error('The application has no webhook secret any more.')
+      const secrets = await this.#secrets(job.app)
+      if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
       const response = await guardedFetch(delivery.url, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
-          ...webhookHeaders(secret, { id: delivery.id, sentAt: Date.now(), payload }),
+          ...webhookHeaders(secrets, { id: delivery.id, sentAt: Date.now(), payload }),
         },
         body: Buffer.from(payload),
         signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), this.#closed.signal]),
@@ -162,9 +163,9 @@ export class Outbox {
     }
   }
 
-  async #secret(app: string): Promise<string | undefined> {
-    const application = await this.#ports.applications.getApplication(app)
-    return application?.webhook?.secret ?? this.#ports.options.webhooks.secret
+  async #secrets(app: string): Promise<string[]> {
+    const { applications, options } = this.#ports
+    return signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, Date.now())
   }
 }
 

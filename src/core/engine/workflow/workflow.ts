@@ -1,31 +1,51 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
+import { firstIssueText } from './schema-issues.js'
 
-/** What a stage works with. */
-export interface StageContext<Params = Record<string, unknown>> {
+/** Input files by param name. One whose param may be left out may be missing. */
+export type InputFiles<Params, Input extends string> = {
+  readonly [Name in Input]: Name extends keyof Params
+    ? unknown extends Params[Name]
+      ? InputFile
+      : undefined extends Params[Name]
+        ? InputFile | undefined
+        : InputFile
+    : InputFile
+}
+
+/** What a stage works with. `Input` and `Output` are the names that the workflow declares. */
+export interface StageContext<
+  Params = Record<string, unknown>,
+  Input extends string = string,
+  Output extends string = string,
+> {
   readonly jobId: string
   readonly params: Params
-  /** Input files by param name, already fetched to local disk. */
-  readonly inputs: Record<string, InputFile>
+  /** Already fetched to local disk. */
+  readonly inputs: InputFiles<Params, Input>
   /** Folder for intermediate files; gone after the run. */
   readonly directory: string
   readonly limits: WorkLimits
   /** Fires on cancel, delete, timeout, lost lease and shutdown. */
   readonly signal: AbortSignal
   /** Path at which the stage writes the named output. */
-  outputPath(name: string): string
+  outputPath(name: Output): string
   /** 0..1 within this stage. */
   progress(fraction: number): void
   /** Adds to the job's `details`. */
   detail(name: string, value: unknown): void
 }
 
-export interface Stage<Params = Record<string, unknown>> {
+export interface Stage<
+  Params = Record<string, unknown>,
+  Input extends string = string,
+  Output extends string = string,
+> {
   name: string
   /** Share of the whole run's progress, relative to the other stages. Default: 1. */
   weight?: number
-  run(context: StageContext<Params>): Promise<void>
+  run(context: StageContext<Params, Input, Output>): Promise<void>
 }
 
 export interface OutputDeclaration {
@@ -36,7 +56,11 @@ export interface OutputDeclaration {
   optional?: boolean
 }
 
-export interface WorkflowDefinition<Schema extends z.ZodType = z.ZodType> {
+export interface WorkflowDefinition<
+  Schema extends z.ZodType = z.ZodType,
+  Input extends string = string,
+  Output extends string = string,
+> {
   /** `service/<name>` for workflows open to every application. */
   id: string
   name: string
@@ -44,10 +68,12 @@ export interface WorkflowDefinition<Schema extends z.ZodType = z.ZodType> {
   /** What `params` must look like; unknown keys are refused or kept as the schema says. */
   params: Schema
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
-  inputs?: readonly string[]
-  /** The outputs, or those that the given params ask for. */
-  outputs: Record<string, OutputDeclaration> | ((params: z.output<Schema>) => Record<string, OutputDeclaration>)
-  stages: readonly Stage<z.output<Schema>>[]
+  inputs?: readonly Input[]
+  /** The outputs, or those that the given params ask for; one that is `undefined` is not asked for. */
+  outputs:
+    | Record<Output, OutputDeclaration>
+    | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
+  stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
    * stages run in the host's process, which suits light work only.
@@ -102,14 +128,15 @@ const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
  * })
  * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong.
  */
-export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDefinition<Schema>): Workflow {
+export function defineWorkflow<
+  Schema extends z.ZodType,
+  const Input extends string = 'inputUrl',
+  Output extends string = string,
+>(definition: WorkflowDefinition<Schema, Input, Output>): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
-    const issue = checked.error.issues[0]
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Workflow ${JSON.stringify(definition.id)}: ${issue?.path.join('.')} ${issue?.message}.`,
-    )
+    const issue = firstIssueText(checked.error, 'definition')
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
   }
   const { outputs } = definition
   return {
@@ -123,14 +150,19 @@ export function defineWorkflow<Schema extends z.ZodType>(definition: WorkflowDef
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
     outputs(params) {
-      const declared = typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
-      for (const [name, { fileName }] of Object.entries(declared)) {
+      const given: Record<string, OutputDeclaration | undefined> =
+        typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
+      const declared: Record<string, OutputDeclaration> = {}
+      for (const [name, declaration] of Object.entries(given)) {
+        if (declaration === undefined) continue
+        const { fileName } = declaration
         if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
           throw new StemworkError(
             'INVALID_OPTIONS',
             `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`,
           )
         }
+        declared[name] = declaration
       }
       return declared
     },

@@ -21,7 +21,7 @@ export function modelCacheFolder(
  * choose the same name.
  */
 export function folderInCache(cacheFolder: string, { facts, files, folder }: ModelEntry): string {
-  return join(cacheFolder, folder === undefined ? facts.name : `${facts.name}-${files[0].sha256?.slice(0, 12)}`)
+  return join(cacheFolder, folder === undefined ? facts.name : `${facts.name}-${files[0]?.sha256?.slice(0, 12)}`)
 }
 
 /** The content of one of the cache's JSON files; undefined if it is absent or damaged. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { stemNames } from '../stems.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file next to the manifest')
 const bytes = z.number().int().positive()
@@ -75,10 +76,10 @@ export async function checkModel(folder: string, manifest: Manifest): Promise<Mo
 export function architectureParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(manifest)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
+  const issue = firstIssueText(parsed.error, 'manifest')
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The manifest of model ${manifest.name} does not fit its architecture: "${issue.path.join('.')}" ${issue.message}. Correct it.`,
+    `The manifest of model ${manifest.name} does not fit its architecture: ${issue}. Correct it.`,
     {
       cause: parsed.error,
     },
@@ -86,10 +87,10 @@ export function architectureParameters<Schema extends z.ZodType>(manifest: Manif
 }
 
 /** Describes what is wrong with a manifest, starting with the name of the field. */
-export function manifestProblem(content: unknown, { issues: [issue] }: z.ZodError): string {
+export function manifestProblem(content: unknown, error: z.ZodError): string {
   const hasOldField = typeof content === 'object' && content !== null && 'kind' in content
-  if (issue.path[0] === 'architecture' && hasOldField) return '"kind" must be renamed to "architecture"'
-  return `"${issue.path.join('.')}" ${issue.message}`
+  if (error.issues[0]?.path[0] === 'architecture' && hasOldField) return '"kind" must be renamed to "architecture"'
+  return firstIssueText(error, 'manifest')
 }
 
 async function readManifest(folder: string): Promise<Manifest> {

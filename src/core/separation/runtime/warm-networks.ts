@@ -49,8 +49,8 @@ export async function withWarmNetworks<T>(
   options: WarmNetworkOptions,
   use: (networks: Network[]) => Promise<T>,
 ): Promise<T> {
-  if (paths.length === 0) return use([])
   const [first, ...others] = paths
+  if (first === undefined) return use([])
   return withWarmNetwork(first, options, (network) =>
     withWarmNetworks(others, options, (rest) => use([network, ...rest])),
   )

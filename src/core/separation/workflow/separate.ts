@@ -58,7 +58,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       let used = 0
       for (const [index, each] of models.entries()) {
         const own = networks.slice(used, (used += each.paths.length))
-        await addPasses(passes, each, own, choices[index].weight, options)
+        await addPasses(passes, each, own, choices[index]?.weight, options)
       }
       const load = performance.now() - startedAt
       const { timings, ...separated } = await separateWith(passes, inputPath, options)
@@ -96,7 +96,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
   const { outputs, format = '16', signal, maxSeconds, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const decoded = toStereo(resample(await openAudio(inputPath, { signal, maxSeconds }), sampleRate))
-  const isReadOnce = passes.length === 1 && !passes[0].architecture.needsTrackStatistics
+  const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
@@ -104,13 +104,14 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
     for (const pass of passes) {
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
+    const [first] = members
     const opened = (files = await StemFiles.open(outputs, sampleRate, format))
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
       signal,
       sink: (audio) => opened.write(audio),
-      onSamples: progressReporter(members[0].stream, options),
+      onSamples: first && progressReporter(first.stream, options),
     })
     if (sampleCount === 0)
       throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
@@ -136,7 +137,7 @@ function outputStems({ outputs }: SeparationOptions): StemName[] {
 function commonSampleRate(passes: readonly Pass[]): number {
   const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
   const [sampleRate] = rates
-  if (rates.size === 1) return sampleRate
+  if (rates.size === 1 && sampleRate !== undefined) return sampleRate
   throw new StemworkError(
     'INVALID_OPTIONS',
     `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the same rate.`,

@@ -10,24 +10,23 @@ export default function stemsModule(definition: unknown): Workflow {
     ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise }) => ({
       async separate(context) {
         const { inputs, limits, params, signal } = context
-        const { seconds, sampleRate, clippedSamples, timings, models, warnings } = await separate(
-          inputs.inputUrl.path,
-          {
-            outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
-            model: params.model ?? model,
-            format: params.format ?? format,
-            threads,
-            provider,
-            maxWarmBytes,
-            overlap,
-            shifts,
-            batch,
-            denoise,
-            maxSeconds: limits.maxAudioSeconds,
-            signal,
-            onProgress: ({ progress }) => context.progress(progress),
-          },
-        )
+        const { inputUrl } = inputs
+        if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
+        const { seconds, sampleRate, clippedSamples, timings, models, warnings } = await separate(inputUrl.path, {
+          outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
+          model: params.model ?? model,
+          format: params.format ?? format,
+          threads,
+          provider,
+          maxWarmBytes,
+          overlap,
+          shifts,
+          batch,
+          denoise,
+          maxSeconds: limits.maxAudioSeconds,
+          signal,
+          onProgress: ({ progress }) => context.progress(progress),
+        })
         const timingsMs = Object.fromEntries(Object.entries(timings).map(([part, ms]) => [part, Math.round(ms)]))
         const details = {
           seconds,

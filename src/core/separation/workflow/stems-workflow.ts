@@ -5,6 +5,7 @@ import { type OutputFormat, outputFormats, fileType } from '../encode/output-for
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const modelName = z.string().min(1)
 
@@ -155,11 +156,7 @@ const drawWeight = 0.02
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
-    const [issue] = checked.error.issues
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Stems workflow: ${issue.path.join('.') || 'settings'}: ${issue.message}.`,
-    )
+    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16', allowedModels } = checked.data
   const { separate, draw } = work(checked.data)
@@ -186,7 +183,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
 
 function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<StemsParams> {
   const shape = {
-    inputUrl: z.url({ protocol: /^https?$/ }),
+    inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
     format: z.enum(outputFormats).optional(),
   }

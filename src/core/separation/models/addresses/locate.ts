@@ -43,6 +43,6 @@ export function onMirror(mirror: string, address: string, file: string): string 
 }
 
 function partsOf(address: string): { source: string; format?: 'tar.gz' | 'tar.bz2'; member?: string } {
-  const match = /^(.*\.(tar\.gz|tar\.bz2))#(.+)$/.exec(address)
-  return match ? { source: match[1], format: match[2] as 'tar.gz' | 'tar.bz2', member: match[3] } : { source: address }
+  const [, source, format, member] = /^(.*\.(tar\.gz|tar\.bz2))#(.+)$/.exec(address) ?? []
+  return source === undefined ? { source: address } : { source, format: format as 'tar.gz' | 'tar.bz2', member }
 }

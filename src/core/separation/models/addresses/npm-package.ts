@@ -12,9 +12,9 @@ const defaultRegistry = 'https://registry.npmjs.org/'
  * @throws PermanentFailure for a malformed address or a package that the registry does not have
  */
 export async function npmPackageFile(address: string, signal: AbortSignal): Promise<LocatedFile> {
-  const match = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@([\w.+-]+)\/(.+)$/.exec(address)
-  if (!match) throw new PermanentFailure(`${address} is not of the form npm:package@version/path`)
-  const [, name, version, member] = match
+  const [, name, version, member] = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@([\w.+-]+)\/(.+)$/.exec(address) ?? []
+  if (name === undefined || version === undefined || member === undefined)
+    throw new PermanentFailure(`${address} is not of the form npm:package@version/path`)
   const registry = await npmRegistry(name)
   const url = new URL(`${name.replace('/', '%2f')}/${version}`, registry)
   const response = await fetch(url, { signal })
@@ -46,5 +46,5 @@ export async function npmRegistry(name: string, env: NodeJS.ProcessEnv = process
 async function settingsIn(path: string): Promise<Map<string, string>> {
   const text = await readFile(path, 'utf8').catch(() => '')
   const lines = text.matchAll(/^\s*([^#;=\s]+)\s*=\s*(.*?)\s*$/gm)
-  return new Map([...lines].map(([, key, value]) => [key, value.replace(/^"(.*)"$/, '$1')]))
+  return new Map([...lines].map(([, key = '', value = '']) => [key, value.replace(/^"(.*)"$/, '$1')]))
 }

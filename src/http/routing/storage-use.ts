@@ -1,0 +1,157 @@
+import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
+import type { HttpEngine } from '../http-engine.js'
+import { Problem } from './problem.js'
+
+export interface StorageLimits {
+  /** Bytes of uploads and results that an application may keep; false: no limit. */
+  storedBytes: number | false
+  /** Uploads of an application that may be under way at a time. */
+  uploadsInFlight: number
+}
+
+/** An upload under way. */
+export interface UploadSlot {
+  /** Counts bytes that have arrived. @throws Problem `STORAGE_FULL`. */
+  received(bytes: number): void
+  /** @param stored whether its file is in the store now. */
+  end(stored: boolean): void
+}
+
+/** What one application does in this process. */
+interface Account {
+  /** By blob key: the bytes that were announced or have arrived, whichever is more. */
+  uploads: Map<string, number>
+  /** Bytes in the store when it was looked at last. */
+  stored: number
+  /** Bytes of uploads that have ended since that look began. */
+  added: number
+  look: Promise<void> | undefined
+}
+
+/** How old a count of result bytes may be. Results grow job by job, which takes seconds at least. */
+const resultsAgeMs = 10_000
+const maxKnownResults = 1000
+
+/**
+ * What applications keep in the store, and the uploads under way in this process. What is stored is not booked but looked at: the
+ * uploads in the blob store, the results in the jobs, so that no crash makes the count wrong. Uploads of one process cannot exceed
+ * the limit together; each further process may add its own uploads under way at that moment.
+ */
+export class StorageUse {
+  readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
+  readonly #limits: StorageLimits
+  readonly #accounts = new Map<string, Account>()
+  readonly #results = new Map<string, { bytes: number; at: number }>()
+
+  constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
+    this.#engine = engine
+    this.#limits = limits
+  }
+
+  /** @throws Problem `STORAGE_FULL` if the application keeps as much as it may. */
+  async refuseFull(app: string): Promise<void> {
+    const { storedBytes } = this.#limits
+    if (storedBytes !== false && (await this.#storedBytes(app)) >= storedBytes) throw storageFull(storedBytes)
+  }
+
+  /**
+   * Begins an upload, which must be ended.
+   *
+   * @param announced bytes that the request says it has.
+   * @throws Problem `CONFLICT` if one to the same key is under way, `RATE_LIMITED` if too many of the application are,
+   * `STORAGE_FULL` if it would not fit.
+   */
+  async begin(app: string, key: string, announced: number): Promise<UploadSlot> {
+    const account = this.#accounts.get(app) ?? { uploads: new Map(), stored: 0, added: 0, look: undefined }
+    const { uploads } = account
+    if (uploads.has(key)) throw beingWritten()
+    if (uploads.size >= this.#limits.uploadsInFlight) throw tooManyUploads(this.#limits.uploadsInFlight)
+    this.#accounts.set(app, account)
+    uploads.set(key, announced)
+    let arrived = 0
+    const slot: UploadSlot = {
+      received: (bytes) => {
+        arrived += bytes
+        if (arrived <= announced) return
+        uploads.set(key, arrived)
+        this.#refuseExcess(account)
+      },
+      end: (stored) => {
+        uploads.delete(key)
+        if (stored) account.added += arrived
+        if (uploads.size === 0) this.#accounts.delete(app)
+      },
+    }
+    try {
+      await (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+      this.#refuseExcess(account)
+      return slot
+    } catch (error) {
+      slot.end(false)
+      throw error
+    }
+  }
+
+  async #look(app: string, account: Account): Promise<void> {
+    if (this.#limits.storedBytes === false) return
+    const addedBefore = account.added
+    account.stored = await this.#storedBytes(app)
+    // What ended during the look may be in it or not; it stays counted, on the safe side.
+    account.added -= addedBefore
+  }
+
+  #refuseExcess({ uploads, stored, added }: Account): void {
+    const { storedBytes } = this.#limits
+    if (storedBytes === false) return
+    let total = stored + added
+    for (const bytes of uploads.values()) total += bytes
+    if (total > storedBytes) throw storageFull(storedBytes)
+  }
+
+  async #storedBytes(app: string): Promise<number> {
+    const results = this.#resultBytes(app)
+    let bytes = 0
+    for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
+      // The marks of used and refused tickets, in a few bytes, are ours.
+      if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
+    }
+    return bytes + (await results)
+  }
+
+  async #resultBytes(app: string): Promise<number> {
+    const known = this.#results.get(app)
+    const now = performance.now()
+    if (known && now - known.at < resultsAgeMs) return known.bytes
+    const bytes = await this.#engine.resultBytes(app)
+    this.#results.delete(app)
+    this.#results.set(app, { bytes, at: now })
+    for (const oldest of this.#results.keys()) {
+      if (this.#results.size <= maxKnownResults) break
+      this.#results.delete(oldest)
+    }
+    return bytes
+  }
+}
+
+function storageFull(maxBytes: number): Problem {
+  return new Problem(
+    'STORAGE_FULL',
+    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would with this file. Delete jobs that are no longer needed, or wait until their results expire.`,
+    { reason: 'storage_full', headers: { 'retry-after': '600' } },
+  )
+}
+
+function beingWritten(): Problem {
+  return new Problem(
+    'CONFLICT',
+    'Another request is uploading with this link, and a link takes one at a time. Wait for its answer, or get a new pair from GET /upload.',
+  )
+}
+
+function tooManyUploads(limit: number): Problem {
+  return new Problem(
+    'RATE_LIMITED',
+    `At most ${limit} uploads of an application may be under way at a time. Wait for some to end, then send this one again.`,
+    { headers: { 'retry-after': '10' } },
+  )
+}

@@ -1,0 +1,25 @@
+import type { JobEngine } from '../core/engine/engine.js'
+import type { EngineSettings } from '../core/engine/options.js'
+import { inlineRunner } from '../core/engine/runner/inline-runner.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
+import { createEngine } from '../create-engine.js'
+
+export type TestEngineOptions = EngineSettings & { workflows: readonly Workflow[] }
+
+/**
+ * An engine for a host's test suite: jobs, files and queue in memory, stages in the test's own process, where a debugger and a mock
+ * reach them, and retries without a delay. It starts nothing: call `start()` before and `close()` after.
+ *
+ * @example
+ * const engine = createTestEngine({ workflows: [thumbnails] })
+ * @throws StemworkError `INVALID_OPTIONS`.
+ */
+export function createTestEngine({ workflows, ...settings }: TestEngineOptions): JobEngine {
+  const engine: JobEngine = createEngine({
+    ...settings,
+    workflows,
+    runner: inlineRunner({ resolve: (id) => engine.workflows.require(id), logger: settings.logger }),
+    dispatch: { retryDelayMs: 0, ...settings.dispatch },
+  })
+  return engine
+}

@@ -1,0 +1,207 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterEach, describe, expect, test } from 'vitest'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
+import { createHandler } from '../../src/http/index.js'
+import { serve } from '../../src/http/mounts/node.js'
+import { durableStores } from './durable-stores.js'
+import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function start(settings: ServiceSettings = {}): Promise<Service> {
+  const service = await startService(settings)
+  cleanUps.push(() => service.close())
+  return service
+}
+
+interface Ticket {
+  uploadUrl: string
+  downloadUrl: string
+}
+
+async function newTicket(service: Service, key?: string): Promise<Ticket> {
+  return (await (await service.api('/upload', { key })).json()) as Ticket
+}
+
+/** Begins a PUT and leaves it unfinished. */
+async function beginUpload(url: string): Promise<{ answer: Promise<string>; finish(): void }> {
+  const { hostname, port, host, pathname, search } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  cleanUps.push(() => socket.destroy())
+  let received = ''
+  socket.on('data', (data) => (received += data.toString()))
+  socket.on('error', () => {})
+  const answer = new Promise<string>((resolve) => socket.on('close', () => resolve(received)))
+  const head = [`PUT ${pathname}${search} HTTP/1.1`, `Host: ${host}`, 'Content-Length: 8', 'Connection: close', '', '']
+  await new Promise<void>((resolve) => socket.write(`${head.join('\r\n')}1234`, () => resolve()))
+  return { answer, finish: () => void socket.write('5678') }
+}
+
+const put = (url: string, body: string | Buffer) => fetch(url, { method: 'PUT', body })
+const statusOf = (answer: string) => Number(answer.split(' ')[1])
+
+describe('uploads under way', () => {
+  test('with one ticket are one: the others are refused before a byte of theirs is stored', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
+    cleanUps.push(() => rmSync(directory, { recursive: true }))
+    const service = await start({ blobs: fsBlobs({ directory }) })
+    const { uploadUrl, downloadUrl } = await newTicket(service)
+    const files = () => readdirSync(directory, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+    const first = await beginUpload(uploadUrl)
+    await expect.poll(() => files().length).toBe(1)
+    const others = await Promise.all(Array.from({ length: 30 }, () => beginUpload(uploadUrl)))
+    for (const other of others) other.finish()
+    const answers = await Promise.all(others.map(({ answer }) => answer))
+    expect(new Set(answers.map(statusOf))).toEqual(new Set([409]))
+    expect(files()).toHaveLength(1)
+    first.finish()
+    expect(statusOf(await first.answer)).toBe(200)
+    expect(await (await fetch(downloadUrl)).text()).toBe('12345678')
+  })
+
+  test('are limited for each application, and those of others go on', async () => {
+    const service = await start({ http: { limits: { uploadsInFlight: 2 } } })
+    const tickets = await Promise.all(Array.from({ length: 3 }, () => newTicket(service)))
+    const held = [await beginUpload(tickets[0]!.uploadUrl), await beginUpload(tickets[1]!.uploadUrl)]
+    await expect.poll(async () => (await put((await newTicket(service)).uploadUrl, 'probe')).status).toBe(429)
+    const refused = await put(tickets[2]!.uploadUrl, 'third')
+    expect([refused.status, refused.headers.has('retry-after'), await refused.json()]).toEqual([
+      429,
+      true,
+      expect.objectContaining({ code: 'RATE_LIMITED', message: expect.stringContaining('2 uploads') }),
+    ])
+    const { key } = await service.addApplication('Other')
+    expect((await put((await newTicket(service, key)).uploadUrl, 'other')).status).toBe(200)
+    for (const one of held) one.finish()
+    expect((await Promise.all(held.map(({ answer }) => answer))).map(statusOf)).toEqual([200, 200])
+    expect((await put(tickets[2]!.uploadUrl, 'third')).status).toBe(200)
+  })
+})
+
+describe('a used ticket', () => {
+  test('takes no second file when its job has ended and was deleted', async () => {
+    const service = await start()
+    const { uploadUrl, downloadUrl } = await newTicket(service)
+    expect((await put(uploadUrl, 'song')).status).toBe(200)
+    const body = JSON.stringify({
+      workflow: 'service/stems-vocals-accompaniment',
+      params: { inputUrl: downloadUrl },
+    })
+    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+    expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+    expect((await put(uploadUrl, 'second')).status).toBe(409)
+    await service.api(`/job/${id}`, { method: 'DELETE' })
+    expect((await fetch(downloadUrl)).status).toBe(404)
+    expect((await put(uploadUrl, 'second')).status).toBe(409)
+    // Nor does the sweep bring it back while the ticket lives.
+    await service.engine.sweep({ files: true })
+    expect((await put(uploadUrl, 'second')).status).toBe(409)
+    expect((await fetch(downloadUrl)).status).toBe(404)
+  })
+
+  test('is not known for longer than unused uploads are kept, so no ticket lives longer', async () => {
+    const service = await start({ engine: { retention: { unusedUploadsMs: 90_000 } } })
+    const { uploadUrl } = await newTicket(service)
+    const left = Number(new URL(uploadUrl).searchParams.get('expires')) - Date.now() / 1000
+    expect(left).toBeLessThanOrEqual(90)
+  })
+})
+
+for (const [name, open, missing] of durableStores) {
+  describe.skipIf(missing !== undefined)(
+    `the storage of an application on ${name}${missing ? ` (${missing})` : ''}`,
+    () => {
+      async function startFull(storedBytes: number): Promise<Service & { stores: Awaited<ReturnType<typeof open>> }> {
+        const stores = await open()
+        cleanUps.push(() => stores.close())
+        const service = await start({ stores, http: { limits: { storedBytes } } })
+        return { ...service, stores }
+      }
+
+      const stems = async (service: Service, inputUrl: string) =>
+        service.api('/job', {
+          method: 'POST',
+          body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } }),
+        })
+
+      test('takes uploads up to its limit, to the byte, and says what to do then', async () => {
+        const service = await startFull(1000)
+        const tickets = await Promise.all(Array.from({ length: 4 }, () => newTicket(service)))
+        expect((await put(tickets[0]!.uploadUrl, Buffer.alloc(600))).status).toBe(200)
+        const refused = await put(tickets[1]!.uploadUrl, Buffer.alloc(401))
+        expect([refused.status, await refused.json()]).toEqual([
+          429,
+          expect.objectContaining({ code: 'STORAGE_FULL', message: expect.stringContaining('Delete jobs') }),
+        ])
+        // Clients that ignore that answer learn it from the job.
+        expect(await (await stems(service, tickets[1]!.downloadUrl)).json()).toMatchObject({ reason: 'storage_full' })
+        const half = new ReadableStream({
+          start(controller) {
+            controller.enqueue(Buffer.alloc(300))
+            controller.enqueue(Buffer.alloc(300))
+            controller.close()
+          },
+        })
+        const chunked = { method: 'PUT', body: half, duplex: 'half' } as RequestInit
+        expect((await fetch(tickets[2]!.uploadUrl, chunked)).status).toBe(429)
+        expect((await put(tickets[3]!.uploadUrl, Buffer.alloc(400))).status).toBe(200)
+        expect((await service.api('/upload')).status).toBe(429)
+        const { key } = await service.addApplication('Other')
+        expect((await service.api('/upload', { key })).status).toBe(200)
+      })
+
+      test('counts results, and has room again when their job is deleted', async () => {
+        const service = await startFull(1000)
+        const { id } = (await (await stems(service, await service.uploaded(Buffer.alloc(500)))).json()) as {
+          id: string
+        }
+        expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+        expect(await service.engine.resultBytes(service.app.id)).toBe(1000)
+        // A process that has not counted lately.
+        const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 1000 } })
+        const server = await serve(handler, { port: 0 })
+        cleanUps.push(() => server.close({ timeoutMs: 0 }))
+        const refused = await fetch(`${server.origin}/v1/job`, {
+          method: 'POST',
+          body: JSON.stringify({ workflow: 'service/held', params: {} }),
+          headers: { authorization: service.app.key, 'content-type': 'application/json' },
+        })
+        expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([429, 'STORAGE_FULL'])
+        await service.api(`/job/${id}`, { method: 'DELETE' })
+        expect(await service.engine.resultBytes(service.app.id)).toBe(0)
+        expect((await service.api('/upload')).status).toBe(200)
+      })
+
+      test('is not exceeded by uploads in parallel', async () => {
+        const service = await startFull(1000)
+        const tickets = await Promise.all(Array.from({ length: 15 }, () => newTicket(service)))
+        const answers = await Promise.all(tickets.map(({ uploadUrl }) => put(uploadUrl, Buffer.alloc(300))))
+        expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
+        let bytes = 0
+        for await (const entry of service.engine.blobs.list(`uploads/${service.app.id}/`))
+          if (!/\.(used|refused)$/.test(entry.key)) bytes += entry.bytes
+        expect(bytes).toBeLessThanOrEqual(1000)
+      })
+    },
+  )
+}
+
+test('uploads straight to the blob store count, too', async () => {
+  const blobs = {
+    ...memoryBlobs(),
+    signPut: async () => 'https://bucket.example/put',
+    signGet: async () => 'https://bucket.example/get',
+  }
+  const service = await start({ blobs, http: { directStorage: true, limits: { storedBytes: 10 } } })
+  expect((await service.api('/upload')).status).toBe(200)
+  await blobs.put(`uploads/${service.app.id}/direct`, Readable.from([Buffer.from('more than ten bytes')]))
+  expect((await service.api('/upload')).status).toBe(429)
+})

@@ -1,0 +1,81 @@
+import {
+  createEngine,
+  defineWorkflow,
+  inlineRunner,
+  type JobEngine,
+  type JobRecord,
+  type JobStatus,
+  localQueue,
+  type Logger,
+  processRunner,
+  type Runner,
+  stems4Workflow,
+  StemworkError,
+  stemsWorkflow,
+  stemsWorkflowOf,
+  type Workflow,
+} from 'stemwork'
+import { z } from 'zod'
+import { expectType } from './expect-type.js'
+
+const own = defineWorkflow({
+  id: 'a',
+  name: 'A',
+  description: '',
+  params: z.object({}),
+  inputs: [],
+  outputs: {},
+  stages: [{ name: 'run', run: async () => {} }],
+})
+expectType<Workflow>()(own)
+expectType<Workflow>()(stemsWorkflow())
+expectType<Workflow>()(stems4Workflow())
+
+const runner: Runner = inlineRunner({ resolve: () => own })
+const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+const engine = createEngine({
+  workflows: [own, stemsWorkflow()],
+  queue: localQueue(),
+  runner,
+  limits: { maxAudioSeconds: 600 },
+  dispatch: { concurrency: 2 },
+  logger,
+})
+expectType<JobEngine>()(engine)
+processRunner({ resolve: () => own, slots: 2 })
+
+export async function use(): Promise<void> {
+  await engine.start()
+  const { job, created } = await engine.submit({ app: 'me', workflow: 'a', params: {}, uploads: { inputUrl: 'key' } })
+  expectType<JobRecord>()(job)
+  expectType<boolean>()(created)
+  expectType<JobStatus>()(job.status)
+  expectType<JobRecord | undefined>()(await engine.get(job.id, { app: 'me' }))
+  expectType<JobRecord | undefined>()(await engine.run(job.id))
+  expectType<JobRecord | undefined>()(await engine.cancel(job.id))
+  expectType<JobRecord | undefined>()(await engine.delete(job.id))
+  engine.on('job.succeeded', (event) => expectType<JobRecord>()(event.job))
+  // @ts-expect-error: no such event
+  engine.on('job.done', () => {})
+  // @ts-expect-error: a job has a workflow
+  await engine.submit({ app: 'me', params: {} })
+  // @ts-expect-error: not an option of close
+  await engine.close({ timeout: 1 })
+  await engine.close({ timeoutMs: 1 })
+}
+
+export function read(error: unknown): string | undefined {
+  if (!StemworkError.is(error)) return undefined
+  // @ts-expect-error: not a code of this package
+  if (error.code === 'ENOENT') return undefined
+  return error.code === 'QUEUE_FULL' && error.retryable ? error.message : error.reason
+}
+
+// @ts-expect-error: seconds are a number
+createEngine({ limits: { maxAudioSeconds: '600' } })
+// @ts-expect-error: no such part
+createEngine({ store: undefined })
+// @ts-expect-error: a runner needs to know the workflows
+inlineRunner({})
+// @ts-expect-error: a definition names stems and a model
+stemsWorkflowOf({})
