@@ -24,6 +24,7 @@ export class Outbox {
   readonly #closed = new AbortController()
   #sending: Promise<number> | undefined
   #again = false
+  #onAgain: () => void = () => {}
 
   constructor(ports: OutboxPorts) {
     this.#ports = ports
@@ -32,6 +33,7 @@ export class Outbox {
   /** Sends all that is due. A call while messages are being sent looks again for what is due then. */
   send(): Promise<number> {
     this.#again = true
+    this.#onAgain()
     this.#sending ??= this.#sendAllDue().finally(() => (this.#sending = undefined))
     return this.#sending
   }
@@ -39,6 +41,7 @@ export class Outbox {
   /** Gives up the requests in flight; their messages stay due. */
   async close(): Promise<void> {
     this.#closed.abort()
+    this.#onAgain()
     await this.#sending?.catch(() => {})
   }
 
@@ -74,7 +77,8 @@ export class Outbox {
         if (this.#again && !this.#closed.signal.aborted) continue
         return sent
       }
-      await lanes.next()
+      const again = new Promise<void>((resolve) => (this.#onAgain = resolve))
+      if (!this.#again) await Promise.race([lanes.next(), again])
     }
   }
 
