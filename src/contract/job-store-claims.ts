@@ -59,6 +59,25 @@ export const claimCases = {
     assert.deepEqual(await claimed(store, 9), ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'])
   },
 
+  async 'applications that the caller excepts are passed over, also with lapsed leases, and keep their turn'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2', 'b1', 'b2']) await create(name)
+    const next = async (...exceptApps: string[]) => (await store.claim({ ...worker, exceptApps }))?.name
+    assert.equal(await next('a'), 'b1')
+    assert.equal(await next('a', 'b'), undefined)
+    assert.equal(await next(), 'a1')
+    await advance(leaseMs + 100)
+    // Both leases have run out; b's ran out first.
+    assert.equal(await next('b'), 'a1')
+    assert.equal(await next('b'), 'a2')
+    assert.equal(await next('a'), 'b1')
+    assert.equal(await next('a'), 'b2')
+    assert.equal(await next(), undefined)
+  },
+
   async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
     const create = creator(store, advance)
     await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))

@@ -95,6 +95,21 @@ export const sweepCases = {
     assert.deepEqual(await dueIds(store, 'deliverable'), [])
   },
 
+  async 'jobs of excepted applications are not due'({ store }) {
+    const message = { id: 'm', url: 'https://example.com', event: 'job.failed' }
+    const ids: string[] = []
+    for (const app of ['a', 'b']) {
+      const { job } = await store.create(sampleJob({ app }))
+      await store.apply(job.id, cancel({ messages: [message] }))
+      ids.push(job.id)
+    }
+    const due = async (...exceptApps: string[]) =>
+      (await store.due('deliverable', 10, { exceptApps })).map(({ id }) => id)
+    assert.deepEqual((await due()).sort(), [...ids].sort())
+    assert.deepEqual(await due('a'), [ids[1]])
+    assert.deepEqual(await due('a', 'b'), [])
+  },
+
   async 'a running job is due for nothing'({ store }) {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)

@@ -88,7 +88,34 @@ export const dispatchSchema = z.strictObject({
     .describe('How often waiting jobs, expired files and unfinished deletions are looked for without being notified.'),
 })
 
+export const inputsSchema = z.strictObject({
+  slowInputs: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(16)
+    .describe('Inputs that come slowly and are fetched beside the running jobs, in this process.'),
+  slowInputsPerApplication: z
+    .number()
+    .int()
+    .positive()
+    .default(4)
+    .describe('Of these, how many one application may have; meanwhile no other job of it is claimed here.'),
+  minBytesPerSecond: z
+    .number()
+    .positive()
+    .default(8192)
+    .describe('An input that comes more slowly than this is given up and not fetched again.'),
+  totalMs: milliseconds
+    .positive()
+    .default(20 * minutes)
+    .describe('Longest download of one input.'),
+})
+
 export const webhooksSchema = z.strictObject({
+  concurrency: z.number().int().positive().default(50).describe('Messages that this process sends at a time.'),
+  concurrencyPerApplication: z.number().int().positive().default(5).describe('Of these, how many of one application.'),
+
   secret: z
     .string()
     .optional()
@@ -111,6 +138,7 @@ export const engineOptionsSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
+  inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema
     .default({})

@@ -106,9 +106,9 @@ export function keyvJobs({
 
     resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
 
-    claim: ({ id, ...request }) =>
+    claim: ({ id, exceptApps, ...request }) =>
       operate((known, deadline) =>
-        id === undefined ? claimAny(known, deadline, request) : claimOne(known, deadline, id, request),
+        id === undefined ? claimAny(known, deadline, request, exceptApps) : claimOne(known, deadline, id, request),
       ),
 
     async apply(id, change) {
@@ -116,10 +116,10 @@ export function keyvJobs({
       return operate((known, deadline) => update(known, deadline, id, (job) => transition(job, given, clock())))
     },
 
-    due: (kind, limit) =>
+    due: (kind, limit, { exceptApps } = {}) =>
       operate(async (known) => {
         const now = clock()
-        const jobs = await readStored(known, known.index.due(kind, now, limit))
+        const jobs = await readStored(known, known.index.due(kind, now, limit, exceptApps))
         return jobs.filter((job) => isDue(kind, job, now))
       }),
 
@@ -220,10 +220,15 @@ export function keyvJobs({
   }
 
   /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
-  async function claimAny(known: KnownJobs, deadline: Deadline, request: ClaimRequest): Promise<JobRecord | undefined> {
+  async function claimAny(
+    known: KnownJobs,
+    deadline: Deadline,
+    request: ClaimRequest,
+    exceptApps: readonly string[] | undefined,
+  ): Promise<JobRecord | undefined> {
     const tried = new Set<string>()
     for (;;) {
-      const next = known.index.takeNext(clock(), [...tried, ...claiming.keys()])
+      const next = known.index.takeNext(clock(), exceptApps, [...tried, ...claiming.keys()])
       if (!next) {
         if (claiming.size === 0) return undefined
         // A claim that fails leaves its job to this one.

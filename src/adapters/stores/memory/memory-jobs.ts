@@ -83,9 +83,9 @@ export function memoryJobs({
       return index.resultBytes(app)
     },
 
-    async claim({ id, ...request }) {
+    async claim({ id, exceptApps, ...request }) {
       const now = clock()
-      const job = id === undefined ? index.takeNext(now) : index.get(id)
+      const job = id === undefined ? index.takeNext(now, exceptApps) : index.get(id)
       return keep(job && claim(job, request, now))
     },
 
@@ -94,8 +94,8 @@ export function memoryJobs({
       return keep(job && transition(job, plainCopy(change), clock()))
     },
 
-    async due(kind, limit) {
-      return index.due(kind, clock(), limit).map(plainCopy)
+    async due(kind, limit, { exceptApps } = {}) {
+      return index.due(kind, clock(), limit, exceptApps).map(plainCopy)
     },
 
     async purge(target) {

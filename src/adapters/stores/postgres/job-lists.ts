@@ -42,9 +42,14 @@ export function countStatement(schema: string, query: JobQuery): Statement | und
 }
 
 /** Rows of `version, record, claims`. */
-export function dueStatement(schema: string, kind: DueKind, limit: number): Statement {
-  const jobs = `SELECT version, record, claims FROM ${schema}.jobs WHERE`
-  const values = [limit]
+export function dueStatement(
+  schema: string,
+  kind: DueKind,
+  limit: number,
+  exceptApps: readonly string[] = [],
+): Statement {
+  const jobs = `SELECT version, record, claims FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND`
+  const values = [limit, exceptApps.map((app) => columnText(app))]
   switch (kind) {
     case 'lapsed':
       return { text: `${jobs} ${lapsedSql} LIMIT $1`, values }

@@ -76,8 +76,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return Number(row?.[0] ?? 0)
     },
 
-    claim({ id, ...request }) {
-      return id === undefined ? claimInTurn(request) : change(id, (job, now) => claim(job, request, now))
+    claim({ id, exceptApps = [], ...request }) {
+      return id === undefined ? claimInTurn(request, exceptApps) : change(id, (job, now) => claim(job, request, now))
     },
 
     async apply(id, jobChange) {
@@ -85,9 +85,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return await change(id, (job, now) => transition(job, own, now))
     },
 
-    async due(kind, limit) {
+    async due(kind, limit, { exceptApps = [] } = {}) {
       if (limit <= 0) return []
-      const due = dueStatement(schema, kind, limit)
+      const due = dueStatement(schema, kind, limit, exceptApps)
       // A damaged record is an error of its own job, not of those behind it.
       return (await run(due.text, due.values)).flatMap((row) => {
         try {
@@ -145,8 +145,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  async function claimInTurn({ owner, leaseMs, nonce = '' }: ClaimRequest): Promise<JobRecord | undefined> {
-    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce])
+  async function claimInTurn(
+    { owner, leaseMs, nonce = '' }: ClaimRequest,
+    exceptApps: readonly string[],
+  ): Promise<JobRecord | undefined> {
+    const excepted = exceptApps.map((app) => columnText(app))
+    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, excepted])
     if (row) untidyClaims++
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0

@@ -19,20 +19,21 @@ export function joinTurns(schema: string, app: string): string {
 }
 
 /**
- * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3. Claims at the same time
+ * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
+ * none of the applications in $4. Claims at the same time
  * skip each other's applications; who finds none left takes the longest waiting job that nobody else is taking, so none comes
  * back with nothing while there are jobs.
  */
 export function claimNextStatement(schema: string): string {
-  const waiting = `SELECT id FROM ${schema}.jobs WHERE waiting_since <= ${nowSql}`
+  const waiting = `SELECT id FROM ${schema}.jobs WHERE waiting_since <= ${nowSql} AND app <> ALL($4::text[])`
   const longest = 'ORDER BY waiting_since, id LIMIT 1 FOR UPDATE SKIP LOCKED'
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
-    lapsed AS MATERIALIZED (SELECT id FROM ${schema}.jobs WHERE ${lapsedSql} LIMIT 1 FOR UPDATE SKIP LOCKED),
+    lapsed AS MATERIALIZED (SELECT id FROM ${schema}.jobs WHERE app <> ALL($4::text[]) AND ${lapsedSql} LIMIT 1 FOR UPDATE SKIP LOCKED),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
         SELECT id, app FROM ${schema}.turns AS t
-        WHERE NOT EXISTS (SELECT FROM lapsed) AND id = (SELECT min(id) FROM ${schema}.turns WHERE app = t.app)
+        WHERE NOT EXISTS (SELECT FROM lapsed) AND app <> ALL($4::text[]) AND id = (SELECT min(id) FROM ${schema}.turns WHERE app = t.app)
         ORDER BY served, id FOR NO KEY UPDATE SKIP LOCKED
       ) AS turn
       CROSS JOIN LATERAL (${waiting} AND app = turn.app ${longest}) AS job

@@ -16,10 +16,11 @@ export class ClaimOrder<Item> {
     return agenda.set(entry, item, at)
   }
 
-  /** The next item that is due and not in `taken`. Counts as its application's turn. */
-  take(now: number, taken: ReadonlySet<Item>): Item | undefined {
+  /** The next item that is due, not in `taken` and of none of `exceptApps`. Counts as its application's turn. */
+  take(now: number, taken: ReadonlySet<Item>, exceptApps: readonly string[]): Item | undefined {
     for (const agendas of [this.#unserved, this.#served]) {
       for (const [app, agenda] of agendas) {
+        if (exceptApps.includes(app)) continue
         const item = firstDue(agenda, now, taken)
         if (item === undefined) {
           // All others that wait are served later than it was: nothing is lost by forgetting it.

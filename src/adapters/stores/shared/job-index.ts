@@ -92,17 +92,28 @@ export class JobIndex<Job extends IndexedJob> {
     return this.#byKey.get(keyOf(app, key))?.job
   }
 
-  /** The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's turn. */
-  takeNext(now: number, taken: Iterable<string> = []): Job | undefined {
+  /**
+   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken` or of `exceptApps`. Counts as its
+   * application's turn.
+   */
+  takeNext(now: number, exceptApps: readonly string[] = [], taken: Iterable<string> = []): Job | undefined {
     const slots = new Set<Slot<Job>>()
     for (const id of taken) {
       const slot = this.#slots.get(id)
       if (slot) slots.add(slot)
     }
-    return (firstDue(this.#lapsing, now, slots) ?? this.#waiting.take(now, slots))?.job
+    const lapsed =
+      exceptApps.length === 0
+        ? firstDue(this.#lapsing, now, slots)
+        : this.#lapsing.due(now, Infinity).find((slot) => !slots.has(slot) && !exceptApps.includes(slot.job.app))
+    return (lapsed ?? this.#waiting.take(now, slots, exceptApps))?.job
   }
 
-  due(kind: DueKind, now: number, limit: number): Job[] {
+  due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
+    if (exceptApps.length > 0) {
+      const others = this.due(kind, now, Infinity).filter(({ app }) => !exceptApps.includes(app))
+      return others.slice(0, Math.max(limit, 0))
+    }
     switch (kind) {
       case 'lapsed':
         return jobsOf(this.#lapsing.due(now, limit))

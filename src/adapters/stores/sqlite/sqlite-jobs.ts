@@ -23,7 +23,7 @@ const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
 const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
 const firstInTurn = `SELECT jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
     (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? ORDER BY waiting_since, id LIMIT 1)
-  ORDER BY served, turns.rowid LIMIT 1`
+  WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
 
@@ -43,11 +43,13 @@ const commits: Record<JobChange['kind'], Commit> = {
   endDelivery: 'quick',
 }
 
+const notExcepted = 'app NOT IN (SELECT value FROM json_each(?))'
+
 const dueSql: Record<DueKind, string> = {
-  lapsed: 'SELECT record FROM jobs WHERE lapses_at <= ? ORDER BY lapses_at LIMIT ?',
-  expired: 'SELECT record FROM jobs WHERE removable_at <= ? ORDER BY removable_at LIMIT ?',
-  deliverable: 'SELECT record FROM jobs WHERE deliverable_at <= ? ORDER BY deliverable_at LIMIT ?',
-  deleted: 'SELECT record FROM jobs WHERE deleted = 1 LIMIT ?',
+  lapsed: `SELECT record FROM jobs WHERE lapses_at <= ? AND ${notExcepted} ORDER BY lapses_at LIMIT ?`,
+  expired: `SELECT record FROM jobs WHERE removable_at <= ? AND ${notExcepted} ORDER BY removable_at LIMIT ?`,
+  deliverable: `SELECT record FROM jobs WHERE deliverable_at <= ? AND ${notExcepted} ORDER BY deliverable_at LIMIT ?`,
+  deleted: `SELECT record FROM jobs WHERE deleted = 1 AND ${notExcepted} LIMIT ?`,
 }
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
@@ -122,10 +124,10 @@ export function sqliteJobs(
       return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
     },
 
-    async claim({ id, ...request }) {
+    async claim({ id, exceptApps = [], ...request }) {
       const now = clock()
       return database.transaction('quick', () => {
-        const job = id === undefined ? (due('lapsed', now, 1)[0] ?? takeTurn(now)) : read(id)
+        const job = id === undefined ? (due('lapsed', now, 1, exceptApps)[0] ?? takeTurn(now, exceptApps)) : read(id)
         const next = job && claim(job, request, now)
         return next && write(next, update, 'quick')
       })
@@ -141,8 +143,8 @@ export function sqliteJobs(
       })
     },
 
-    async due(kind, limit) {
-      return due(kind, clock(), limit)
+    async due(kind, limit, { exceptApps = [] } = {}) {
+      return due(kind, clock(), limit, exceptApps)
     },
 
     async purge(target) {
@@ -179,8 +181,9 @@ export function sqliteJobs(
     return row && parse(row.record)
   }
 
-  function due(kind: DueKind, now: number, limit: number): JobRecord[] {
-    const values = kind === 'deleted' ? [Math.max(limit, 0)] : [now, Math.max(limit, 0)]
+  function due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[]): JobRecord[] {
+    const rest = [JSON.stringify(exceptApps), Math.max(limit, 0)]
+    const values = kind === 'deleted' ? rest : [now, ...rest]
     // A damaged record is an error of its own job, not of those behind it.
     return database.all<Row>(dueSql[kind], ...values).flatMap((row) => {
       try {
@@ -192,8 +195,12 @@ export function sqliteJobs(
   }
 
   /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
-  function takeTurn(now: number): JobRecord | undefined {
-    const row = database.get<Row & { app: string; served: number; came: number }>(firstInTurn, now)
+  function takeTurn(now: number, exceptApps: readonly string[]): JobRecord | undefined {
+    const row = database.get<Row & { app: string; served: number; came: number }>(
+      firstInTurn,
+      now,
+      JSON.stringify(exceptApps),
+    )
     if (!row) {
       database.write('quick', `${forgetIdle} 1`)
       return undefined

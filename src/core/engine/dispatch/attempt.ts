@@ -24,6 +24,7 @@ import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
+import type { Stages } from './stages.js'
 import { throughOutage } from './storage-outage.js'
 
 export interface AttemptPorts {
@@ -55,14 +56,16 @@ export class Attempt {
   readonly #controller = new AbortController()
   readonly #heartbeat: HeartbeatLoop
   readonly #scratch: Scratch
+  readonly #stages: Stages | undefined
   readonly #timeLimit: RunTimeLimit
 
   /** @param job the record that `claim` returned */
-  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch) {
+  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
     const { options, events, jobs, logger } = ports
     this.#ports = ports
     this.#job = job
     this.#scratch = scratch
+    this.#stages = stages
     const { jobTimeoutMs } = options.limits
     this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
     this.#heartbeat = new HeartbeatLoop(
@@ -112,8 +115,12 @@ export class Attempt {
       const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
       const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
-      const inputs = await traced('stemwork.fetch', this.#span(), () => this.#fetchInputs(workflow, directory))
-      const result = await traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory))
+      const inputs = await traced('stemwork.fetch', this.#span(), () =>
+        this.#inFetchStage(() => this.#fetchInputs(workflow, directory)),
+      )
+      const result = await this.#inSlot(() =>
+        traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory)),
+      )
       published = Object.keys(result.outputs).length > 0
       const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
       this.#controller.signal.throwIfAborted()
@@ -145,6 +152,14 @@ export class Attempt {
     }
   }
 
+  #inFetchStage<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#stages ? this.#stages.fetch(this.#job.app, work) : work()
+  }
+
+  #inSlot<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#stages ? this.#stages.run(this.#controller.signal, work) : work()
+  }
+
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     const { blobs, options } = this.#ports
     const inputs: Record<string, InputFile> = {}
@@ -164,6 +179,7 @@ export class Attempt {
           signal,
           maxBytes: options.limits.maxFileBytes,
           policy: options.fetch,
+          timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
         })
         inputs[param] = { path, bytes }
       }

@@ -5,9 +5,10 @@ import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
 import { Scratch } from './scratch.js'
+import { Stages } from './stages.js'
 
 /**
- * Keeps up to `concurrency` jobs running. A lane is one place for a job: it claims and runs one job after the other until the
+ * Keeps up to `concurrency` jobs running, and some more whose inputs come slowly. A lane holds one job: it claims and runs one job after the other until the
  * store has none, and each claim that is granted opens the next lane, for there may be more. What opens the first lane, a
  * notification or a tick of the sweep, only has to come now and then.
  */
@@ -17,6 +18,7 @@ export class Dispatcher {
   readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
+  readonly #stages: Stages
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to end by themselves is over. */
@@ -30,6 +32,15 @@ export class Dispatcher {
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
+    const { dispatch, inputs } = ports.options
+    this.#stages = new Stages(
+      {
+        concurrency: dispatch.concurrency,
+        slowInputs: inputs.slowInputs,
+        slowInputsPerApplication: inputs.slowInputsPerApplication,
+      },
+      () => this.#makeRoom(),
+    )
     this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
   }
 
@@ -103,7 +114,7 @@ export class Dispatcher {
   }
 
   #isFull(): boolean {
-    return this.#lanes.size >= this.#ports.options.dispatch.concurrency
+    return this.#lanes.size - this.#stages.slowFetches >= this.#ports.options.dispatch.concurrency
   }
 
   #openLane(): void {
@@ -115,19 +126,26 @@ export class Dispatcher {
     this.#lanes.add(lane)
   }
 
+  #makeRoom(): void {
+    this.#laneEnded()
+    this.wake()
+  }
+
   async #work(): Promise<void> {
     while (!this.#stopping) {
       const wakes = this.#wakes
       let job: JobRecord | undefined
       try {
-        job = await this.#claim()
+        job = await this.#claim(undefined, this.#stages.slowApplications)
       } catch (error) {
         this.#ports.logger.warn({ error }, 'The job store could not be asked for a job; the next sweep asks again.')
         return
       }
       if (job) {
         this.#lookForMore()
-        await this.#runToEnd(job)
+        await this.#runToEnd(job, this.#stages)
+        // A slow fetch has let other jobs in: this lane may be one too many.
+        if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
       } else if (wakes === this.#wakes) return
     }
   }
@@ -145,14 +163,15 @@ export class Dispatcher {
       .catch((error: unknown) => this.#ports.logger.warn({ error }, 'No other worker could be notified.'))
   }
 
-  async #claim(id?: string): Promise<JobRecord | undefined> {
+  async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
-    return await jobs.claim({ id, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
+    return await jobs.claim({ id, exceptApps, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
   }
 
-  async #runToEnd(job: JobRecord): Promise<JobRecord | undefined> {
-    const attempt = new Attempt(job, this.#ports, this.#scratch)
+  /** @param stages absent: the host asked for this run, which waits for no slot */
+  async #runToEnd(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
+    const attempt = new Attempt(job, this.#ports, this.#scratch, stages)
     this.#running.set(job.id, attempt)
     // A claim that the store answered late.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())

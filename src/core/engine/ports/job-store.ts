@@ -91,9 +91,9 @@ export interface JobStore {
    * 3. Inside an application the job that has waited longest (`waitingSince`).
    *
    * Of any number of simultaneous calls each gets another job. `undefined`: nothing to claim; never while a claimable job is
-   * there that no other call gets.
+   * there that no other call gets. Jobs of the applications in `exceptApps` are passed over as if they were not there.
    */
-  claim(request: ClaimRequest & { id?: string }): Promise<JobRecord | undefined>
+  claim(request: ClaimRequest & { id?: string; exceptApps?: readonly string[] }): Promise<JobRecord | undefined>
 
   /**
    * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not apply any
@@ -101,8 +101,11 @@ export interface JobStore {
    */
   apply(id: string, change: JobChange): Promise<JobRecord | undefined>
 
-  /** Jobs that the sweep has to attend to; deleted ones only where the kind says so. Never more than `limit`. */
-  due(kind: DueKind, limit: number): Promise<JobRecord[]>
+  /**
+   * Jobs that the sweep has to attend to; deleted ones only where the kind says so. Never more than `limit`, and none of the
+   * applications in `exceptApps`.
+   */
+  due(kind: DueKind, limit: number, options?: { exceptApps?: readonly string[] }): Promise<JobRecord[]>
 
   /**
    * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than `endedBefore`, the

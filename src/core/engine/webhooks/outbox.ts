@@ -4,6 +4,7 @@ import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { Lanes } from './lanes.js'
 import { webhookHeaders } from './signature.js'
 import { signingSecrets } from './signing-secrets.js'
 
@@ -14,8 +15,6 @@ export interface OutboxPorts {
   logger: Logger
 }
 
-const batch = 50
-
 /**
  * Sends the webhook messages that jobs carry. A message is in the job's record since the change that it reports, so a crash
  * loses none; the receiver may see one twice and tells by `webhook-id`.
@@ -25,35 +24,62 @@ export class Outbox {
   readonly #closed = new AbortController()
   #sending: Promise<number> | undefined
   #again = false
+  #onAgain: () => void = () => {}
 
   constructor(ports: OutboxPorts) {
     this.#ports = ports
   }
 
-  /** Sends all that is due. Calls during a round make one more round. */
+  /** Sends all that is due. A call while messages are being sent looks again for what is due then. */
   send(): Promise<number> {
     this.#again = true
-    this.#sending ??= this.#rounds().finally(() => (this.#sending = undefined))
+    this.#onAgain()
+    this.#sending ??= this.#sendAllDue().finally(() => (this.#sending = undefined))
     return this.#sending
   }
 
   /** Gives up the requests in flight; their messages stay due. */
   async close(): Promise<void> {
     this.#closed.abort()
+    this.#onAgain()
     await this.#sending?.catch(() => {})
   }
 
-  async #rounds(): Promise<number> {
+  /**
+   * A window that moves on by itself: a message is begun as soon as another one has ended, whatever the slowest receiver does.
+   * Each application has a share of it.
+   */
+  async #sendAllDue(): Promise<number> {
+    const { concurrency, concurrencyPerApplication } = this.#ports.options.webhooks
+    const lanes = new Lanes(concurrencyPerApplication)
+    /** Jobs that were handled since the last call of `send`: one that stays due, as when the store is away, is left. */
+    const handled = new Set<string>()
     let sent = 0
-    while (this.#again && !this.#closed.signal.aborted) {
+    for (;;) {
+      if (this.#again) handled.clear()
       this.#again = false
-      const jobs = await this.#ports.jobs.due('deliverable', batch)
-      const results = await Promise.all(jobs.map((job) => this.#sendDue(job)))
-      sent += results.reduce((sum, count) => sum + count, 0)
-      // A full batch means that more may wait; a batch in which nothing could be taken would only spin.
-      if (jobs.length === batch && results.some((count) => count > 0)) this.#again = true
+      const room = this.#closed.signal.aborted ? 0 : concurrency - lanes.size
+      const due =
+        room > 0
+          ? await this.#ports.jobs.due('deliverable', room + handled.size + lanes.size, { exceptApps: lanes.full })
+          : []
+      const begun = due.filter((job) => {
+        if (handled.has(job.id) || lanes.size >= concurrency || !lanes.hasRoom(job.app)) return false
+        handled.add(job.id)
+        lanes.add(
+          job.app,
+          this.#sendDue(job).then((count) => void (sent += count)),
+        )
+        return true
+      })
+      if (begun.length > 0) continue
+      if (lanes.size === 0) {
+        if (this.#again && !this.#closed.signal.aborted) continue
+        return sent
+      }
+      const again = new Promise<void>((resolve) => (this.#onAgain = resolve))
+      if (!this.#again) await Promise.race([lanes.next(), again])
     }
-    return sent
   }
 
   async #sendDue(job: JobRecord): Promise<number> {
