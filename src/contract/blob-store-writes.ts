@@ -249,7 +249,7 @@ export const blobWriteCases = {
       await assert.rejects(store.stat(bad), refused, `stat ${JSON.stringify(bad)}`)
       await assert.rejects(store.delete(bad), refused, `delete ${JSON.stringify(bad)}`)
     }
-    for (const bad of ['', '/', 'a', '../adapters/', 'a/../', '/a/', 'a//', '../adapters/contract/', 'a/b', 'a b/']) {
+    for (const bad of ['', '/', 'a', '../', 'a/../', '/a/', 'a//', './', 'a/b', 'a b/']) {
       await assert.rejects(store.deletePrefix(bad), refused, `deletePrefix ${JSON.stringify(bad)}`)
       await assert.rejects(keysUnder(store, bad), refused, `list ${JSON.stringify(bad)}`)
     }

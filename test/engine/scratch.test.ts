@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -38,7 +38,7 @@ test('no other local user can enter the folders of running jobs or guess their n
   expect(await readdir(directory)).toEqual([])
 })
 
-test('a prepared link makes the write fail, and the file behind it stays as it was', async () => {
+test('nothing is written through a prepared link: the file behind it stays as it was', async () => {
   const victim = join(directory, 'victim')
   await writeFile(victim, 'mine')
   const path = join(directory, 'input')
@@ -57,9 +57,9 @@ test('a prepared link makes the write fail, and the file behind it stays as it w
     })(),
     { contentType: 'audio/wav' },
   )
-  await expect(readUpload(blobs, 'uploads/a/1', `${path}-2`, { signal, maxBytes: 100 })).rejects.toMatchObject({
-    code: 'EEXIST',
-  })
+  // An upload is read again after an outage of the blob store: what lies at its path is removed first, the link itself.
+  await readUpload(blobs, 'uploads/a/1', `${path}-2`, { signal, maxBytes: 100 })
+  expect((await lstat(`${path}-2`)).isFile()).toBe(true)
   expect(await readFile(victim, 'utf8')).toBe('mine')
 })
 

@@ -48,9 +48,8 @@ export const treatments: Record<string, Treatment> = {
   'README.md: Command line': {
     needsServers: true,
     before: 'stemwork keys create --data ./data --app shop',
-    replace: ({ databaseUrl, redisUrl, s3 }) => [
+    replace: ({ databaseUrl, s3 }) => [
       ['postgres://...', databaseUrl],
-      ['redis://...', redisUrl],
       ['s3://...', `s3://media?endpoint=${encodeURIComponent(s3.url)}`],
     ],
     after: 'ls stems',
@@ -111,11 +110,10 @@ export const treatments: Record<string, Treatment> = {
   'docs/adapters.md: Writing one': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
   'docs/deployment.md: Deployment': {
     needsServers: true,
-    replace: ({ databaseUrl, redisUrl, s3 }) => [
+    replace: ({ databaseUrl, s3 }) => [
       ['AWS_ACCESS_KEY_ID=...', `AWS_ACCESS_KEY_ID=${s3.accessKeyId}`],
       ['AWS_SECRET_ACCESS_KEY=...', `AWS_SECRET_ACCESS_KEY=${s3.secretAccessKey}`],
       ['postgres://user:password@db/stemwork', databaseUrl],
-      ['redis://redis:6379', redisUrl],
       ['https://s3.example.org', encodeURIComponent(s3.url)],
     ],
     prints: /stemwork listening[\s\S]*stemwork worker ready/,

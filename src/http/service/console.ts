@@ -42,7 +42,7 @@ export const consoleRoutes: readonly Route[] = [
     answer: { description: 'The page.', contentType: 'text/html' },
     async handle(call) {
       // The page's relative addresses need it to end without a slash.
-      if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../../console' })
+      if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../console' })
       return text(html, 'text/html; charset=utf-8', pageHeaders(call))
     },
   }),
