@@ -15,7 +15,7 @@ import { loadWorkflows } from './workflow-modules.js'
 const basePath = '/v1'
 const alias = '/api'
 const defaultPort = 8080
-/** How long running jobs may take to finish after the first Ctrl-C; then they are handed back and go on at the next start. */
+/** How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start. */
 const graceMs = 10_000
 /** Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for itself for long. */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }

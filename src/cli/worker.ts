@@ -9,7 +9,7 @@ import { deploymentUrls, openStorage, storageOptions } from './service-storage.j
 import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
 
-/** How long running jobs may take to finish after the first signal; then they are handed back and go on at another worker. */
+/** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
 const graceMs = 10_000
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 

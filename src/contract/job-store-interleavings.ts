@@ -38,7 +38,7 @@ export const interleavingCases = {
   },
 } satisfies Cases<JobStoreContext>
 
-/** What the callers were told: the store must agree with it afterwards. */
+/** The answers that callers got: the store must agree with them afterwards. */
 class Ledger {
   readonly created: string[] = []
   readonly deleted = new Set<string>()

@@ -97,7 +97,7 @@ export const handlerOptionsSchema = z.strictObject({
         .int()
         .positive()
         .default(2 * 1024 ** 2)
-        .describe('Largest page of a list; a request for a larger one is refused and told what fits.'),
+        .describe('Largest page of a list; a request for a larger one is refused with the size that fits.'),
       storedBytes: z
         .union([z.literal(false), z.number().int().positive()])
         .default(100 * 1024 ** 3)

@@ -74,7 +74,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     let calls = 0
     const subscriptions = await Promise.all([1, 2, 3].map(() => queue.subscribe(async () => void calls++)))
     await until(() => calls === 3)
-    // The other one has told whether it hears.
+    // The other one has reported whether it hears.
     await until(() => own.totalCount === 2 && own.idleCount === 1)
     await Promise.all(subscriptions.map((subscription) => subscription.stop()))
     assert.deepEqual([own.totalCount, own.idleCount], [2, 2])

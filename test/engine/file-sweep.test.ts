@@ -52,7 +52,7 @@ describe('the sweep of files', () => {
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
   })
 
-  test('removes none if most of many files belong to nothing, unless it is told to', async () => {
+  test('removes none if most of many files belong to nothing, unless that is allowed', async () => {
     const blobs = oldBlobs()
     const { logger, lines } = recordingLogger()
     const { engine } = testEngine(textWorkflow(), { logger }, { blobs })

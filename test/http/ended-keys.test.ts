@@ -29,7 +29,7 @@ for (const [name, open, missing] of durableStores) {
       await revokeKey(service.engine.applications, second.record.id)
       const text = await stream.text()
       expect(text).toContain('event: job')
-      // The job is not gone: an EventSource that comes again is told so by 401.
+      // The job is not gone: an EventSource that reconnects gets 401.
       expect(text).not.toContain('deleted')
       expect((await service.api(`/job/${id}/events`, { key: second.key })).status).toBe(401)
       service.release()

@@ -285,7 +285,7 @@ describe('idempotency keys', () => {
 })
 
 describe('for operators', () => {
-  test('health is told without a key, under the base path and at the root', async () => {
+  test('health needs no key, under the base path and at the root', async () => {
     const service = await startService()
     for (const base of [service.base, service.server.origin]) {
       expect(await (await fetch(`${base}/healthz`)).json()).toEqual({ ok: true })

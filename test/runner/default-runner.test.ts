@@ -21,10 +21,10 @@ const stages = defineWorkflow({
 })
 
 test('the child processes of an engine have its niceness, and tell of themselves in its log', async () => {
-  const told: Record<string, unknown>[] = []
+  const logged: Record<string, unknown>[] = []
   const logger = {
     ...silentLogger,
-    debug: (fields: Record<string, unknown>, message: string) => void told.push({ ...fields, message }),
+    debug: (fields: Record<string, unknown>, message: string) => void logged.push({ ...fields, message }),
   }
   const engine = createEngine({ workflows: [stages], dispatch: { niceness: 3 }, logger })
   await engine.start()
@@ -36,7 +36,7 @@ test('the child processes of an engine have its niceness, and tell of themselves
     const { job } = await engine.submit({ app: 'app', workflow: stages.id, params: { do: 'write' } })
     expect(await ended).toBe('succeeded')
     expect((await engine.get(job.id))?.status).toBe('SUCCEEDED')
-    const pid = told.find(({ message }) => message === 'runner process started')?.pid
+    const pid = logged.find(({ message }) => message === 'runner process started')?.pid
     expect(getPriority(pid as number)).toBe(3)
   } finally {
     await engine.close()

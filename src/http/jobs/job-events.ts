@@ -14,7 +14,7 @@ const lastEventId = 'end'
  * stream closes. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
-  // An EventSource that reconnects after the end is told to stop.
+  // The answer that stops an EventSource which reconnects after the end.
   if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
   const { watch, options } = call.service
   if (!watch.hasRoom(call.caller.id)) {

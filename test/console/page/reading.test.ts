@@ -84,7 +84,7 @@ describe('the time left', () => {
     expect(left.seconds(61_000)).toBeUndefined()
   })
 
-  test('is told in words', () => {
+  test('is put into words', () => {
     expect([3, 41, 70, 200, undefined].map(timeLeftWords)).toEqual([
       'A few seconds left',
       'About 45 seconds left',

@@ -9,7 +9,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 export class Backend {
   static readonly #known = new WeakMap<Keyv, Backend>()
 
-  /** One per Keyv instance, which is told to throw, and of whose `error` events this is a listener. */
+  /** One per Keyv instance, which is set to throw, and of whose `error` events this is a listener. */
   static of(keyv: Keyv): Backend {
     const known = this.#known.get(keyv)
     if (known) return known

@@ -23,7 +23,7 @@ export class Deadline {
       }, timeoutMs)
     })
     const working = work(deadline)
-    // Once the caller has been told, nobody hears of a later failure.
+    // Once the caller has its answer, a later failure has nobody to go to.
     working.catch(() => {})
     try {
       return await Promise.race([working, timeout])
@@ -32,7 +32,7 @@ export class Deadline {
     }
   }
 
-  /** Throws once the caller has been told that the store is away: what it gave up must not happen afterwards. */
+  /** Throws once the caller knows that the store is away: what it gave up must not happen afterwards. */
   check(): void {
     if (this.#passed) throw this.#error()
   }

@@ -23,7 +23,7 @@ export class IdPages {
   readonly #directory: CoalescedWrite
   #opening: Promise<void> | undefined
   #open: Page | undefined
-  #distrusted = false
+  #isStale = false
 
   private constructor(backend: Backend) {
     this.#backend = backend
@@ -48,7 +48,7 @@ export class IdPages {
 
   /** After it returns a restart finds the id. */
   async add(id: string): Promise<void> {
-    if (this.#distrusted) await this.#writeAll()
+    if (this.#isStale) await this.#writeAll()
     const known = this.#pageOf.get(id)
     if (known) return known.written.request()
     while (!this.#open || this.#open.ids.size >= idsPerPage)
@@ -70,13 +70,13 @@ export class IdPages {
   }
 
   /** The backend lost something; the pages may be gone, too, and are written again before the next id. */
-  distrust(): void {
-    this.#distrusted = true
+  markStale(): void {
+    this.#isStale = true
   }
 
   async #writeAll(): Promise<void> {
     await Promise.all([this.#directory.request(), ...[...this.#pages.values()].map((page) => page.written.request())])
-    this.#distrusted = false
+    this.#isStale = false
   }
 
   /** The directory names a page before the page is used, so no page is ever forgotten. */

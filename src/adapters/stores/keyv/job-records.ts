@@ -40,7 +40,7 @@ export class JobRecords {
   }
 
   /** Leaves a tombstone, which a late write of another process meets instead of an empty place. */
-  async bury(id: string, version: number): Promise<void> {
+  async leaveTombstone(id: string, version: number): Promise<void> {
     await this.#backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs)
   }
 

@@ -21,7 +21,7 @@ const deploymentKey = 'stemwork/deployment'
 const deploymentSchema = z.object({ deployment: z.string(), pass: z.number().int(), at: z.number() })
 
 export interface KeyvJobsOptions {
-  /** The host's instance, over any backend. It is told to throw on errors; closing it stays with the host. */
+  /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
   keyv: Keyv
   /** Epoch milliseconds. Default: `Date.now`. */
   clock?: () => number
@@ -133,7 +133,7 @@ export function keyvJobs({
               const job = known.index.get(id)
               // An ended job stays ended; it can only have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
-              await known.bury(job)
+              await known.leaveTombstone(job)
               return [id]
             }),
           ),

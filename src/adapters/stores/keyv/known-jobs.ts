@@ -66,7 +66,7 @@ export class KnownJobs {
   async current(id: string): Promise<{ job: JobRecord; version: number } | undefined> {
     const known = this.index.get(id)
     const stored = await this.#records.read(id)
-    if (!stored && known) this.pages.distrust()
+    if (!stored && known) this.pages.markStale()
     this.#uncertain.delete(id)
     if (!stored || 'purged' in stored) {
       this.index.remove(id)
@@ -85,8 +85,8 @@ export class KnownJobs {
   }
 
   /** Purges under the job's lock. */
-  async bury(job: KnownJob): Promise<void> {
-    await this.#risk(job.id, () => this.#records.bury(job.id, job.version + 1))
+  async leaveTombstone(job: KnownJob): Promise<void> {
+    await this.#risk(job.id, () => this.#records.leaveTombstone(job.id, job.version + 1))
     this.index.remove(job.id)
     this.#tombstones.push({ id: job.id, until: this.#clock() + tombstoneMs })
   }

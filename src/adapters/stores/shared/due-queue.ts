@@ -1,19 +1,19 @@
-/** An item's place in an agenda: kept by whoever entered it. */
-export interface AgendaEntry<Item> {
+/** An item and its index in the heap of a due queue; kept by whoever entered it. */
+export interface DueEntry<Item> {
   readonly item: Item
   at: number
   /** Of entering: decides among equal times. */
   readonly order: number
   /** Index in the heap. */
-  place: number
+  index: number
 }
 
 /**
  * Items by the time at which they are due: a binary heap in which an item's time can be changed in O(log n). The items' owner
  * keeps their entries, so that nothing has to be looked up.
  */
-export class Agenda<Item> {
-  readonly #heap: AgendaEntry<Item>[] = []
+export class DueQueue<Item> {
+  readonly #heap: DueEntry<Item>[] = []
   #nextOrder = 0
 
   get size(): number {
@@ -25,12 +25,12 @@ export class Agenda<Item> {
    *
    * @param entry what the last call for this item returned
    */
-  set(entry: AgendaEntry<Item> | undefined, item: Item, at: number | null): AgendaEntry<Item> | undefined {
+  set(entry: DueEntry<Item> | undefined, item: Item, at: number | null): DueEntry<Item> | undefined {
     if (at === null) {
       if (entry) this.#remove(entry)
       return undefined
     }
-    if (!entry) return this.#push({ item, at, order: this.#nextOrder++, place: 0 })
+    if (!entry) return this.#push({ item, at, order: this.#nextOrder++, index: 0 })
     if (entry.at !== at) {
       entry.at = at
       this.#rise(entry)
@@ -47,7 +47,7 @@ export class Agenda<Item> {
 
   /** Up to `limit` items that are due, longest due first; entered first among equals. */
   due(now: number, limit: number): Item[] {
-    const found: AgendaEntry<Item>[] = []
+    const found: DueEntry<Item>[] = []
     for (let [top] = this.#heap; top && top.at <= now && found.length < limit; [top] = this.#heap) {
       found.push(top)
       this.#remove(top)
@@ -56,50 +56,50 @@ export class Agenda<Item> {
     return found.map((entry) => entry.item)
   }
 
-  #push(entry: AgendaEntry<Item>): AgendaEntry<Item> {
-    entry.place = this.#heap.push(entry) - 1
+  #push(entry: DueEntry<Item>): DueEntry<Item> {
+    entry.index = this.#heap.push(entry) - 1
     this.#rise(entry)
     return entry
   }
 
-  #remove({ place }: AgendaEntry<Item>): void {
+  #remove({ index }: DueEntry<Item>): void {
     const moved = this.#heap.pop()
-    if (!moved || place === this.#heap.length) return
-    this.#put(moved, place)
+    if (!moved || index === this.#heap.length) return
+    this.#put(moved, index)
     this.#rise(moved)
     this.#sink(moved)
   }
 
-  #rise(entry: AgendaEntry<Item>): void {
-    let { place } = entry
-    while (place > 0) {
-      const parent = (place - 1) >> 1
+  #rise(entry: DueEntry<Item>): void {
+    let { index } = entry
+    while (index > 0) {
+      const parent = (index - 1) >> 1
       const above = this.#heap[parent]
       if (!above || isBefore(above, entry)) break
-      this.#put(above, place)
-      place = parent
+      this.#put(above, index)
+      index = parent
     }
-    this.#put(entry, place)
+    this.#put(entry, index)
   }
 
-  #sink(entry: AgendaEntry<Item>): void {
+  #sink(entry: DueEntry<Item>): void {
     const heap = this.#heap
-    let { place } = entry
+    let { index } = entry
     for (;;) {
-      const left = heap[2 * place + 1]
-      const right = heap[2 * place + 2]
+      const left = heap[2 * index + 1]
+      const right = heap[2 * index + 2]
       const below = left && right && isBefore(right, left) ? right : left
       if (!below || isBefore(entry, below)) break
-      const child = below.place
-      this.#put(below, place)
-      place = child
+      const child = below.index
+      this.#put(below, index)
+      index = child
     }
-    this.#put(entry, place)
+    this.#put(entry, index)
   }
 
-  #put(entry: AgendaEntry<Item>, place: number): void {
-    this.#heap[place] = entry
-    entry.place = place
+  #put(entry: DueEntry<Item>, index: number): void {
+    this.#heap[index] = entry
+    entry.index = index
   }
 }
 

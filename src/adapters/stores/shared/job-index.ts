@@ -3,7 +3,7 @@ import { isTerminal, type JobRecord, type JobStatus } from '../../../core/engine
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder, firstDue } from './claim-order.js'
-import { Agenda, type AgendaEntry } from './due-queue.js'
+import { DueQueue, type DueEntry } from './due-queue.js'
 import { SortedList } from './sorted-list.js'
 
 /** What of a job the index looks at. */
@@ -28,44 +28,44 @@ export type IndexedJob = Pick<
 >
 
 /** A job's place in the index; the job in it is replaced, never changed. */
-interface Slot<Job> {
+interface IndexEntry<Job> {
   job: Job
-  waiting: AgendaEntry<Slot<Job>> | undefined
-  lapsing: AgendaEntry<Slot<Job>> | undefined
-  removable: AgendaEntry<Slot<Job>> | undefined
-  deliverable: AgendaEntry<Slot<Job>> | undefined
-  ended: AgendaEntry<Slot<Job>> | undefined
+  waiting: DueEntry<IndexEntry<Job>> | undefined
+  lapsing: DueEntry<IndexEntry<Job>> | undefined
+  removable: DueEntry<IndexEntry<Job>> | undefined
+  deliverable: DueEntry<IndexEntry<Job>> | undefined
+  ended: DueEntry<IndexEntry<Job>> | undefined
 }
 
-interface Shelf<Job> {
-  slots: SortedList<Slot<Job>>
+interface Group<Job> {
+  entries: SortedList<IndexEntry<Job>>
   counts: Record<JobStatus, number>
 }
 
 /** The jobs of one process by everything that a `JobStore` is asked for, without a scan. */
 export class JobIndex<Job extends IndexedJob> {
-  readonly #slots = new Map<string, Slot<Job>>()
-  readonly #byKey = new Map<string, Slot<Job>>()
-  readonly #byUpload = new Map<string, Set<Slot<Job>>>()
-  readonly #byApp = new Map<string, Shelf<Job>>()
-  readonly #everything = newShelf<Job>()
-  readonly #waiting = new ClaimOrder<Slot<Job>>()
-  readonly #lapsing = new Agenda<Slot<Job>>()
-  readonly #removable = new Agenda<Slot<Job>>()
-  readonly #deliverable = new Agenda<Slot<Job>>()
-  readonly #ended = new Agenda<Slot<Job>>()
-  readonly #deleted = new Set<Slot<Job>>()
+  readonly #entries = new Map<string, IndexEntry<Job>>()
+  readonly #byKey = new Map<string, IndexEntry<Job>>()
+  readonly #byUpload = new Map<string, Set<IndexEntry<Job>>>()
+  readonly #byApp = new Map<string, Group<Job>>()
+  readonly #everything = newGroup<Job>()
+  readonly #waiting = new ClaimOrder<IndexEntry<Job>>()
+  readonly #lapsing = new DueQueue<IndexEntry<Job>>()
+  readonly #removable = new DueQueue<IndexEntry<Job>>()
+  readonly #deliverable = new DueQueue<IndexEntry<Job>>()
+  readonly #ended = new DueQueue<IndexEntry<Job>>()
+  readonly #deleted = new Set<IndexEntry<Job>>()
 
   /** Also a job that is marked deleted. */
   get(id: string): Job | undefined {
-    return this.#slots.get(id)?.job
+    return this.#entries.get(id)?.job
   }
 
   /** Enters the job, or the next state of one that is in the index: `createdAt`, `app` and `uploads` of a job never change. */
   set(job: Job): void {
-    const slot = this.#slots.get(job.id)
-    if (slot) return this.#replace(slot, job)
-    const entered: Slot<Job> = {
+    const entry = this.#entries.get(job.id)
+    if (entry) return this.#replace(entry, job)
+    const entered: IndexEntry<Job> = {
       job,
       waiting: undefined,
       lapsing: undefined,
@@ -73,18 +73,18 @@ export class JobIndex<Job extends IndexedJob> {
       deliverable: undefined,
       ended: undefined,
     }
-    this.#slots.set(job.id, entered)
+    this.#entries.set(job.id, entered)
     if (job.deleted) this.#deleted.add(entered)
     else this.#show(entered)
     this.#schedule(entered)
   }
 
   remove(id: string): void {
-    const slot = this.#slots.get(id)
-    if (!slot) return
-    if (!slot.job.deleted) this.#replace(slot, { ...slot.job, deleted: true })
-    this.#deleted.delete(slot)
-    this.#slots.delete(id)
+    const entry = this.#entries.get(id)
+    if (!entry) return
+    if (!entry.job.deleted) this.#replace(entry, { ...entry.job, deleted: true })
+    this.#deleted.delete(entry)
+    this.#entries.delete(id)
   }
 
   /** The job that was made last with this idempotency key and is not deleted, however long ago. */
@@ -97,16 +97,16 @@ export class JobIndex<Job extends IndexedJob> {
    * application's turn.
    */
   takeNext(now: number, exceptApps: readonly string[] = [], taken: Iterable<string> = []): Job | undefined {
-    const slots = new Set<Slot<Job>>()
+    const entries = new Set<IndexEntry<Job>>()
     for (const id of taken) {
-      const slot = this.#slots.get(id)
-      if (slot) slots.add(slot)
+      const entry = this.#entries.get(id)
+      if (entry) entries.add(entry)
     }
     const lapsed =
       exceptApps.length === 0
-        ? firstDue(this.#lapsing, now, slots)
-        : this.#lapsing.due(now, Infinity).find((slot) => !slots.has(slot) && !exceptApps.includes(slot.job.app))
-    return (lapsed ?? this.#waiting.take(now, slots, exceptApps))?.job
+        ? firstDue(this.#lapsing, now, entries)
+        : this.#lapsing.due(now, Infinity).find((entry) => !entries.has(entry) && !exceptApps.includes(entry.job.app))
+    return (lapsed ?? this.#waiting.take(now, entries, exceptApps))?.job
   }
 
   due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
@@ -136,10 +136,10 @@ export class JobIndex<Job extends IndexedJob> {
   count(query: JobQuery): number {
     const { app, statuses, ...rest } = query
     if (Object.values(rest).every((value) => value === undefined)) {
-      const shelf = app === undefined ? this.#everything : this.#byApp.get(app)
-      if (!shelf) return 0
-      if (!statuses) return shelf.slots.size
-      return [...new Set(statuses)].reduce((sum, status) => sum + shelf.counts[status], 0)
+      const group = app === undefined ? this.#everything : this.#byApp.get(app)
+      if (!group) return 0
+      if (!statuses) return group.entries.size
+      return [...new Set(statuses)].reduce((sum, status) => sum + group.counts[status], 0)
     }
     let total = 0
     for (const _job of this.select(query)) total++
@@ -165,78 +165,78 @@ export class JobIndex<Job extends IndexedJob> {
     }
   }
 
-  #replace(slot: Slot<Job>, next: Job): void {
-    const previous = slot.job
-    slot.job = next
+  #replace(entry: IndexEntry<Job>, next: Job): void {
+    const previous = entry.job
+    entry.job = next
     if (next.deleted && !previous.deleted) {
-      this.#hide(slot, previous)
-      this.#deleted.add(slot)
+      this.#hide(entry, previous)
+      this.#deleted.add(entry)
     } else if (next.status !== previous.status) {
-      for (const shelf of this.#shelvesOf(next)) {
-        shelf.counts[previous.status]--
-        shelf.counts[next.status]++
+      for (const group of this.#groupsOf(next)) {
+        group.counts[previous.status]--
+        group.counts[next.status]++
       }
     }
-    this.#schedule(slot)
+    this.#schedule(entry)
   }
 
-  #schedule(slot: Slot<Job>): void {
-    const { job } = slot
-    slot.waiting = this.#waiting.set(job.app, slot.waiting, slot, waitingSince(job))
-    slot.lapsing = this.#lapsing.set(slot.lapsing, slot, lapsesAt(job))
-    slot.removable = this.#removable.set(slot.removable, slot, removableAt(job))
-    slot.deliverable = this.#deliverable.set(slot.deliverable, slot, deliverableAt(job))
-    slot.ended = this.#ended.set(slot.ended, slot, job.deleted || !isTerminal(job) ? null : job.completedAt)
+  #schedule(entry: IndexEntry<Job>): void {
+    const { job } = entry
+    entry.waiting = this.#waiting.set(job.app, entry.waiting, entry, waitingSince(job))
+    entry.lapsing = this.#lapsing.set(entry.lapsing, entry, lapsesAt(job))
+    entry.removable = this.#removable.set(entry.removable, entry, removableAt(job))
+    entry.deliverable = this.#deliverable.set(entry.deliverable, entry, deliverableAt(job))
+    entry.ended = this.#ended.set(entry.ended, entry, job.deleted || !isTerminal(job) ? null : job.completedAt)
   }
 
   /** Enters a job where readers find it. */
-  #show(slot: Slot<Job>): void {
-    const { job } = slot
-    for (const shelf of this.#shelvesOf(job)) {
-      shelf.slots.add(slot)
-      shelf.counts[job.status]++
+  #show(entry: IndexEntry<Job>): void {
+    const { job } = entry
+    for (const group of this.#groupsOf(job)) {
+      group.entries.add(entry)
+      group.counts[job.status]++
     }
     if (job.idempotency) {
       const key = keyOf(job.app, job.idempotency.key)
       const other = this.#byKey.get(key)
-      if (!other || compareJobs(other.job, job) < 0) this.#byKey.set(key, slot)
+      if (!other || compareJobs(other.job, job) < 0) this.#byKey.set(key, entry)
     }
     for (const key of Object.values(job.uploads)) {
       const users = this.#byUpload.get(key)
-      if (users) users.add(slot)
-      else this.#byUpload.set(key, new Set([slot]))
+      if (users) users.add(entry)
+      else this.#byUpload.set(key, new Set([entry]))
     }
   }
 
-  /** @param job the state under which the slot was shown. */
-  #hide(slot: Slot<Job>, job: Job): void {
-    for (const shelf of this.#shelvesOf(job)) {
-      shelf.slots.remove(slot)
-      shelf.counts[job.status]--
+  /** @param job the state under which the entry was shown. */
+  #hide(entry: IndexEntry<Job>, job: Job): void {
+    for (const group of this.#groupsOf(job)) {
+      group.entries.remove(entry)
+      group.counts[job.status]--
     }
-    if (this.#byApp.get(job.app)?.slots.size === 0) this.#byApp.delete(job.app)
+    if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
     if (job.idempotency) {
       const key = keyOf(job.app, job.idempotency.key)
       // A later job may have taken over a key whose time had passed.
-      if (this.#byKey.get(key) === slot) this.#byKey.delete(key)
+      if (this.#byKey.get(key) === entry) this.#byKey.delete(key)
     }
     for (const key of Object.values(job.uploads)) {
       const users = this.#byUpload.get(key)
-      if (users?.delete(slot) && users.size === 0) this.#byUpload.delete(key)
+      if (users?.delete(entry) && users.size === 0) this.#byUpload.delete(key)
     }
   }
 
-  #shelvesOf(job: Job): Shelf<Job>[] {
-    let shelf = this.#byApp.get(job.app)
-    if (!shelf) this.#byApp.set(job.app, (shelf = newShelf()))
-    return [this.#everything, shelf]
+  #groupsOf(job: Job): Group<Job>[] {
+    let group = this.#byApp.get(job.app)
+    if (!group) this.#byApp.set(job.app, (group = newGroup()))
+    return [this.#everything, group]
   }
 
-  #candidates({ app, uploadKey }: JobQuery): SortedList<Slot<Job>> {
+  #candidates({ app, uploadKey }: JobQuery): SortedList<IndexEntry<Job>> {
     if (uploadKey === undefined)
-      return app === undefined ? this.#everything.slots : (this.#byApp.get(app)?.slots ?? newShelf<Job>().slots)
-    const users = newShelf<Job>().slots
-    for (const slot of this.#byUpload.get(uploadKey) ?? []) users.add(slot)
+      return app === undefined ? this.#everything.entries : (this.#byApp.get(app)?.entries ?? newGroup<Job>().entries)
+    const users = newGroup<Job>().entries
+    for (const entry of this.#byUpload.get(uploadKey) ?? []) users.add(entry)
     return users
   }
 }
@@ -251,13 +251,13 @@ export function matchesFilters(job: IndexedJob, { app, statuses, workflows, batc
   )
 }
 
-function jobsOf<Job>(slots: Slot<Job>[]): Job[] {
-  return slots.map((slot) => slot.job)
+function jobsOf<Job>(entries: IndexEntry<Job>[]): Job[] {
+  return entries.map((entry) => entry.job)
 }
 
-function newShelf<Job extends IndexedJob>(): Shelf<Job> {
+function newGroup<Job extends IndexedJob>(): Group<Job> {
   return {
-    slots: new SortedList<Slot<Job>>((a, b) => compareJobs(a.job, b.job)),
+    entries: new SortedList<IndexEntry<Job>>((a, b) => compareJobs(a.job, b.job)),
     counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 0 },
   }
 }

@@ -95,9 +95,9 @@ const jobFields = z.object({
   lease: leaseSchema.nullable(),
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
-  /** Claims so far, except those handed back. Counted at the claim, so an input that kills its process cannot loop. */
+  /** Claims so far, except those that a shutdown requeued. Counted at the claim, so an input that kills its process cannot loop. */
   attempts: z.number().int().nonnegative(),
-  /** Claims handed back by a graceful shutdown, with a cap of their own. */
+  /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
   /** A queued job is not claimed before this time (retry back-off). */
   notBefore: z.number(),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Agenda, type AgendaEntry } from '../../src/adapters/stores/shared/due-queue.js'
+import { DueQueue, type DueEntry } from '../../src/adapters/stores/shared/due-queue.js'
 
 const item = fc.integer({ min: 0, max: 9 })
 const time = fc.integer({ min: 0, max: 5 })
@@ -15,13 +15,13 @@ const steps = fc.array(
 it('gives what is due, the earliest first and the one entered first among equals, after any entering, moving and leaving', () => {
   fc.assert(
     fc.property(steps, (all) => {
-      const agenda = new Agenda<number>()
-      const entries = new Map<number, AgendaEntry<number> | undefined>()
+      const queue = new DueQueue<number>()
+      const entries = new Map<number, DueEntry<number> | undefined>()
       // The model: in the order of entering, sorted anew for each question.
       const expected: { item: number; at: number }[] = []
       for (const step of all) {
         if (step.kind === 'set') {
-          entries.set(step.item, agenda.set(entries.get(step.item), step.item, step.at))
+          entries.set(step.item, queue.set(entries.get(step.item), step.item, step.at))
           const known = expected.find((each) => each.item === step.item)
           if (step.at === null) expected.splice(0, expected.length, ...expected.filter((each) => each !== known))
           else if (known) known.at = step.at
@@ -29,8 +29,8 @@ it('gives what is due, the earliest first and the one entered first among equals
           continue
         }
         const due = expected.filter(({ at }) => at <= step.now).sort((a, b) => a.at - b.at)
-        expect(agenda.first(step.now)).toBe(due[0]?.item)
-        expect(agenda.due(step.now, step.limit)).toEqual(due.slice(0, step.limit).map((each) => each.item))
+        expect(queue.first(step.now)).toBe(due[0]?.item)
+        expect(queue.due(step.now, step.limit)).toEqual(due.slice(0, step.limit).map((each) => each.item))
       }
     }),
     { numRuns: 500 },
