@@ -148,7 +148,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, ''] },
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3']] },
       lapsed: dueStatement(quoted, 'lapsed', 100),
       expired: dueStatement(quoted, 'expired', 100),
       deliverable: dueStatement(quoted, 'deliverable', 100),
@@ -164,7 +164,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       assert.doesNotMatch(plan, /Seq Scan on jobs/, `${name}\n${plan}`)
     }
     // Conditions on the time narrow the search, they do not filter what it found.
-    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statements.expired.text}`, [100])
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statements.expired.text}`, statements.expired.values)
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
   })
 })
