@@ -164,7 +164,10 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       assert.doesNotMatch(plan, /Seq Scan on jobs/, `${name}\n${plan}`)
     }
     // Conditions on the time narrow the search, they do not filter what it found.
-    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statements.expired.text}`, statements.expired.values)
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN ${statements.expired.text}`,
+      statements.expired.values,
+    )
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
   })
 })
