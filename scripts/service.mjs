@@ -13,7 +13,8 @@ const keptLogLines = 20
 /** Starts `stemwork serve` on a free port with a data folder of its own, both gone after `stop()`. */
 export async function startService() {
   const data = await mkdtemp(join(tmpdir(), 'stemwork-data-'))
-  const key = randomBytes(24).toString('base64url')
+  // Hexadecimal: a key that begins with a hyphen would be read as an option.
+  const key = randomBytes(24).toString('hex')
   const child = spawn(process.execPath, [main, 'serve', '--port', '0', '--data', data, '--api-key', key], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })

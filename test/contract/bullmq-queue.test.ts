@@ -133,9 +133,8 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await queue.notify()
     while (calls === 0) await sleep(10)
     await server.kill()
-    const late = sleep(20_000, 'late', { ref: false })
-    for (let n = 0; n < 5; n++) await assert.rejects(Promise.race([queue.notify(), late]), isOutage)
-    await assert.rejects(Promise.race([queue.check(), late]), isOutage)
+    for (let n = 0; n < 5; n++) await assert.rejects(queue.notify(), isOutage)
+    await assert.rejects(queue.check(), isOutage)
     await server.start()
     const before = calls
     while (calls === before) {
@@ -178,11 +177,9 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await server.kill()
     const stopping = subscription.stop().then(() => finished)
     release()
-    assert.equal(await Promise.race([stopping, sleep(10_000, 'late', { ref: false })]), true)
-    assert.equal(
-      await Promise.race([queue.close().then(() => 'closed'), sleep(10_000, 'late', { ref: false })]),
-      'closed',
-    )
+    // Neither waits for the server that is gone.
+    assert.equal(await stopping, true)
+    await queue.close()
     await server.start()
   })
 

@@ -2,7 +2,7 @@ import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { apiKeySchema, applicationSchema, type ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import { Backend, damaged, keyPart } from './backend.js'
-import { Deadline } from './deadline.js'
+import { AnswerDeadline } from './answer-deadline.js'
 import { KeyLocks } from './key-locks.js'
 
 export interface KeyvApplicationsOptions {
@@ -25,16 +25,16 @@ export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsO
 
   return {
     putApplication: (application) => put(applicationIndex, application.id, applicationKey, JSON.stringify(application)),
-    getApplication: (id) => Deadline.run(timeoutMs, () => get(applicationKey(id), applicationSchema)),
+    getApplication: (id) => AnswerDeadline.run(timeoutMs, () => get(applicationKey(id), applicationSchema)),
     listApplications: () => list(applicationIndex, applicationKey, applicationSchema),
     putKey: (key) => put(keyIndex(key.app), key.id, apiKeyKey, JSON.stringify(key)),
-    getKey: (id) => Deadline.run(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
+    getKey: (id) => AnswerDeadline.run(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
     listKeys: (app) => list(keyIndex(app), apiKeyKey, apiKeySchema),
   }
 
   /** The list of ids first: a record that no list names would never be found, while an id without a record is skipped. */
   async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
-    await Deadline.run(timeoutMs, async (deadline) => {
+    await AnswerDeadline.run(timeoutMs, async (deadline) => {
       await locks.hold(index, async () => {
         deadline.check()
         const ids = (await get(index, idsSchema)) ?? []
@@ -57,7 +57,7 @@ export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsO
     keyOf: (id: string) => string,
     schema: z.ZodType<Entry>,
   ): Promise<Entry[]> {
-    return Deadline.run(timeoutMs, async () => {
+    return AnswerDeadline.run(timeoutMs, async () => {
       const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
       const texts = await backend.readMany(keys)
       return keys

@@ -10,7 +10,7 @@ import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { Backend, damaged } from './backend.js'
-import { Deadline } from './deadline.js'
+import { AnswerDeadline } from './answer-deadline.js'
 import { JobRecords } from './job-records.js'
 import { KnownJobs } from './known-jobs.js'
 
@@ -157,8 +157,10 @@ export function keyvJobs({
       ),
   }
 
-  async function operate<Result>(work: (known: KnownJobs, deadline: Deadline) => Promise<Result>): Promise<Result> {
-    return Deadline.run(timeoutMs, async (deadline) => {
+  async function operate<Result>(
+    work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>,
+  ): Promise<Result> {
+    return AnswerDeadline.run(timeoutMs, async (deadline) => {
       loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
         loading = undefined
         throw error
@@ -177,7 +179,7 @@ export function keyvJobs({
 
   async function createNew(
     known: KnownJobs,
-    deadline: Deadline,
+    deadline: AnswerDeadline,
     job: JobRecord,
     maxQueued: number,
   ): Promise<{ job: JobRecord; created: boolean }> {
@@ -212,7 +214,7 @@ export function keyvJobs({
 
   async function claimOne(
     known: KnownJobs,
-    deadline: Deadline,
+    deadline: AnswerDeadline,
     id: string,
     request: ClaimRequest,
   ): Promise<JobRecord | undefined> {
@@ -222,7 +224,7 @@ export function keyvJobs({
   /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
   async function claimAny(
     known: KnownJobs,
-    deadline: Deadline,
+    deadline: AnswerDeadline,
     request: ClaimRequest,
     exceptApps: readonly string[] | undefined,
   ): Promise<JobRecord | undefined> {
@@ -249,7 +251,7 @@ export function keyvJobs({
 
   async function update(
     known: KnownJobs,
-    deadline: Deadline,
+    deadline: AnswerDeadline,
     id: string,
     change: (job: JobRecord) => JobRecord | undefined,
   ): Promise<JobRecord | undefined> {
@@ -296,7 +298,7 @@ function parseDeployment(text: string): z.output<typeof deploymentSchema> {
 /** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
 function exclusively<Result>(
   known: KnownJobs,
-  deadline: Deadline,
+  deadline: AnswerDeadline,
   id: string,
   work: () => Promise<Result>,
 ): Promise<Result> {

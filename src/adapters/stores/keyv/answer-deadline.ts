@@ -1,7 +1,7 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 
 /** Ends the waiting of a caller, never the work: a write that was sent may arrive at any later time. */
-export class Deadline {
+export class AnswerDeadline {
   readonly #timeoutMs: number
   #passed = false
 
@@ -13,8 +13,8 @@ export class Deadline {
    * What `work` returns, or `STORE_UNAVAILABLE` after `timeoutMs`. The work goes on then, with the locks that it holds, until
    * `check` stops it; so nothing else touches a record of which a write is still on its way.
    */
-  static async run<Result>(timeoutMs: number, work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
-    const deadline = new Deadline(timeoutMs)
+  static async run<Result>(timeoutMs: number, work: (deadline: AnswerDeadline) => Promise<Result>): Promise<Result> {
+    const deadline = new AnswerDeadline(timeoutMs)
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
