@@ -59,7 +59,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await pool.query(
         `CREATE TABLE ${old}.migrations (number integer PRIMARY KEY, applied_at timestamptz DEFAULT now())`,
       )
-      for (const text of steps[0]?.(old) ?? []) await pool.query(text)
+      for (const text of steps[0]?.statements(old) ?? []) await pool.query(text)
       await pool.query(`INSERT INTO ${old}.migrations VALUES (1)`)
       for (const [id, app, status, at] of [
         ['late', 'a', 'QUEUED', 3],

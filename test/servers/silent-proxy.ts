@@ -1,6 +1,9 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy that can go silent: connections stay open and what clients send is acknowledged, but nothing is ever answered. */
+/**
+ * A TCP proxy that disturbs what it carries. Its speciality is silence: connections stay open and what clients send is acknowledged,
+ * but nothing is ever answered.
+ */
 export interface SilentProxy {
   /** The server's URL, with the proxy's address. */
   url: string
@@ -11,6 +14,12 @@ export interface SilentProxy {
   silence(afterBytes?: number): Promise<void>
   /** New connections come through again; those that fell silent stay so. */
   speak(): void
+  /** Ends all connections at once, as a restart of the server does. */
+  cut(): void
+  /** While true, connections are cut as soon as they are made: the server is away. */
+  setAway(isAway: boolean): void
+  /** From now on every piece comes so much later, in both directions. */
+  setDelay(delayMs: number): void
   /** Connections that clients have opened so far. */
   readonly accepted: number
   close(): Promise<void>
@@ -23,11 +32,15 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
   let accepted = 0
   let onSilent = () => {}
   const connections = new Set<() => void>()
+  let isAway = false
+  let delayMs = 0
 
   const server = createServer((client) => {
     accepted++
+    if (isAway) return void client.destroy()
     const upstream = connect(Number(port), hostname)
     let isSilent = false
+    const [towardsServer, towardsClient] = [inOrder(() => delayMs), inOrder(() => delayMs)]
     const fallSilent = () => {
       isSilent ||= remaining <= 0
       if (isSilent) onSilent()
@@ -40,14 +53,14 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
     }
     client.on('data', (chunk) => {
       fallSilent()
-      if (!isSilent) upstream.write(chunk)
+      if (!isSilent) towardsServer(() => upstream.write(chunk))
     })
     upstream.on('data', (chunk) => {
       fallSilent()
       if (isSilent) return
       const passed = chunk.subarray(0, remaining)
       remaining -= passed.length
-      client.write(passed)
+      towardsClient(() => client.write(passed))
       fallSilent()
     })
     client.on('close', () => {
@@ -56,7 +69,7 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
     })
     upstream.on('close', () => {
       // As behind a dead router: not even the end of the connection gets through.
-      if (!isSilent && remaining > 0) client.destroy()
+      if (!isSilent && remaining > 0) towardsClient(() => client.destroy())
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -75,6 +88,14 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
       return silent
     },
     speak: () => void (remaining = Infinity),
+    cut() {
+      for (const socket of sockets) socket.destroy()
+    },
+    setAway(away) {
+      isAway = away
+      if (away) for (const socket of sockets) socket.destroy()
+    },
+    setDelay: (ms) => void (delayMs = ms),
     get accepted() {
       return accepted
     },
@@ -82,5 +103,22 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
     },
+  }
+}
+
+/** Does one thing after the other, each as late as `delayMs` says when it comes, at once as long as that is 0 and nothing waits. */
+function inOrder(delayMs: () => number): (act: () => void) => void {
+  let waiting = 0
+  let last = Promise.resolve()
+  return (act) => {
+    const ms = delayMs()
+    if (ms === 0 && waiting === 0) return act()
+    waiting++
+    const due = new Promise((resolve) => setTimeout(resolve, ms))
+    last = last.then(async () => {
+      await due
+      waiting--
+      act()
+    })
   }
 }

@@ -1,15 +1,26 @@
 import { StemworkError } from '../../../core/engine/errors.js'
-import { query, type PostgresPool, transaction } from './database.js'
+import { type PostgresClient, query, type PostgresPool, transaction } from './database.js'
+
+/** A step from one form of the tables to the next. */
+export interface MigrationStep {
+  statements(schema: string): string[]
+  /**
+   * Whether nodes that do not know the step may go on beside those that do: it adds only what they need not write. So a deployment
+   * can be updated node by node, and an old one that restarts meanwhile is not refused.
+   */
+  isAdditive?: boolean
+}
 
 /**
  * The tables, in steps that are applied once and never changed afterwards. Text is compared by bytes (`COLLATE "C"`): ids sort
  * as they do in JavaScript, and the order does not change with the server's locale.
  */
-export const steps: ((schema: string) => string[])[] = [
-  (schema) => [
-    // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is derived from
-    // it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where they do not apply.
-    `CREATE TABLE ${schema}.jobs (
+export const steps: MigrationStep[] = [
+  {
+    statements: (schema) => [
+      // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is derived from
+      // it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where they do not apply.
+      `CREATE TABLE ${schema}.jobs (
       id text COLLATE "C" PRIMARY KEY,
       version integer NOT NULL,
       app text COLLATE "C" NOT NULL,
@@ -27,42 +38,49 @@ export const steps: ((schema: string) => string[])[] = [
       deliverable_at bigint,
       record json NOT NULL
     ) WITH (fillfactor = 85)`,
-    `CREATE INDEX jobs_by_app ON ${schema}.jobs (app, status, created_at DESC, id DESC) WHERE NOT deleted`,
-    `CREATE INDEX jobs_by_age ON ${schema}.jobs (created_at DESC, id DESC) WHERE NOT deleted`,
-    `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
-    `CREATE INDEX jobs_by_upload ON ${schema}.jobs USING gin (upload_keys) WHERE upload_keys IS NOT NULL`,
-    `CREATE UNIQUE INDEX jobs_by_idempotency_key ON ${schema}.jobs (app, idempotency_key) WHERE idempotency_key IS NOT NULL`,
-    `CREATE INDEX jobs_waiting ON ${schema}.jobs (waiting_since, id) WHERE waiting_since IS NOT NULL`,
-    // Without `lease_until`, so that a heartbeat changes no index; as many rows as there are running jobs.
-    `CREATE INDEX jobs_running ON ${schema}.jobs (id) WHERE status = 'STARTED' AND NOT deleted`,
-    `CREATE INDEX jobs_ended ON ${schema}.jobs (ended_at) WHERE ended_at IS NOT NULL`,
-    `CREATE INDEX jobs_removable ON ${schema}.jobs (removable_at) WHERE removable_at IS NOT NULL`,
-    `CREATE INDEX jobs_deliverable ON ${schema}.jobs (deliverable_at) WHERE deliverable_at IS NOT NULL`,
-    `CREATE INDEX jobs_deleted ON ${schema}.jobs (id) WHERE deleted`,
-    // How many visible jobs there are is the sum of `delta`: writers only add rows, so they never wait for each other.
-    `CREATE TABLE ${schema}.job_counts (app text COLLATE "C" NOT NULL, status text COLLATE "C" NOT NULL, delta bigint NOT NULL)`,
-    `CREATE INDEX job_counts_by_app ON ${schema}.job_counts (app, status) INCLUDE (delta)`,
-    `CREATE TABLE ${schema}.applications (id text COLLATE "C" PRIMARY KEY, created_at bigint NOT NULL, record json NOT NULL)`,
-    `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
-    `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
-  ],
-  (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
-  (schema) => [
-    // A claim only notes itself here, in one statement; whoever reads the record applies it.
-    `ALTER TABLE ${schema}.jobs ADD COLUMN claims jsonb`,
-    `CREATE INDEX jobs_waiting_by_app ON ${schema}.jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL`,
-    `DROP TABLE ${schema}.job_counts`,
-    // Applications with waiting jobs, see turns.ts. Never unique: a create must not wait for a host's open transaction.
-    `CREATE TABLE ${schema}.turns (id bigint GENERATED ALWAYS AS IDENTITY, app text COLLATE "C" NOT NULL, served bigint NOT NULL DEFAULT 0)`,
-    `CREATE INDEX turns_in_order ON ${schema}.turns (served, id)`,
-    `CREATE INDEX turns_by_app ON ${schema}.turns (app, id)`,
-    `CREATE SEQUENCE ${schema}.turn`,
-    `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
-  ],
-  (schema) => [
-    `CREATE TABLE ${schema}.deployment (id text NOT NULL, pass bigint NOT NULL, pass_at bigint)`,
-    `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
-  ],
+      `CREATE INDEX jobs_by_app ON ${schema}.jobs (app, status, created_at DESC, id DESC) WHERE NOT deleted`,
+      `CREATE INDEX jobs_by_age ON ${schema}.jobs (created_at DESC, id DESC) WHERE NOT deleted`,
+      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
+      `CREATE INDEX jobs_by_upload ON ${schema}.jobs USING gin (upload_keys) WHERE upload_keys IS NOT NULL`,
+      `CREATE UNIQUE INDEX jobs_by_idempotency_key ON ${schema}.jobs (app, idempotency_key) WHERE idempotency_key IS NOT NULL`,
+      `CREATE INDEX jobs_waiting ON ${schema}.jobs (waiting_since, id) WHERE waiting_since IS NOT NULL`,
+      // Without `lease_until`, so that a heartbeat changes no index; as many rows as there are running jobs.
+      `CREATE INDEX jobs_running ON ${schema}.jobs (id) WHERE status = 'STARTED' AND NOT deleted`,
+      `CREATE INDEX jobs_ended ON ${schema}.jobs (ended_at) WHERE ended_at IS NOT NULL`,
+      `CREATE INDEX jobs_removable ON ${schema}.jobs (removable_at) WHERE removable_at IS NOT NULL`,
+      `CREATE INDEX jobs_deliverable ON ${schema}.jobs (deliverable_at) WHERE deliverable_at IS NOT NULL`,
+      `CREATE INDEX jobs_deleted ON ${schema}.jobs (id) WHERE deleted`,
+      // How many visible jobs there are is the sum of `delta`: writers only add rows, so they never wait for each other.
+      `CREATE TABLE ${schema}.job_counts (app text COLLATE "C" NOT NULL, status text COLLATE "C" NOT NULL, delta bigint NOT NULL)`,
+      `CREATE INDEX job_counts_by_app ON ${schema}.job_counts (app, status) INCLUDE (delta)`,
+      `CREATE TABLE ${schema}.applications (id text COLLATE "C" PRIMARY KEY, created_at bigint NOT NULL, record json NOT NULL)`,
+      `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
+      `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
+    ],
+  },
+  {
+    statements: (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
+  },
+  {
+    statements: (schema) => [
+      // A claim only notes itself here, in one statement; whoever reads the record applies it.
+      `ALTER TABLE ${schema}.jobs ADD COLUMN claims jsonb`,
+      `CREATE INDEX jobs_waiting_by_app ON ${schema}.jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL`,
+      `DROP TABLE ${schema}.job_counts`,
+      // Applications with waiting jobs, see turns.ts. Never unique: a create must not wait for a host's open transaction.
+      `CREATE TABLE ${schema}.turns (id bigint GENERATED ALWAYS AS IDENTITY, app text COLLATE "C" NOT NULL, served bigint NOT NULL DEFAULT 0)`,
+      `CREATE INDEX turns_in_order ON ${schema}.turns (served, id)`,
+      `CREATE INDEX turns_by_app ON ${schema}.turns (app, id)`,
+      `CREATE SEQUENCE ${schema}.turn`,
+      `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
+    ],
+  },
+  {
+    statements: (schema) => [
+      `CREATE TABLE ${schema}.deployment (id text NOT NULL, pass bigint NOT NULL, pass_at bigint)`,
+      `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
+    ],
+  },
 ]
 
 /** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
@@ -81,18 +99,35 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     await run(
       `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     )
-    const [found] = await run(`SELECT coalesce(max(number), 0) FROM ${schema}.migrations`)
-    const applied = Number(found?.[0])
-    if (applied > steps.length)
+    await addKindOfStep(client, schema)
+    const [found] = await run(
+      `SELECT coalesce(max(number), 0), coalesce(max(number) FILTER (WHERE NOT is_additive), 0) FROM ${schema}.migrations`,
+    )
+    const [applied, needed] = [Number(found?.[0]), Number(found?.[1])]
+    if (needed > steps.length)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${applied}; this version knows ${steps.length}). Start the newer version, or give this one a schema of its own.`,
+        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this version knows ${steps.length}). Start the newer version, or give this one a schema of its own.`,
       )
     for (const [index, step] of steps.entries()) {
       const number = index + 1
       if (number <= applied) continue
-      for (const text of step(schema)) await run(text)
-      await run(`INSERT INTO ${schema}.migrations (number) VALUES ($1)`, [number])
+      for (const text of step.statements(schema)) await run(text)
+      await run(`INSERT INTO ${schema}.migrations (number, is_additive) VALUES ($1, $2)`, [
+        number,
+        step.isAdditive === true,
+      ])
     }
   })
+}
+
+/** The first tables had no such column. Asked before, for ALTER waits for every reader and takes an owner's right. */
+async function addKindOfStep(client: PostgresClient, schema: string): Promise<void> {
+  const [column] = await query(
+    client,
+    `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'is_additive' AND NOT attisdropped`,
+    [`${schema}.migrations`],
+  )
+  if (!column)
+    await query(client, `ALTER TABLE ${schema}.migrations ADD COLUMN is_additive boolean NOT NULL DEFAULT false`)
 }
