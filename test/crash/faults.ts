@@ -15,11 +15,15 @@ export type FaultName =
   | 'Postgres restarted'
   | 'S3 away'
 
-/** A blow: whose work it may have ended, and when. No pid: anybody's. */
+/** A blow: whose work it may have ended, and from when to when. No pid: anybody's. */
 export interface Hit {
   pid: number | undefined
-  at: number
+  from: number
+  until: number
 }
+
+/** Connections that were silenced stay so: by then each has been given up. */
+const silentMs = 60_000
 
 const serverNames: readonly ServerName[] = ['postgres', 'redis', 's3']
 
@@ -51,24 +55,21 @@ export async function bringFaults(
     'worker stopped': () => onNode('worker', (node) => stop(node, leaseSeconds * 1000 * (1.2 + random()))),
     'API node stopped': () => onNode('api', (node) => stop(node, 1000 + 2000 * random())),
     'connections cut': () =>
-      onNode(undefined, async (node, server) => {
-        hit(node)
-        node.proxies[server]?.cut()
+      onNode(undefined, async ({ proxies }, server) => {
+        proxies[server]?.cut()
       }),
     'connections silenced': () =>
-      onNode(undefined, async (node, server) => {
-        hit(node)
-        const proxy = node.proxies[server]
-        void proxy?.silence()
+      onNode(undefined, async ({ proxies, process }, server) => {
+        hits.push({ pid: process.pid, from: Date.now(), until: Date.now() + silentMs })
+        void proxies[server]?.silence()
         await delay(3000 + 5000 * random())
-        proxy?.speak()
+        proxies[server]?.speak()
       }),
     'connections delayed': () =>
-      onNode(undefined, async (node, server) => {
-        hit(node)
-        node.proxies[server]?.setDelay(100 + 400 * random())
+      onNode(undefined, async ({ proxies }, server) => {
+        proxies[server]?.setDelay(100 + 400 * random())
         await delay(4000)
-        node.proxies[server]?.setDelay(0)
+        proxies[server]?.setDelay(0)
       }),
     'Redis flushed': async () => {
       if (!deployment.redis) return
@@ -77,8 +78,9 @@ export async function bringFaults(
       await redis.quit()
     },
     'Postgres restarted': async () => {
-      hits.push({ pid: undefined, at: Date.now() })
+      const from = Date.now()
       await deployment.postgres.restart()
+      hits.push({ pid: undefined, from, until: Date.now() })
     },
     'S3 away': async () => {
       // No hit: an outage of the blob store costs no attempt.
@@ -108,22 +110,19 @@ export async function bringFaults(
     )
     log(`${order[under.length]}: ${node.name}${kind === undefined ? `, ${server}` : ''}`)
     busy.add(node)
+    const { pid } = node.process
+    const from = Date.now()
     await act(node, server)
+    hits.push({ pid, from, until: Date.now() })
     busy.delete(node)
   }
 
-  function hit({ process }: Node): void {
-    hits.push({ pid: process.pid, at: Date.now() })
-  }
-
   async function kill(node: Node): Promise<void> {
-    hit(node)
     await node.process.kill()
     await node.process.start()
   }
 
   async function stop(node: Node, ms: number): Promise<void> {
-    hit(node)
     node.process.pause()
     await delay(ms)
     node.process.resume()

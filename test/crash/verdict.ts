@@ -61,7 +61,8 @@ export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOt
     if (job.isBad) return record?.error?.reason === 'decode_failed'
     const claims = entriesOf(record?.id ?? '', 'claimed')
     // The last claim only noted that the attempts before it came to nothing.
-    return record?.error?.reason === 'worker_lost' && claims.slice(0, -1).every((claim) => wasHit(claim, hits))
+    const attempts = claims.slice(0, -1).map((claim, index) => ({ claim, endedAt: claims[index + 1]?.at ?? 0 }))
+    return record?.error?.reason === 'worker_lost' && attempts.every((attempt) => wasHit(attempt, hits))
   }
   const outputs = new Set(records.flatMap((job) => Object.values(job.outputs ?? {}).map(({ key }) => key)))
 
@@ -111,7 +112,9 @@ export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOt
   }
 }
 
-/** Whether a fault came over the process after it had got the claim, or so shortly before that it was still felt. */
-function wasHit(claim: LedgerEntry, hits: readonly Hit[]): boolean {
-  return hits.some(({ pid, at }) => (pid === undefined || pid === claim.pid) && at > claim.at - 10_000)
+/** Whether a fault came over the attempt's process before the next worker took the job over. */
+function wasHit({ claim, endedAt }: { claim: LedgerEntry; endedAt: number }, hits: readonly Hit[]): boolean {
+  return hits.some(
+    ({ pid, from, until }) => (pid === undefined || pid === claim.pid) && from <= endedAt && until >= claim.at,
+  )
 }
