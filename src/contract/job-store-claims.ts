@@ -210,6 +210,37 @@ export const claimCases = {
     assert.deepEqual(await store.due('lapsed', 10), [])
   },
 
+  async 'a claim is told from one with the same token by its nonce'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const granted = await store.claim({ ...worker, id: job.id, nonce: 'second' })
+    assert.ok(granted)
+    for (const nonce of ['first', undefined]) {
+      for (const change of [heartbeat(1), succeed(granted), fail(1), requeue(1)])
+        assert.equal(
+          await store.apply(job.id, { ...change, nonce }),
+          undefined,
+          `${change.kind} of ${nonce} was accepted`,
+        )
+    }
+    assert.deepEqual(await store.get(job.id), granted)
+    assert.ok(await store.apply(job.id, heartbeat(1, { nonce: 'second' })))
+    assert.equal((await store.apply(job.id, succeed(granted, { nonce: 'second' })))?.status, 'SUCCEEDED')
+  },
+
+  async 'records that cannot be read keep no other job from being claimed'({ store, advance, damage }) {
+    assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
+    const create = creator(store, advance)
+    const ids = new Map<string, string>()
+    for (const name of ['lapsed1', 'lapsed2', 'queued1', 'queued2', 'other1']) ids.set(name, await create(name))
+    for (const name of ['lapsed1', 'lapsed2']) await store.claim({ ...worker, id: ids.get(name) })
+    await advance(leaseMs + 100)
+    for (const name of ['lapsed1', 'queued1']) await damage(ids.get(name) ?? '')
+    const names: (string | undefined)[] = []
+    for (let job = await store.claim(worker); job; job = await store.claim(worker)) names.push(job.name ?? undefined)
+    assert.deepEqual(names.sort(), ['lapsed2', 'other1', 'queued2'])
+    await assert.rejects(async () => store.get(ids.get('queued1') ?? ''), { code: 'STORE_UNAVAILABLE' })
+  },
+
   async 'a superseded worker changes nothing'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const first = await store.claim({ ...worker, id: job.id })

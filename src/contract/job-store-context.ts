@@ -4,6 +4,8 @@ import type { JobStore } from '../core/engine/ports/job-store.js'
 export interface JobStoreContext {
   store: JobStore
   advance(milliseconds: number): Promise<void>
+  /** Spoils what is stored of the job, as a fault or a stranger would. Absent where nothing can. */
+  damage?(id: string): Promise<void>
   close(): Promise<void>
 }
 

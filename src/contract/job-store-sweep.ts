@@ -50,6 +50,17 @@ export const sweepCases = {
     assert.equal((await store.due('deleted', 5)).length, 5)
   },
 
+  async 'more damaged records than a batch holds keep no sound one from the sweep'({ store, advance, damage }) {
+    assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
+    const ids = await createInTurn(store, advance, 7)
+    const sound = ids.at(-1)
+    for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
+    await advance(leaseMs + 100)
+    for (const id of ids) if (id !== sound) await damage(id)
+    assert.deepEqual(await dueIds(store, 'lapsed', 2), [sound])
+    assert.deepEqual(await dueIds(store, 'lapsed', 2), [sound])
+  },
+
   async 'a deleted job is due until it is purged'({ store }) {
     const { job } = await store.create(sampleJob())
     assert.deepEqual(await dueIds(store, 'deleted'), [])

@@ -15,6 +15,8 @@ export interface OpenJobStore {
   store: JobStore
   /** Moves the store's clock on. Without it the suite waits in real time. */
   advance?(milliseconds: number): void | Promise<void>
+  /** Replaces what is stored of the job by something that is no record, past the store. Needed by the cases about damaged records. */
+  damage?(id: string): Promise<void>
   /** Closes the store and removes what it left. */
   close(): Promise<void>
 }
@@ -60,6 +62,7 @@ export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): vo
       return {
         store: opened.store,
         advance: async (milliseconds) => void (await (opened.advance ?? sleep)(milliseconds)),
+        damage: opened.damage?.bind(opened),
         close: () => opened.close(),
       }
     },

@@ -28,7 +28,12 @@ function contracts(open: () => Promise<OpenKeyv>): void {
       async open({ idempotencyMs }) {
         const { clock, advance } = settableClock()
         const { keyv, close } = await open()
-        return { store: keyvJobs({ keyv, clock, idempotencyMs }), advance, close }
+        return {
+          store: keyvJobs({ keyv, clock, idempotencyMs }),
+          advance,
+          damage: async (id) => void (await keyv.set(`stemwork/job/${id}`, '{}')),
+          close,
+        }
       },
     },
   )

@@ -19,7 +19,13 @@ for (const [name, open] of Object.entries(backends)) {
       {
         async open({ idempotencyMs }) {
           const { clock, advance } = settableClock()
-          return { store: keyvJobs({ keyv: open(), clock, idempotencyMs }), advance, async close() {} }
+          const keyv = open()
+          return {
+            store: keyvJobs({ keyv, clock, idempotencyMs }),
+            advance,
+            damage: async (id) => void (await keyv.set(`stemwork/job/${id}`, '{}')),
+            async close() {},
+          }
         },
       },
     )

@@ -3,6 +3,8 @@ import { applicationStoreContract, blobStoreContract, jobStoreContract } from '.
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { settableClock } from './settable-clock.js'
 
+const onlyReadable = 'nobody but the store reaches its records'
+
 describe('memoryJobs', () => {
   jobStoreContract(
     { describe, test },
@@ -10,6 +12,10 @@ describe('memoryJobs', () => {
       async open({ idempotencyMs }) {
         const { clock, advance } = settableClock()
         return { store: memoryJobs({ clock, idempotencyMs }), advance, async close() {} }
+      },
+      skips: {
+        'records that cannot be read keep no other job from being claimed': onlyReadable,
+        'more damaged records than a batch holds keep no sound one from the sweep': onlyReadable,
       },
     },
   )

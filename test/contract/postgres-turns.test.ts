@@ -148,11 +148,11 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3']] },
-      lapsed: dueStatement(quoted, 'lapsed', 100),
-      expired: dueStatement(quoted, 'expired', 100),
-      deliverable: dueStatement(quoted, 'deliverable', 100),
-      deleted: dueStatement(quoted, 'deleted', 100),
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], []] },
+      lapsed: dueStatement(quoted, 'lapsed', 100, [], []),
+      expired: dueStatement(quoted, 'expired', 100, [], []),
+      deliverable: dueStatement(quoted, 'deliverable', 100, [], []),
+      deleted: dueStatement(quoted, 'deleted', 100, [], []),
       'count of an application': countStatement(quoted, { app: 'app-1', statuses: ['QUEUED'] }),
       'page of an application': listStatement(quoted, { app: 'app-1', limit: 20 }),
     }

@@ -27,7 +27,11 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
       async open({ idempotencyMs }) {
         await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
-        return { store: jobs, async close() {} }
+        return {
+          store: jobs,
+          damage: async (id) => void (await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [id])),
+          async close() {},
+        }
       },
     },
   )

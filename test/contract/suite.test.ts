@@ -58,6 +58,11 @@ describe('a contract suite', () => {
             const store = memoryJobs({ clock, idempotencyMs })
             return { store: { ...store, ...change(store) }, advance, async close() {} }
           },
+          // Or else they would fail for every store, and prove nothing.
+          skips: {
+            'records that cannot be read keep no other job from being claimed': 'not to be damaged',
+            'more damaged records than a batch holds keep no sound one from the sweep': 'not to be damaged',
+          },
         }),
       )
       expect(failed.length, `a store that ${name} passed all cases`).toBeGreaterThan(0)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { StemworkError } from '../../../core/engine/errors.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { type Backend, damaged, keyPart } from './backend.js'
 
@@ -13,6 +14,11 @@ const entrySchema = z.union([
  */
 export type JobEntry = z.infer<typeof entrySchema>
 
+/** An entry that holds neither. */
+export interface DamagedEntry {
+  damaged: StemworkError
+}
+
 /** Longer than any lease and any process that could still write to the job. */
 export const tombstoneMs = 24 * 60 * 60 * 1000
 
@@ -23,11 +29,11 @@ export class JobRecords {
     this.#backend = backend
   }
 
-  async read(id: string): Promise<JobEntry | undefined> {
+  async read(id: string): Promise<JobEntry | DamagedEntry | undefined> {
     return parse(id, await this.#backend.read(recordKey(id)))
   }
 
-  async readMany(ids: readonly string[]): Promise<(JobEntry | undefined)[]> {
+  async readMany(ids: readonly string[]): Promise<(JobEntry | DamagedEntry | undefined)[]> {
     const texts = await this.#backend.readMany(ids.map(recordKey))
     return ids.map((id, index) => parse(id, texts[index]))
   }
@@ -54,13 +60,13 @@ function recordKey(id: string): string {
   return `stemwork/job/${keyPart(id)}`
 }
 
-function parse(id: string, text: string | undefined): JobEntry | undefined {
+function parse(id: string, text: string | undefined): JobEntry | DamagedEntry | undefined {
   if (text === undefined) return undefined
   try {
     const entry = entrySchema.parse(JSON.parse(text))
     if ('job' in entry && entry.job.id !== id) throw new TypeError(`It holds another job, ${entry.job.id}.`)
     return entry
   } catch (error) {
-    throw damaged(recordKey(id), error)
+    return { damaged: damaged(recordKey(id), error) }
   }
 }

@@ -119,8 +119,12 @@ export function keyvJobs({
     due: (kind, limit, { exceptApps } = {}) =>
       operate(async (known) => {
         const now = clock()
-        const jobs = await readStored(known, known.index.due(kind, now, limit, exceptApps))
-        return jobs.filter((job) => isDue(kind, job, now))
+        for (;;) {
+          const listed = known.index.due(kind, now, limit, exceptApps)
+          const jobs = await readStored(known, listed)
+          // What could not be read is not listed again: others may come in its place.
+          if (jobs.length === listed.length) return jobs.filter((job) => isDue(kind, job, now))
+        }
       }),
 
     purge: (target) =>
@@ -184,7 +188,7 @@ export function keyvJobs({
     maxQueued: number,
   ): Promise<{ job: JobRecord; created: boolean }> {
     return exclusively(known, deadline, job.id, async () => {
-      if (known.index.get(job.id))
+      if (known.index.get(job.id) ?? known.isDamaged(job.id))
         throw new StemworkError(
           'ALREADY_EXISTS',
           `A job with the id ${job.id} exists already. Give each job an id of its own.`,
@@ -244,7 +248,7 @@ export function keyvJobs({
         next.id,
         attempt.catch(() => {}),
       )
-      const granted = await attempt
+      const granted = await attempt.catch(unlessDamaged(known, next.id))
       if (granted) return granted
     }
   }
@@ -256,6 +260,7 @@ export function keyvJobs({
     change: (job: JobRecord) => JobRecord | undefined,
   ): Promise<JobRecord | undefined> {
     return exclusively(known, deadline, id, async () => {
+      known.requireSound(id)
       const current = known.index.get(id) && (await known.current(id))
       const next = current && change(current.job)
       deadline.check()
@@ -265,7 +270,9 @@ export function keyvJobs({
 
   async function read(known: KnownJobs, id: string): Promise<JobRecord | undefined> {
     const job = known.index.get(id)
-    return job && (await readLive(known, [job]))[0]
+    const [stored] = job ? await readLive(known, [job]) : []
+    if (!stored) known.requireSound(id)
+    return stored
   }
 
   /** Those of the jobs that are there and not deleted. */
@@ -280,10 +287,17 @@ export function keyvJobs({
     for (const [index, { id }] of jobs.entries()) {
       const entry = entries[index]
       if (entry && 'job' in entry) found.push(entry.job)
-      // The backend lost the record: a listing without it, and a sweep that does not stumble over it for ever.
-      else await known.locks.hold(id, () => known.current(id))
+      // The backend lost or spoilt the record: a listing without it, and a sweep that does not stumble over it for ever.
+      else await known.locks.hold(id, () => known.current(id)).catch(unlessDamaged(known, id))
     }
     return found
+  }
+}
+
+/** For errors of one damaged job, which are not to stop the work on others. */
+function unlessDamaged(known: KnownJobs, id: string): (error: unknown) => undefined {
+  return (error) => {
+    if (!known.isDamaged(id)) throw error
   }
 }
 

@@ -1,3 +1,4 @@
+import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { type IndexedJob, JobIndex } from '../shared/job-index.js'
 import type { Backend } from './backend.js'
@@ -22,6 +23,8 @@ export class KnownJobs {
   readonly #clock: () => number
   /** Jobs of which a write failed, which may yet have happened. */
   readonly #uncertain = new Set<string>()
+  /** Jobs whose entries hold no record: unknown to the index, so that they are in nobody's way. */
+  readonly #damaged = new Map<string, StemworkError>()
   /** In the order of their times. */
   #tombstones: { id: string; until: number }[] = []
 
@@ -41,6 +44,7 @@ export class KnownJobs {
       for (const [index, id] of batch.entries()) {
         const entry = entries[index]
         if (entry && 'job' in entry) found.push(summary(entry.job, entry.version))
+        else if (entry && 'damaged' in entry) known.#damaged.set(id, entry.damaged)
         else known.#tombstones.push({ id, until: clock() + tombstoneMs })
       }
     }
@@ -50,24 +54,47 @@ export class KnownJobs {
     return known
   }
 
+  isDamaged(id: string): boolean {
+    return this.#damaged.has(id)
+  }
+
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a job of which something is stored that is no record. */
+  requireSound(id: string): void {
+    const error = this.#damaged.get(id)
+    if (error) throw error
+  }
+
   /** Finds out what became of writes that failed: after an outage nothing is answered before that is known. */
   async settle(): Promise<void> {
     if (this.#uncertain.size === 0) return
     await Promise.all(
       [...this.#uncertain].map((id) =>
         this.locks.hold(id, async () => {
-          if (this.#uncertain.has(id)) await this.current(id)
+          // A damaged one is noted as such, and known well enough.
+          if (this.#uncertain.has(id))
+            await this.current(id).catch((error: unknown) => {
+              if (!this.isDamaged(id)) throw error
+            })
         }),
       ),
     )
   }
 
-  /** The stored job and its version, read under the job's lock; the index agrees with it afterwards. */
+  /**
+   * The stored job and its version, read under the job's lock; the index agrees with it afterwards.
+   *
+   * @throws StemworkError `STORE_UNAVAILABLE` for what is no record; then the job is damaged.
+   */
   async current(id: string): Promise<{ job: JobRecord; version: number } | undefined> {
     const known = this.index.get(id)
     const stored = await this.#records.read(id)
     if (!stored && known) this.pages.markStale()
     this.#uncertain.delete(id)
+    if (stored && 'damaged' in stored) {
+      this.index.remove(id)
+      this.#damaged.set(id, stored.damaged)
+      throw stored.damaged
+    }
     if (!stored || 'purged' in stored) {
       this.index.remove(id)
       return undefined

@@ -41,15 +41,16 @@ export function countStatement(schema: string, query: JobQuery): Statement | und
   }
 }
 
-/** Rows of `version, record, claims`. */
+/** Rows of `version, record, claims, id`. */
 export function dueStatement(
   schema: string,
   kind: DueKind,
   limit: number,
-  exceptApps: readonly string[] = [],
+  exceptApps: readonly string[],
+  exceptIds: readonly string[],
 ): Statement {
-  const jobs = `SELECT version, record, claims FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND`
-  const values = [limit, exceptApps.map((app) => columnText(app))]
+  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ALL($3::text[]) AND`
+  const values = [limit, exceptApps.map((app) => columnText(app)), exceptIds]
   switch (kind) {
     case 'lapsed':
       return { text: `${jobs} ${lapsedSql} LIMIT $1`, values }

@@ -18,7 +18,7 @@ const claimsSchema = z.array(
   z.object({ owner: z.string(), leaseMs: z.number(), nonce: z.string().default(''), at: z.number() }),
 )
 
-/** Reads a row of `version, record, claims`. */
+/** Reads a row that begins with `version, record, claims`. */
 export function parseStored([version, record, claims]: Row): StoredJob {
   return { job: parseRecord(record, claims), version: Number(version) }
 }

@@ -4,7 +4,8 @@ import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
-import { type PostgresClient, type PostgresPool, preparedStatement, statement } from './database.js'
+import { UnreadableRows } from '../shared/unreadable-rows.js'
+import { type PostgresClient, type PostgresPool, preparedStatement, type Row, statement } from './database.js'
 import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
 import { limitedCreates } from './limited-creates.js'
@@ -27,6 +28,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const replace = jobUpdates(schema)
   const claimNext = claimNextStatement(schema)
   const read = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
+  const unreadable = new UnreadableRows()
   let untidyClaims = 0
 
   return {
@@ -87,15 +89,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async due(kind, limit, { exceptApps = [] } = {}) {
       if (limit <= 0) return []
-      const due = dueStatement(schema, kind, limit, exceptApps)
-      // A damaged record is an error of its own job, not of those behind it.
-      return (await run(due.text, due.values)).flatMap((row) => {
-        try {
-          return [parseStored(row).job]
-        } catch {
-          return []
-        }
-      })
+      for (;;) {
+        const due = dueStatement(schema, kind, limit, exceptApps, unreadable.ids)
+        const rows = await run(due.text, due.values)
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
     },
 
     async purge(target) {
@@ -149,15 +148,29 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     { owner, leaseMs, nonce = '' }: ClaimRequest,
     exceptApps: readonly string[],
   ): Promise<JobRecord | undefined> {
-    const excepted = exceptApps.map((app) => columnText(app))
-    const [row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, excepted])
+    const apps = exceptApps.map((app) => columnText(app))
+    let row: Row | undefined
+    let job: JobRecord | undefined
+    do {
+      ;[row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, apps, unreadable.ids])
+      job = row && readable([row])[0]
+    } while (row && !job)
     if (row) untidyClaims++
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0
       // Only speed hangs on it, and the next claims do it again.
       await tidyTurns(pool, schema).catch(() => {})
     }
-    return row && parseStored(row).job
+    return job
+  }
+
+  /** A damaged record is an error of its own job, not of those behind it. */
+  function readable(rows: readonly Row[]): JobRecord[] {
+    return unreadable.readable(
+      rows,
+      (row) => row[3] ?? '',
+      (row) => parseStored(row).job,
+    )
   }
 }
 

@@ -20,16 +20,15 @@ export function joinTurns(schema: string, app: string): string {
 
 /**
  * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
- * none of the applications in $4. Claims at the same time
- * skip each other's applications; who finds none left takes the longest waiting job that nobody else is taking, so none comes
- * back with nothing while there are jobs.
+ * none of the applications in $4 and not the jobs in $5. Claims at the same time skip each other's applications; who finds none left takes
+ * the longest waiting job that nobody else is taking, so none comes back with nothing while there are jobs.
  */
 export function claimNextStatement(schema: string): string {
-  const waiting = `SELECT id FROM ${schema}.jobs WHERE waiting_since <= ${nowSql} AND app <> ALL($4::text[])`
+  const waiting = `SELECT id FROM ${schema}.jobs WHERE waiting_since <= ${nowSql} AND app <> ALL($4::text[]) AND id <> ALL($5::text[])`
   const longest = 'ORDER BY waiting_since, id LIMIT 1 FOR UPDATE SKIP LOCKED'
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
-    lapsed AS MATERIALIZED (SELECT id FROM ${schema}.jobs WHERE app <> ALL($4::text[]) AND ${lapsedSql} LIMIT 1 FOR UPDATE SKIP LOCKED),
+    lapsed AS MATERIALIZED (SELECT id FROM ${schema}.jobs WHERE app <> ALL($4::text[]) AND id <> ALL($5::text[]) AND ${lapsedSql} LIMIT 1 FOR UPDATE SKIP LOCKED),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
         SELECT id, app FROM ${schema}.turns AS t
@@ -47,7 +46,7 @@ export function claimNextStatement(schema: string): string {
       claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
     FROM clock
     WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
-    RETURNING version, record, claims`
+    RETURNING version, record, claims, id`
 }
 
 /** Rows that one round of tidying looks at: those that every claim passes first. */

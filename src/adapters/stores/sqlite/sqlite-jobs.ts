@@ -4,12 +4,17 @@ import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { countSql, listSql } from './job-query.js'
 import { parseRecord } from './record.js'
 import type { Commit, SqliteDatabase, Value } from './sqlite-database.js'
 
 interface Row {
   record: string
+}
+
+interface FoundRow extends Row {
+  id: string
 }
 
 const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name)
@@ -21,8 +26,9 @@ const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND ide
 const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
 
 const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
-const firstInTurn = `SELECT jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
-    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? ORDER BY waiting_since, id LIMIT 1)
+const isReadable = 'id NOT IN (SELECT value FROM json_each(?))'
+const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
+    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} ORDER BY waiting_since, id LIMIT 1)
   WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
@@ -43,13 +49,13 @@ const commits: Record<JobChange['kind'], Commit> = {
   endDelivery: 'quick',
 }
 
-const notExcepted = 'app NOT IN (SELECT value FROM json_each(?))'
+const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`
 
 const dueSql: Record<DueKind, string> = {
-  lapsed: `SELECT record FROM jobs WHERE lapses_at <= ? AND ${notExcepted} ORDER BY lapses_at LIMIT ?`,
-  expired: `SELECT record FROM jobs WHERE removable_at <= ? AND ${notExcepted} ORDER BY removable_at LIMIT ?`,
-  deliverable: `SELECT record FROM jobs WHERE deliverable_at <= ? AND ${notExcepted} ORDER BY deliverable_at LIMIT ?`,
-  deleted: `SELECT record FROM jobs WHERE deleted = 1 AND ${notExcepted} LIMIT ?`,
+  lapsed: `SELECT id, record FROM jobs WHERE lapses_at <= ? AND ${isWanted} ORDER BY lapses_at LIMIT ?`,
+  expired: `SELECT id, record FROM jobs WHERE removable_at <= ? AND ${isWanted} ORDER BY removable_at LIMIT ?`,
+  deliverable: `SELECT id, record FROM jobs WHERE deliverable_at <= ? AND ${isWanted} ORDER BY deliverable_at LIMIT ?`,
+  deleted: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${isWanted} LIMIT ?`,
 }
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
@@ -57,6 +63,8 @@ export function sqliteJobs(
   database: SqliteDatabase,
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
+  const unreadable = new UnreadableRows()
+
   return {
     traits: { scope: 'process' },
 
@@ -182,32 +190,40 @@ export function sqliteJobs(
   }
 
   function due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[]): JobRecord[] {
-    const rest = [JSON.stringify(exceptApps), Math.max(limit, 0)]
-    const values = kind === 'deleted' ? rest : [now, ...rest]
-    // A damaged record is an error of its own job, not of those behind it.
-    return database.all<Row>(dueSql[kind], ...values).flatMap((row) => {
-      try {
-        return [parse(row.record)]
-      } catch {
-        return []
-      }
-    })
+    for (;;) {
+      const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable.ids), Math.max(limit, 0)]
+      const rows = database.all<FoundRow>(dueSql[kind], ...(kind === 'deleted' ? rest : [now, ...rest]))
+      const jobs = readable(rows)
+      if (jobs.length === rows.length) return jobs
+    }
+  }
+
+  /** A damaged record is an error of its own job, not of those behind it. */
+  function readable(rows: readonly FoundRow[]): JobRecord[] {
+    return unreadable.readable(
+      rows,
+      ({ id }) => id,
+      ({ record }) => parse(record),
+    )
   }
 
   /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
   function takeTurn(now: number, exceptApps: readonly string[]): JobRecord | undefined {
-    const row = database.get<Row & { app: string; served: number; came: number }>(
+    const row = database.get<FoundRow & { app: string; served: number; came: number }>(
       firstInTurn,
       now,
+      JSON.stringify(unreadable.ids),
       JSON.stringify(exceptApps),
     )
     if (!row) {
       database.write('quick', `${forgetIdle} 1`)
       return undefined
     }
+    const [job] = readable([row])
+    if (!job) return takeTurn(now, exceptApps)
     database.write('quick', `${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
     database.write('quick', 'UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
-    return parse(row.record)
+    return job
   }
 
   function write(job: JobRecord, sql: typeof update | typeof renew, commit: Commit): JobRecord {

@@ -8,7 +8,7 @@ import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
-import type { JobChange } from '../job/transitions.js'
+import type { HeldClaim, JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
@@ -81,6 +81,10 @@ export class Attempt {
     )
   }
 
+  get #claim(): HeldClaim {
+    return { token: this.#job.token, nonce: this.#job.lease?.nonce }
+  }
+
   get jobId(): string {
     return this.#job.id
   }
@@ -126,7 +130,7 @@ export class Attempt {
       this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
-        token: this.#job.token,
+        ...this.#claim,
         outputs,
         details: result.details,
         retentionMs: options.retention.resultsMs,
@@ -246,19 +250,29 @@ export class Attempt {
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
   #failure(error: unknown): JobChange | undefined {
     const { dispatch, retention } = this.#ports.options
-    const { token, attempts, shutdownRequeues } = this.#job
+    const { attempts, shutdownRequeues } = this.#job
     if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
     if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
-      return { kind: 'requeue', token, delayMs: 0, onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues }
+      return {
+        kind: 'requeue',
+        ...this.#claim,
+        delayMs: 0,
+        onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues,
+      }
     }
     if (isTransient(error) && attempts < dispatch.maxAttempts) {
       this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
-      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), onShutdown: false }
+      return {
+        kind: 'requeue',
+        ...this.#claim,
+        delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1),
+        onShutdown: false,
+      }
     }
     this.#warn('The job failed.', error)
     return {
       kind: 'fail',
-      token,
+      ...this.#claim,
       error: jobError(error),
       retentionMs: retention.resultsMs,
       messages: webhookMessages(this.#job, 'job.failed'),

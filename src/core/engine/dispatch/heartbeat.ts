@@ -68,6 +68,7 @@ export class HeartbeatLoop {
       const job = await this.#jobs.apply(this.#job.id, {
         kind: 'heartbeat',
         token: this.#job.token,
+        nonce: this.#job.lease?.nonce,
         leaseMs: this.#options.leaseMs,
         progress,
         stage: stage || null,

@@ -12,20 +12,19 @@ import { isTerminal } from './job.js'
  */
 export type JobChange =
   /** Renews the lease and carries progress up. */
-  | { kind: 'heartbeat'; token: number; leaseMs: number; progress: number; stage: string | null }
+  | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null } & HeldClaim)
   /** Ends the claim with results. */
-  | {
+  | ({
       kind: 'succeed'
-      token: number
       outputs: Record<string, JobOutput>
       details: Record<string, unknown>
       retentionMs: number
       messages: readonly WebhookMessage[]
-    }
+    } & HeldClaim)
   /** Ends the claim, and the job, with an error. */
-  | { kind: 'fail'; token: number; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  | ({ kind: 'fail'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] } & HeldClaim)
   /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
-  | { kind: 'requeue'; token: number; delayMs: number; onShutdown: boolean }
+  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean } & HeldClaim)
   /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Hides the job for good and fences its worker off. */
@@ -39,6 +38,16 @@ export type JobChange =
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
   /** Notes how that try went; `pending` leaves the message to its next try. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
+
+/**
+ * The claim whose holder makes a change, which applies only as long as it is the present one. The nonce tells it from another claim
+ * with the same token, which a database grants that has lost its last commits.
+ */
+export interface HeldClaim {
+  token: number
+  /** As it was given with the claim. Default: none. */
+  nonce?: string
+}
 
 /** A webhook message that a change puts into the job's outbox, in the same write. */
 export interface WebhookMessage {
@@ -81,7 +90,7 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
 export function transition(job: JobRecord, change: JobChange, now: number): JobRecord | undefined {
   switch (change.kind) {
     case 'heartbeat': {
-      const lease = heldLease(job, change.token)
+      const lease = heldLease(job, change)
       if (!lease) return undefined
       return {
         ...job,
@@ -91,7 +100,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       }
     }
     case 'succeed':
-      if (!heldLease(job, change.token)) return undefined
+      if (!heldLease(job, change)) return undefined
       return {
         ...ended(job, now, change),
         status: 'SUCCEEDED',
@@ -100,10 +109,10 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         details: change.details,
       }
     case 'fail':
-      if (!heldLease(job, change.token)) return undefined
+      if (!heldLease(job, change)) return undefined
       return { ...ended(job, now, change), status: 'FAILED', error: change.error }
     case 'requeue':
-      if (!heldLease(job, change.token)) return undefined
+      if (!heldLease(job, change)) return undefined
       return {
         ...job,
         status: 'QUEUED',
@@ -147,8 +156,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
   }
 }
 
-function heldLease(job: JobRecord, token: number): Lease | undefined {
-  if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token) return undefined
+function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | undefined {
+  if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
+    return undefined
   return job.lease
 }
 
