@@ -71,7 +71,8 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
         deployment.nodes.map(({ process }) => process.stop(options.stopsGently ? 60_000 : 0)),
       )
       const verdict = await inspect(deployment, submitted, texts, hits)
-      for (const { name, process } of deployment.nodes) if (verdict.problems.length > 0) log(`${name}: ${process.log}`)
+      for (const { name, process } of deployment.nodes)
+        if (verdict.problems.length > 0 || process.unexpectedExits > 0) log(`${name}: ${process.log}`)
       return {
         ...verdict,
         faults: done,
