@@ -92,7 +92,7 @@ function print(seed, queue, beside, report) {
     report.wrongResults,
     report.fieldsLost,
     report.stuck,
-    report.unexpectedExits,
+    report.unexpectedExits.length,
     report.notStopped,
   ]
   const total = Object.values(report.faults).reduce((sum, number) => sum + number, 0)
@@ -110,7 +110,7 @@ function print(seed, queue, beside, report) {
   ]
   console.log(row.map((value) => String(value).padStart(9)).join(' '))
   const wrong = Object.entries(report.wrongAnswers).map(([answer, times]) => `${times} x ${answer}`)
-  for (const line of [...report.problems, ...wrong]) console.log(`  ${line}`)
+  for (const line of [...report.problems, ...report.unexpectedExits, ...wrong]) console.log(`  ${line}`)
   const isGood = report.terminal === report.submitted && zeros.every((value) => value === 0) && wrong.length === 0
   if (!isGood) process.exitCode = 1
 }

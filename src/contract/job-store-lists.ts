@@ -18,6 +18,22 @@ export const listCases = {
     assert.equal(await store.count({}), 150)
   },
 
+  async 'a count ends at its limit'({ store }) {
+    for (let n = 0; n < 5; n++)
+      await store.create(sampleJob({ workflow: n === 0 ? 'service/other' : 'service/sample' }))
+    const queries: JobQuery[] = [
+      {},
+      { app: 'app-1' },
+      { statuses: ['QUEUED'] },
+      { app: 'app-1', workflows: ['service/sample'] },
+    ]
+    for (const query of queries) {
+      assert.equal(await store.count(query, { max: 3 }), 3, JSON.stringify(query))
+      assert.equal(await store.count(query, { max: 5 }), await store.count(query), JSON.stringify(query))
+    }
+    assert.equal(await store.count({}, { max: 0 }), 0)
+  },
+
   async 'the bytes of results are those of one application that are neither expired, deleted nor sent elsewhere'({
     store,
   }) {

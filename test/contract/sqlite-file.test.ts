@@ -150,7 +150,6 @@ describe('every query of the SQLite store', () => {
     ['all', {}, /jobs_by_time/],
     ['one application', { app: 'a' }, /jobs_by_app/],
     ['one application and status', { app: 'a', statuses: ['QUEUED'] }, /jobs_by_status/],
-    ['one application and several statuses', { app: 'a', statuses: ['SUCCEEDED', 'FAILED'] }, /jobs_by_app/],
     ['one status', { statuses: ['QUEUED'] }, /jobs_by_time/],
     ['an application since', { app: 'a', createdAfter: 5 }, /jobs_by_app/],
   ]
@@ -160,6 +159,35 @@ describe('every query of the SQLite store', () => {
     expect(plan).toMatch(index)
     expect(plan).not.toMatch(/TEMP B-TREE/)
   })
+
+  const merged: [string, JobQuery, RegExp][] = [
+    ['several statuses', { statuses: ['SUCCEEDED', 'FAILED'] }, /jobs_by_status \(status=\? AND app=\?/],
+    ['a workflow', { workflows: ['w'] }, /jobs_by_workflow \(app=\? AND workflow=\? AND status=\?/],
+    [
+      'workflows and a status',
+      { workflows: ['v', 'w'], statuses: ['FAILED'] },
+      /jobs_by_workflow \(app=\? AND workflow=\? AND status=\?/,
+    ],
+    ['a batch', { batchName: 'b' }, /jobs_by_batch \(app=\? AND batch_name=\? AND status=\?/],
+    [
+      'a batch and a status',
+      { batchName: 'b', statuses: ['FAILED'] },
+      /jobs_by_batch \(app=\? AND batch_name=\? AND status=\?/,
+    ],
+  ]
+
+  test.each(merged)(
+    "finds an application's jobs of %s in lists that an index keeps in order",
+    (_name, query, index) => {
+      const plan = explain(listSql({ app: 'a', ...query, limit: 10 }).text, 50)
+      // Only the few rows that the lists give are sorted.
+      const searches = plan.split('\n').filter((line) => /(SEARCH|SCAN) jobs/.test(line) && !/autoindex/.test(line))
+      expect(searches).not.toHaveLength(0)
+      for (const search of searches) expect(search).toMatch(index)
+      const count = explain(countSql({ app: 'a', ...query }, 10_000).text, 50)
+      expect(count).toMatch(/SEARCH jobs USING COVERING INDEX/)
+    },
+  )
 
   test('counts the queued jobs of an application in an index alone', () => {
     expect(explain(countSql({ app: 'a', statuses: ['QUEUED'] }).text, 2)).toMatch(/COVERING INDEX jobs_by_status/)

@@ -36,8 +36,8 @@ export interface CrashOptions {
 
 export interface CrashReport extends Verdict {
   faults: Partial<Record<FaultName, number>>
-  /** Nodes that ended by themselves while they should have gone on. */
-  unexpectedExits: number
+  /** Of nodes that ended by themselves while they should have gone on: their last words. */
+  unexpectedExits: string[]
   /** Nodes that did not end within a minute of SIGTERM. */
   notStopped: number
   unfinishedUploads: number
@@ -71,12 +71,12 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
         deployment.nodes.map(({ process }) => process.stop(options.stopsGently ? 60_000 : 0)),
       )
       const verdict = await inspect(deployment, submitted, texts, hits)
-      for (const { name, process } of deployment.nodes)
-        if (verdict.problems.length > 0 || process.unexpectedExits > 0) log(`${name}: ${process.log}`)
       return {
         ...verdict,
         faults: done,
-        unexpectedExits: deployment.nodes.reduce((sum, { process }) => sum + process.unexpectedExits, 0),
+        unexpectedExits: deployment.nodes.flatMap(({ name, process }) =>
+          process.unexpectedExits.map((words) => `${name} ended, ${words}`),
+        ),
         notStopped: options.stopsGently ? stopped.filter((isStopped) => !isStopped).length : 0,
         unfinishedUploads: deployment.s3.bucket('media').uploads.size,
         wrongAnswers: client.wrongAnswers,

@@ -40,7 +40,7 @@ test.skipIf(missing.length > 0)(
       wrongResults: 0,
       fieldsLost: 0,
       stuck: 0,
-      unexpectedExits: 0,
+      unexpectedExits: [],
       faults,
     })
     expect(report.sharedByVersions).toBeGreaterThan(0)

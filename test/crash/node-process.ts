@@ -11,8 +11,8 @@ export class NodeProcess {
   #isStopped = false
   #ready = newGate()
   #log = ''
-  /** How often it ended although nobody had asked for it and it had been ready. */
-  unexpectedExits = 0
+  /** The last words of each process that ended although nobody had asked for it and it had been ready. */
+  readonly unexpectedExits: string[] = []
   /** Of all processes that it has been so far. */
   readonly pids = new Set<number>()
 
@@ -75,7 +75,8 @@ export class NodeProcess {
       child.stderr.on('data', (data: Buffer) => (this.#log = (this.#log + data.toString()).slice(-20_000)))
       child.stdout.once('data', () => ready.open())
       const [code] = (await once(child, 'exit')) as [number | null]
-      if (ready.isOpen && code !== null && !this.#isStopped) this.unexpectedExits++
+      if (ready.isOpen && code !== null && !this.#isStopped)
+        this.unexpectedExits.push(`status ${code}: ${this.#log.slice(-1500)}`)
       if (ready.isOpen) this.#ready = newGate()
       if (!this.#isStopped && code !== null) await delay(300)
     }

@@ -80,9 +80,15 @@ export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOt
       count(records, ({ id }) => (submittedIds.has(id) ? undefined : `job ${id} was made, and nobody was told`)) +
       count(records, ({ id }) => (entriesOf(id, 'ended').length > 1 ? `job ${id} ended twice` : undefined)),
     failedWithoutCause:
-      count(failed, (job) =>
-        isCaused(job) ? undefined : `job ${jobOf(job)?.id}: ${JSON.stringify(jobOf(job)?.error)}`,
-      ) +
+      count(failed, (job) => {
+        const { id = '', error } = jobOf(job) ?? {}
+        const claims = entriesOf(id, 'claimed').map((claim) => [
+          claim.pid,
+          claim.at,
+          hits.filter(({ pid }) => pid === claim.pid),
+        ])
+        return isCaused(job) ? undefined : `job ${id}: ${error?.reason} ${error?.message} ${JSON.stringify(claims)}`
+      }) +
       count(submitted, (job) =>
         job.isBad && jobOf(job)?.status === 'SUCCEEDED' ? `job ${jobOf(job)?.id} succeeded with bad input` : undefined,
       ),

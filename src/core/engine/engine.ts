@@ -50,6 +50,7 @@ export interface EngineHealth {
   /** One entry for each part that cannot do its work, in words for an operator. */
   problems: string[]
   running: number
+  /** Jobs that wait, of all applications; counted up to 10,000. */
   queued: number
   runner: ReturnType<Runner['status']>
 }
@@ -152,8 +153,9 @@ export class JobEngine {
     return this.#jobs.list(page)
   }
 
-  count(query: JobQuery): Promise<number> {
-    return this.#jobs.count(query)
+  /** @param options.max where the count ends, so that it costs no more than that many jobs. Default: it counts them all. */
+  count(query: JobQuery, options?: { max?: number }): Promise<number> {
+    return this.#jobs.count(query, options)
   }
 
   /** Bytes of the result files that an application's jobs keep in the blob store. */
@@ -249,7 +251,7 @@ export class JobEngine {
 
   async health(): Promise<EngineHealth> {
     const problems: string[] = []
-    const queued = await this.#jobs.count({ statuses: ['QUEUED'] }).catch((error: unknown) => {
+    const queued = await this.#jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
       this.#logger.warn({ error }, 'The job store did not answer a health check.')
       problems.push('The job store does not answer.')
       return 0
@@ -367,6 +369,9 @@ export class JobEngine {
     )
   }
 }
+
+/** A health check is asked often, and by anybody. */
+const mostCounted = 10_000
 
 /** Sweeps to one sweep of all files, of which nothing is urgent. */
 const fileSweepRounds = 20

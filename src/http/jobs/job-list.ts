@@ -20,6 +20,11 @@ export const pageQuerySchema = z.object({
   size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
 })
 
+/** The exact number of more is of use to nobody, and takes as long to find. */
+export const mostCounted = 10_000
+/** To skip rows is to read them. */
+const deepestOffset = 10_000
+
 const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
 
 export const jobListQuerySchema = pageQuerySchema.extend({
@@ -39,16 +44,21 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 
 export interface JobListing {
   jobs: JobRecord[]
-  /** Jobs that pass the filters, on all pages. */
+  /** Jobs that pass the filters, on all pages, counted up to `mostCounted`. */
   total: number
   /** Query of the next page; `undefined` on the last one. */
   next: URLSearchParams | undefined
 }
 
-/** One page of the caller's jobs, newest first. */
+/**
+ * One page of the caller's jobs, newest first.
+ *
+ * @throws Problem `BAD_INPUT` for a page further down than numbers reach.
+ */
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
   const { engine } = call.service
   const { page = 0, size = 100 } = query
+  if (page * size > deepestOffset) throw tooFarDown(size)
   const filters: JobQuery = {
     app: call.caller.id,
     statuses: query.status,
@@ -60,7 +70,7 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
   const after = query.after === undefined ? undefined : await cursor(call, query.after)
   // One row more than asked tells whether there is a next page.
   const rows: JobPage = { ...filters, limit: size + 1, offset: page * size, after }
-  const [found, total] = await Promise.all([engine.list(rows), engine.count(filters)])
+  const [found, total] = await Promise.all([engine.list(rows), engine.count(filters, { max: mostCounted })])
   const jobs = found.slice(0, size)
   const last = found.length > size ? jobs.at(-1) : undefined
   return { jobs, total, next: last && nextQuery(call.search, last) }
@@ -83,6 +93,13 @@ export async function boundedPage(call: KeyedCall, jobs: readonly JobRecord[]): 
     rows.push(row)
   }
   return `[${rows.join(',')}]`
+}
+
+function tooFarDown(size: number): Problem {
+  const message = `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to jobs further down, or ask for a time with createdBefore`
+  return new Problem('BAD_INPUT', `The request is not valid. page: ${message}.`, {
+    issues: [{ path: 'page', message }],
+  })
 }
 
 function tooLargePage(fitting: number, listBytes: number): Problem {

@@ -4,7 +4,7 @@ import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
 import { jobEvents } from './job-events.js'
-import { boundedPage, jobListQuerySchema, listJobs } from './job-list.js'
+import { boundedPage, jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
 import { jobView } from './job-view.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
@@ -132,7 +132,8 @@ export const jobRoutes = [
     path: '/job',
     operation: 'listJobs',
     summary: 'List jobs',
-    description: 'Newest first. A page of very large jobs may be refused; the message says how many rows fit.',
+    description:
+      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
@@ -141,7 +142,7 @@ export const jobRoutes = [
       schema: z.array(jobViewSchema),
       headers: {
         Link: 'The next page, with `rel="next"`; absent on the last one.',
-        'X-Total-Count': 'Jobs that pass the filters, on all pages.',
+        'X-Total-Count': `Jobs that pass the filters, on all pages. They are counted up to ${mostCounted}: that number means so many or more.`,
       },
     },
     async handle(call, { query }) {

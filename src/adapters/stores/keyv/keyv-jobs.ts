@@ -102,7 +102,7 @@ export function keyvJobs({
         return found
       }),
 
-    count: (query) => operate(async (known) => known.index.count(query)),
+    count: (query, { max } = {}) => operate(async (known) => known.index.count(query, max)),
 
     resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
 

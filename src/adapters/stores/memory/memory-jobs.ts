@@ -75,8 +75,8 @@ export function memoryJobs({
       return found
     },
 
-    async count(query) {
-      return index.count(query)
+    async count(query, { max } = {}) {
+      return index.count(query, max)
     },
 
     async resultBytes(app) {

@@ -16,29 +16,48 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   if (!conditions) return undefined
   const { where, values } = conditions
   if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
-  const select = (more: string[]) =>
-    `SELECT record, claims, created_at, id FROM ${schema}.jobs WHERE ${[...where, ...more].join(' AND ')}`
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
-  if (query.app === undefined || query.batchName !== undefined || query.uploadKey !== undefined) {
-    return { text: `${select(query.statuses ? [statusIn(query.statuses)] : [])} ${page}`, values }
+  if (query.app === undefined || query.uploadKey !== undefined) {
+    if (query.workflows) where.push(workflowIn(query.workflows, values))
+    if (query.statuses) where.push(statusIn(query.statuses))
+    return {
+      text: `SELECT record, claims, created_at, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
+      values,
+    }
   }
-  // The index of an application's jobs begins with the status: each status is a sorted list of its own, and the first rows of
-  // each hold the page. So a page of a rare status costs no more than any other.
-  const first = `${newestFirst} LIMIT $${values.push(limit + offset)}`
-  const lists = [...new Set(query.statuses ?? jobStatusSchema.options)].map(
-    (status) => `(${select([`status = '${status}'`])} ${first})`,
-  )
-  return { text: `SELECT record, claims FROM (${lists.join(' UNION ALL ')}) AS jobs ${page}`, values }
+  // The indexes of an application's jobs have the status (and the workflow) before the time: each is a sorted list of its own, and
+  // the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+  const lists = [
+    `unnest($${values.push([...new Set(query.statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`,
+  ]
+  where.push('status = list.status')
+  if (query.workflows) {
+    lists.push(`unnest($${values.push(textsOf(query.workflows))}::text[]) AS wanted(workflow)`)
+    where.push('workflow = wanted.workflow')
+  }
+  return {
+    text: `
+      SELECT record, claims FROM (
+        SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
+          SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst} LIMIT $${values.push(limit + offset)}
+        ) AS found ${page}
+      ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`,
+    values,
+  }
 }
 
-export function countStatement(schema: string, query: JobQuery): Statement | undefined {
+/** @param max where the count ends; it looks at no more jobs than that */
+export function countStatement(schema: string, query: JobQuery, max = Infinity): Statement | undefined {
   const conditions = conditionsOf(query)
   if (!conditions) return undefined
-  if (query.statuses) conditions.where.push(statusIn(query.statuses))
-  return {
-    text: `SELECT count(*) FROM ${schema}.jobs WHERE ${conditions.where.join(' AND ')}`,
-    values: conditions.values,
-  }
+  const { where, values } = conditions
+  if (query.workflows) where.push(workflowIn(query.workflows, values))
+  // With the application, the status narrows the search in its indexes to a range also where it excludes nothing.
+  const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
+  if (statuses) where.push(statusIn(statuses))
+  const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
+  if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
+  return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT $${values.push(max)}) AS counted`, values }
 }
 
 /** Rows of `version, record, claims, id`. */
@@ -68,7 +87,7 @@ export function dueStatement(
 /** Started jobs whose lease ran out, earliest first. */
 export const lapsedSql = `status = 'STARTED' AND NOT deleted AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY coalesce(lease_until, 0), id`
 
-/** All conditions but that on the status. */
+/** All conditions but those on status and workflow. */
 function conditionsOf({
   app,
   statuses,
@@ -82,8 +101,6 @@ function conditionsOf({
   const values: unknown[] = []
   const where = ['NOT deleted']
   if (app !== undefined) where.push(`app = $${values.push(columnText(app))}`)
-  if (workflows !== undefined)
-    where.push(`workflow = ANY($${values.push(workflows.map((workflow) => columnText(workflow)))}::text[])`)
   if (batchName !== undefined) where.push(`batch_name = $${values.push(columnText(batchName))}`)
   if (createdAfter !== undefined) where.push(`created_at >= $${values.push(createdAfter)}`)
   if (createdBefore !== undefined) where.push(`created_at < $${values.push(createdBefore)}`)
@@ -91,7 +108,18 @@ function conditionsOf({
   return { where, values }
 }
 
+function workflowIn(workflows: readonly string[], values: unknown[]): string {
+  return `workflow = ANY($${values.push(textsOf(workflows))}::text[])`
+}
+
+function textsOf(texts: readonly string[]): string[] {
+  return [...new Set(texts.map((text) => columnText(text)))]
+}
+
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
 function statusIn(statuses: NonNullable<JobQuery['statuses']>): string {
+  const [only, ...others] = new Set(statuses)
+  // Exactly these have a place in the index of what waits.
+  if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`
 }

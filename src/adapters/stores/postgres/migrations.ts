@@ -81,6 +81,15 @@ export const steps: MigrationStep[] = [
       `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
     ],
   },
+  {
+    // For lists by each combination of an application's filters.
+    statements: (schema) => [
+      `CREATE INDEX jobs_by_workflow ON ${schema}.jobs (app, workflow, status, created_at DESC, id DESC) WHERE NOT deleted`,
+      `DROP INDEX ${schema}.jobs_by_batch`,
+      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, status, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */

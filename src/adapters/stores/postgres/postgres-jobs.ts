@@ -61,8 +61,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return rows.map(([record, claims]) => parseRecord(record, claims))
     },
 
-    async count(query) {
-      const count = countStatement(schema, query)
+    async count(query, { max } = {}) {
+      const count = countStatement(schema, query, max)
       const [row] = count ? await run(count.text, count.values) : []
       return Number(row?.[0] ?? 0)
     },

@@ -1,5 +1,5 @@
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
-import { isTerminal, type JobRecord, type JobStatus } from '../../../core/engine/job/job.js'
+import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder, firstDue } from './claim-order.js'
@@ -133,16 +133,20 @@ export class JobIndex<Job extends IndexedJob> {
     return jobsOf(this.#ended.due(time - 1, limit))
   }
 
-  count(query: JobQuery): number {
+  count(query: JobQuery, max = Infinity): number {
     const { app, statuses, ...rest } = query
     if (Object.values(rest).every((value) => value === undefined)) {
       const group = app === undefined ? this.#everything : this.#byApp.get(app)
       if (!group) return 0
-      if (!statuses) return group.entries.size
-      return [...new Set(statuses)].reduce((sum, status) => sum + group.counts[status], 0)
+      const total = [...new Set(statuses ?? jobStatusSchema.options)].reduce(
+        (sum, status) => sum + group.counts[status],
+        0,
+      )
+      return Math.min(total, max)
     }
     let total = 0
-    for (const _job of this.select(query)) total++
+    if (max <= 0) return 0
+    for (const _job of this.select(query)) if (++total >= max) break
     return total
   }
 

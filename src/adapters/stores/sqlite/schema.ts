@@ -62,4 +62,9 @@ export const migrations: readonly string[] = [
   CREATE TABLE deployment (id TEXT NOT NULL, pass INTEGER NOT NULL, pass_at INTEGER);
   INSERT INTO deployment (id, pass) VALUES (lower(hex(randomblob(16))), 0);
   `,
+  // For lists by each combination of an application's filters: in each of them the jobs lie in the order of the list.
+  `
+  CREATE INDEX jobs_by_workflow ON jobs (app, workflow, status, created_at, id) WHERE deleted = 0;
+  CREATE INDEX jobs_by_batch ON jobs (app, batch_name, status, created_at, id) WHERE deleted = 0 AND batch_name IS NOT NULL;
+  `,
 ]

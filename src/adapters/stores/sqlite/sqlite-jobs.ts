@@ -123,8 +123,8 @@ export function sqliteJobs(
       return database.all<Row>(text, ...values).map((row) => parse(row.record))
     },
 
-    async count(query) {
-      const { text, values } = countSql(query)
+    async count(query, { max } = {}) {
+      const { text, values } = countSql(query, max)
       return database.get<{ count: number }>(text, ...values)?.count ?? 0
     },
 

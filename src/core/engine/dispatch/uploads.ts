@@ -13,5 +13,5 @@ export async function removeUploads(job: JobRecord, jobs: JobStore, blobs: BlobS
 }
 
 export async function isUploadInUse(key: string, jobs: JobStore): Promise<boolean> {
-  return (await jobs.count({ uploadKey: key, statuses: ['QUEUED', 'STARTED'] })) > 0
+  return (await jobs.count({ uploadKey: key, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })) > 0
 }

@@ -77,7 +77,8 @@ export interface JobStore {
   /** Newest first (`createdAt`, then `id`, both descending). */
   list(page: JobPage): Promise<JobRecord[]>
 
-  count(query: JobQuery): Promise<number>
+  /** @param options.max where the count ends: it looks at no more jobs than that. Default: it counts them all. */
+  count(query: JobQuery, options?: { max?: number }): Promise<number>
 
   /** Bytes of the result files that an application's jobs keep: neither deleted nor expired, nor sent to storage of its own. */
   resultBytes(app: string): Promise<number>
