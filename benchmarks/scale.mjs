@@ -96,6 +96,15 @@ async function filled(total) {
     'page of an application': (round) => store.list({ app: app(round), limit: 20 }),
     'page of the largest application': () => store.list({ app: 'app-0', limit: 20 }),
     'page of all': () => store.list({ limit: 20 }),
+    'page of a workflow that is not there': () => store.list({ app: 'app-0', workflows: ['service/none'], limit: 20 }),
+    'page of a batch that is not there': () => store.list({ app: 'app-0', batchName: 'none', limit: 20 }),
+    'page of an absent status in a workflow': () =>
+      store.list({ app: 'app-0', workflows: ['service/sample'], statuses: ['FAILED'], limit: 20 }),
+    'page 100, the last by number': () => store.list({ app: 'app-0', limit: 100, offset: 10_000 }),
+    'total of the largest application': () => store.count({ app: 'app-0' }, { max: 10_000 }),
+    'total of a workflow that is not there': () =>
+      store.count({ app: 'app-0', workflows: ['service/none'] }, { max: 10_000 }),
+    'queued of all, for a health check': () => store.count({ statuses: ['QUEUED'] }, { max: 10_000 }),
     'queued of an application': (round) => store.count({ app: app(round), statuses: ['QUEUED'] }),
     'running of all': () => store.count({ statuses: ['STARTED'] }),
     'lapsed leases': () => store.due('lapsed', 100),

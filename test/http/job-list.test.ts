@@ -48,6 +48,14 @@ describe('paging', () => {
     expect((await list('?page=3&size=3')).ids).toEqual([])
   })
 
+  test('by number reaches the first 10,000 jobs, and says how to go further', async () => {
+    expect((await list('?page=100&size=100')).ids).toEqual([])
+    const answer = await service.api('/job?page=101&size=100')
+    expect(answer.status).toBe(400)
+    const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+    expect(errors).toEqual([{ path: 'page', message: expect.stringContaining('follow the Link header') }])
+  })
+
   test('by the Link header gets every job once, though new ones come and read ones are deleted', async () => {
     const seen: string[] = []
     let page: string | undefined = '?size=2&status=QUEUED'
