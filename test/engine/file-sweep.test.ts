@@ -24,6 +24,8 @@ describe('the sweep of files', () => {
     expect(await other.engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
     expect(await keys(blobs)).toEqual([done?.outputs?.text?.key])
     expect(lines.map(({ level }) => level)).toContain('error')
+    const belongsToOther = expect.stringContaining('belong to another job store') as string
+    expect(await other.engine.health()).toMatchObject({ ok: true, warnings: [belongsToOther] })
     await putOrphans(blobs, 1)
     expect(await first.engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
   })
@@ -47,6 +49,8 @@ describe('the sweep of files', () => {
     expect(restoredPass).toBeLessThan(await passes())
     expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
     expect(await keys(blobs)).toHaveLength(1)
+    const isOlder = expect.stringContaining('restored from a backup') as string
+    expect(await engine.health()).toMatchObject({ ok: true, warnings: [isOlder] })
     // The way out that the message names.
     await blobs.delete('deployment')
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
@@ -59,8 +63,11 @@ describe('the sweep of files', () => {
     await putOrphans(blobs, 20)
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 0 })
     expect(lines.find(({ level }) => level === 'error')?.fields).toEqual({ files: 20, orphans: 20 })
+    const isMost = expect.stringContaining('Most result files belong to no job') as string
+    expect(await engine.health()).toMatchObject({ ok: true, warnings: [isMost] })
     expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 20 })
     expect(await keys(blobs)).toEqual([])
+    expect((await engine.health()).warnings).toEqual([])
   })
 
   test('goes on after a file that cannot be removed', async () => {

@@ -289,7 +289,7 @@ describe('for operators', () => {
     const service = await startService()
     for (const base of [service.base, service.server.origin]) {
       expect(await (await fetch(`${base}/healthz`)).json()).toEqual({ ok: true })
-      expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ok: true, problems: [] })
+      expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ok: true, problems: [], warnings: [] })
     }
     await service.close()
   })

@@ -8,6 +8,7 @@ import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createHandler } from '../../src/http/index.js'
 import { serve } from '../../src/http/mounts/node.js'
+import { StorageUse } from '../../src/http/routing/storage-use.js'
 import { durableStores } from './durable-stores.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
@@ -207,4 +208,35 @@ test('uploads straight to the blob store count, too', async () => {
   expect((await service.api('/upload')).status).toBe(200)
   await blobs.put(`uploads/${service.app.id}/direct`, Readable.from([Buffer.from('more than ten bytes')]))
   expect((await service.api('/upload')).status).toBe(429)
+})
+
+test('a job store that fails while the uploads are being counted fails the request, not the process', async () => {
+  let finishListing = () => {}
+  const listing = new Promise<void>((resolve) => (finishListing = resolve))
+  const use = new StorageUse(
+    {
+      blobs: {
+        ...memoryBlobs(),
+        async *list() {
+          await listing
+        },
+      },
+      resultBytes: () => Promise.reject(new Error('the job store is away')),
+    },
+    { storedBytes: 1, uploadsInFlight: 1 },
+  )
+  const unhandled: unknown[] = []
+  const note = (error: unknown) => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  try {
+    const refused = use.refuseFull('app').catch((error: unknown) => error)
+    // Node reports a rejection that nobody waits for after the turn in which it came.
+    await new Promise((resolve) => setTimeout(resolve, 0))
+    await new Promise((resolve) => setTimeout(resolve, 0))
+    finishListing()
+    expect(await refused).toMatchObject({ message: 'the job store is away' })
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', note)
+  }
 })

@@ -49,6 +49,8 @@ export interface EngineHealth {
   ok: boolean
   /** One entry for each part that cannot do its work, in words for an operator. */
   problems: string[]
+  /** What an operator should look at although all work goes on, such as a sweep that found files of another deployment. */
+  warnings: string[]
   running: number
   /** Jobs that wait, of all applications; counted up to 10,000. */
   queued: number
@@ -269,6 +271,7 @@ export class JobEngine {
     return {
       ok: problems.length === 0,
       problems,
+      warnings: this.#fileSweep.problem === undefined ? [] : [this.#fileSweep.problem],
       running: this.#dispatcher.running,
       queued,
       runner: this.#runner.status(),

@@ -109,13 +109,18 @@ export class StorageUse {
   }
 
   async #storedBytes(app: string): Promise<number> {
-    const results = this.#resultBytes(app)
+    // Both are waited for from the start: a failure of the one while the other lasts would be nobody's, and end the process.
+    const [results, uploads] = await Promise.all([this.#resultBytes(app), this.#uploadBytes(app)])
+    return results + uploads
+  }
+
+  async #uploadBytes(app: string): Promise<number> {
     let bytes = 0
     for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
       // The marks of used and refused tickets, in a few bytes, are ours.
       if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
     }
-    return bytes + (await results)
+    return bytes
   }
 
   async #resultBytes(app: string): Promise<number> {

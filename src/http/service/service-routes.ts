@@ -92,7 +92,9 @@ export const serviceRoutes = [
   }),
 ]
 
-const healthSchema = z.object({ ok: z.boolean(), problems: z.array(z.string()) }).meta({ id: 'Health' })
+const healthSchema = z
+  .object({ ok: z.boolean(), problems: z.array(z.string()), warnings: z.array(z.string()) })
+  .meta({ id: 'Health' })
 
 export const operatorRoutes = [
   defineRoute({
@@ -115,8 +117,8 @@ export const operatorRoutes = [
     atRoot: true,
     answer: { description: 'It can.', schema: healthSchema },
     async handle({ service }) {
-      const { ok, problems } = await service.engine.health()
-      return json({ ok, problems }, { status: ok ? 200 : 503 })
+      const { ok, problems, warnings } = await service.engine.health()
+      return json({ ok, problems, warnings }, { status: ok ? 200 : 503 })
     },
   }),
   defineRoute({

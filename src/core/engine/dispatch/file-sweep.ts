@@ -1,7 +1,7 @@
 import { parseResultKey, resultsPrefix, uploadsPrefix } from '../job/blob-keys.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import type { SweepPorts } from './sweep.js'
-import { isDeploymentFiles } from './deployment-marker.js'
+import { beginFilePass } from './deployment-marker.js'
 import { isUploadInUse } from './uploads.js'
 
 export interface FileSweepOptions {
@@ -23,9 +23,15 @@ const fewFiles = 20
 export class FileSweep {
   readonly #ports: SweepPorts
   #stopped = false
+  #problem: string | undefined
 
   constructor(ports: SweepPorts) {
     this.#ports = ports
+  }
+
+  /** Why the last pass that this process made left all orphans where they are, in words for an operator. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** Ends the pass under way after the file that it is at. */
@@ -36,7 +42,10 @@ export class FileSweep {
   async run({ everyMs = 0, allowMassRemoval = false }: FileSweepOptions = {}): Promise<FileSweepReport> {
     const report: FileSweepReport = { uploads: 0, orphans: 0 }
     try {
-      if (!(await isDeploymentFiles(this.#ports, everyMs))) return report
+      const pass = await beginFilePass(this.#ports, everyMs)
+      if (!pass) return report
+      this.#problem = pass.isOwn ? undefined : pass.problem
+      if (!pass.isOwn) return report
       report.uploads = await this.#removeUnusedUploads()
       report.orphans = await this.#removeOrphans(allowMassRemoval)
     } catch (error) {
@@ -76,10 +85,9 @@ export class FileSweep {
       if (!job || isOrphan(job, key, result)) orphans.push(key)
     }
     if (files >= fewFiles && orphans.length > files / 2 && !allowMassRemoval) {
-      logger.error(
-        { files, orphans: orphans.length },
-        'Most result files belong to no job that the job store knows, so none was removed. Is it the right store, and complete? If they may go, call engine.sweep({ files: true, allowMassRemoval: true }).',
-      )
+      this.#problem =
+        'Most result files belong to no job that the job store knows, so none was removed. Is it the right store, and complete? If they may go, call engine.sweep({ files: true, allowMassRemoval: true }).'
+      logger.error({ files, orphans: orphans.length }, this.#problem)
       return 0
     }
     let removed = 0
