@@ -1,16 +1,15 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { generatedPages, made } from '../../scripts/documents.mjs'
 import { pages, root } from './snippets.js'
 
 describe('the documentation', () => {
-  test.each(generatedPages.map((entry) => ({ page: entry[0], entry })))(
-    '$page is what its script makes',
-    ({ page, entry }) => {
-      expect(textOf(page), 'run: npm run docs').toBe(made(entry))
-    },
-  )
+  test('has generated pages that are up to date', () => {
+    const script = join(root, 'scripts/documents.mjs')
+    const { stdout, stderr } = spawnSync(process.execPath, [script, 'check'], { encoding: 'utf8' })
+    expect({ stdout, stderr }, 'run: npm run docs').toEqual({ stdout: '', stderr: '' })
+  })
 
   test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
     '%s links to files and headings that are there',
