@@ -62,6 +62,7 @@ try {
     'exits',
     'hang',
     'faults',
+    'stalls',
     's',
   ]
   console.log(header.map((name) => name.padStart(9)).join(' '))
@@ -106,6 +107,7 @@ function print(seed, queue, beside, report) {
     report.sharedByVersions,
     ...zeros,
     total,
+    report.stalls,
     report.seconds,
   ]
   console.log(row.map((value) => String(value).padStart(9)).join(' '))

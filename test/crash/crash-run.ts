@@ -36,6 +36,8 @@ export interface CrashOptions {
 
 export interface CrashReport extends Verdict {
   faults: Partial<Record<FaultName, number>>
+  /** How often the whole machine stood still for so long that leases may have run out: nobody's fault, and nothing to conclude from. */
+  stalls: number
   /** Of nodes that ended by themselves while they should have gone on: their last words. */
   unexpectedExits: string[]
   /** Nodes that did not end within a minute of SIGTERM. */
@@ -45,7 +47,7 @@ export interface CrashReport extends Verdict {
   seconds: number
 }
 
-const leaseSeconds = 3
+const leaseSeconds = 4
 
 /**
  * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults come over it, and counts what became
@@ -60,6 +62,7 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
     const deployment = await startDeployment({ ...options, otherBuild: other?.folder, leaseSeconds })
     try {
       const client = new CrashClient(deployment)
+      const stalls = noteStalls()
       const [submitted, { hits, done }] = await Promise.all([
         submitAll(client, deployment, options, random),
         bringFaults(deployment, { ...options, random, counts: options.faults, leaseSeconds }, log),
@@ -70,10 +73,12 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
       const stopped = await Promise.all(
         deployment.nodes.map(({ process }) => process.stop(options.stopsGently ? 60_000 : 0)),
       )
-      const verdict = await inspect(deployment, submitted, texts, hits)
+      stalls.stop()
+      const verdict = await inspect(deployment, submitted, texts, [...hits, ...stalls.hits])
       return {
         ...verdict,
         faults: done,
+        stalls: stalls.hits.length,
         unexpectedExits: deployment.nodes.flatMap(({ name, process }) =>
           process.unexpectedExits.map((words) => `${name} ended, ${words}`),
         ),
@@ -110,6 +115,18 @@ async function submitAll(
       return await client.submit(number, key, kind)
     }),
   )
+}
+
+/** Watches whether this process gets to run; when it does not, the nodes beside it may not either. */
+function noteStalls(): { hits: Hit[]; stop(): void } {
+  const hits: Hit[] = []
+  let last = Date.now()
+  const timer = setInterval(() => {
+    const now = Date.now()
+    if (now - last > (leaseSeconds * 1000) / 4) hits.push({ pid: undefined, from: last, until: now })
+    last = now
+  }, 100)
+  return { hits, stop: () => clearInterval(timer) }
 }
 
 async function untilEnded(

@@ -36,7 +36,7 @@ export async function keepLedger(pool: pg.Pool): Promise<void> {
 
 export async function readLedger(pool: pg.Pool): Promise<LedgerEntry[]> {
   const { rows } = await pool.query<{ kind: LedgerEntry['kind']; job: string; pid: number; at: string }>(
-    'SELECT kind, job, pid, at FROM ledger',
+    'SELECT kind, job, pid, at FROM ledger ORDER BY at',
   )
   return rows.map((row) => ({ ...row, at: Number(row.at) }))
 }

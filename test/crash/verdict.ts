@@ -76,7 +76,9 @@ export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOt
       return entriesOf(id, 'claimed').some(({ pid }) => pidsOfOtherBuild.has(pid) !== isOfOther)
     }).length,
     acceptedTwice:
-      count(submitted, ({ number, ids }) => (ids.size === 1 ? undefined : `submit ${number} made ${[...ids]}`)) +
+      count(submitted, ({ number, ids }) =>
+        ids.size === 1 ? undefined : `submit ${number} made ${[...ids].join(', ')}`,
+      ) +
       count(records, ({ id }) => (submittedIds.has(id) ? undefined : `job ${id} was made, and nobody was told`)) +
       count(records, ({ id }) => (entriesOf(id, 'ended').length > 1 ? `job ${id} ended twice` : undefined)),
     failedWithoutCause:

@@ -219,6 +219,7 @@ test('a job store that fails while the uploads are being counted fails the reque
         ...memoryBlobs(),
         async *list() {
           await listing
+          yield* []
         },
       },
       resultBytes: () => Promise.reject(new Error('the job store is away')),
