@@ -64,6 +64,18 @@ const settingsShape = {
     .boolean()
     .optional()
     .describe('Architecture `mdx`: averages the outputs for the mixture and for its negative. Default: false.'),
+  decoders: z
+    .strictObject({
+      ffmpeg: z
+        .union([z.boolean(), z.string().min(1)])
+        .optional()
+        .describe(
+          'Lets ffmpeg decode what the package cannot, for example video: `true` for the one on the `PATH`, or its path. It runs in a ' +
+            'process of its own, without network, with limits of memory and time. Default: false.',
+        ),
+    })
+    .optional()
+    .describe('Programs that may decode what the package cannot. Default: none.'),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)
