@@ -104,5 +104,7 @@ function pcmEncoding({ compression, bits }: Common): PcmEncoding {
       return { kind: 'a-law', bytes: 1, littleEndian: false }
     default:
   }
-  throw new UndecodedError(`The AIFF file stores ${bits}-bit samples as ${JSON.stringify(compression)}, which is not supported; expected uncompressed integers or floats.`)
+  throw new UndecodedError(
+    `The AIFF file stores ${bits}-bit samples as ${JSON.stringify(compression)}, which is not supported; expected uncompressed integers or floats.`,
+  )
 }

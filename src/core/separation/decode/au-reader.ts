@@ -31,7 +31,9 @@ export async function openAu(file: FileBytes, start: number): Promise<AudioStrea
     throw damagedFile(`The AU file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)
   const encoding = encodings[code]
   if (!encoding) {
-    throw new UndecodedError(`The AU file is compressed (encoding ${code}), which is not supported; expected integers, floats or G.711.`)
+    throw new UndecodedError(
+      `The AU file is compressed (encoding ${code}), which is not supported; expected integers, floats or G.711.`,
+    )
   }
   const stream = openPcm(file, {
     format: 'au',

@@ -77,7 +77,8 @@ async function* decodeAll(
   } finally {
     decoder.free()
   }
-  if (silenced > 0) warnings.push(`${silenced} samples were far too loud to be real and were silenced; the file is damaged.`)
+  if (silenced > 0)
+    warnings.push(`${silenced} samples were far too loud to be real and were silenced; the file is damaged.`)
 }
 
 /** These codecs return one channel while both are identical, so mono and stereo look the same: both become stereo. */

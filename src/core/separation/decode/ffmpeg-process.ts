@@ -55,11 +55,12 @@ export async function startFfmpeg(
     broken ??= why
     kill()
   }
-  await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => Promise.reject(error as Error))]).catch(
-    (error: unknown) => {
-      throw notStarted(program, error)
-    },
-  )
+  await Promise.race([
+    once(child, 'spawn'),
+    once(child, 'error').then(([error]) => Promise.reject(error as Error)),
+  ]).catch((error: unknown) => {
+    throw notStarted(program, error)
+  })
   child.on('error', () => undefined)
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (log.length < mostLogCharacters) log = (log + text).slice(0, mostLogCharacters)
@@ -79,7 +80,10 @@ export async function startFfmpeg(
     const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>
     try {
       for (;;) {
-        const timer = setTimeout(() => breakOff(`it gave nothing for ${limits.silenceMs / 1000} seconds`), limits.silenceMs)
+        const timer = setTimeout(
+          () => breakOff(`it gave nothing for ${limits.silenceMs / 1000} seconds`),
+          limits.silenceMs,
+        )
         const chunk = await chunks.next().finally(() => clearTimeout(timer))
         signal?.throwIfAborted()
         if (chunk.done) return

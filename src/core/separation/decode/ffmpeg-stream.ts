@@ -123,7 +123,13 @@ function complaintsIn(log: string): string[] {
   return log
     .split('\n')
     .filter((line) => /\[(error|fatal|panic)\]/.test(line))
-    .map((line) => line.replace(/\[[^\]]*\]\s*/g, '').replace(/file:.*?: /, '').trim().slice(0, longestComplaint))
+    .map((line) =>
+      line
+        .replace(/\[[^\]]*\]\s*/g, '')
+        .replace(/file:.*?: /, '')
+        .trim()
+        .slice(0, longestComplaint),
+    )
     .filter((line) => line !== '')
 }
 

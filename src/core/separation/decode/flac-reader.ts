@@ -35,7 +35,8 @@ export async function openFlacPieces(
   const losses: FlacLosses = { frames: 0, samples: 0 }
   const frames = decodeFrames(pieces, info, losses)
   const first = await frames.next()
-  if (first.done) throw damagedFile('The file looks like FLAC, but no frame of it is intact; it is damaged or was cut off.')
+  if (first.done)
+    throw damagedFile('The file looks like FLAC, but no frame of it is intact; it is damaged or was cut off.')
   const { sampleRate, channelCount } = first.value.header
   const warnings: string[] = []
   return {

@@ -25,9 +25,21 @@ const largestSample = 4 * 1024 * 1024
 const largestFragmentHeader = 16 * 1024 * 1024
 
 /** Uncompressed audio has one sample in each frame of a few bytes, so its samples are joined. */
-const uncompressed = new Set(
-  ['sowt', 'twos', 'in24', 'in32', 'fl32', 'fl64', 'raw ', 'NONE', 'ulaw', 'alaw', 'lpcm', 'ipcm', 'fpcm'],
-)
+const uncompressed = new Set([
+  'sowt',
+  'twos',
+  'in24',
+  'in32',
+  'fl32',
+  'fl64',
+  'raw ',
+  'NONE',
+  'ulaw',
+  'alaw',
+  'lpcm',
+  'ipcm',
+  'fpcm',
+])
 
 /** Collects samples and refuses what no real file has. */
 class SampleCollector {
@@ -58,7 +70,8 @@ class SampleCollector {
     this.#listedBytes += bytes * count
     if (this.#joins) this.#addJoined(position, Math.min(end, this.#fileSize))
     // What lies past the end was cut off with the file.
-    else if (bytes > 0) for (let at = position; at < end && at + bytes <= this.#fileSize; at += bytes) this.#add(at, bytes)
+    else if (bytes > 0)
+      for (let at = position; at < end && at + bytes <= this.#fileSize; at += bytes) this.#add(at, bytes)
     return end
   }
 
@@ -158,7 +171,8 @@ function readFragmentHeader(
   const hasBase = (flags & 1) !== 0
   const sizeAt = body + 8 + (hasBase ? 8 : 0) + (flags & 2 ? 4 : 0) + (flags & 8 ? 4 : 0)
   const hasSize = (flags & 0x10) !== 0
-  if ((hasSize ? sizeAt + 4 : sizeAt) > end) throw damagedFile('A fragment of the MP4 file has a header that is cut off.')
+  if ((hasSize ? sizeAt + 4 : sizeAt) > end)
+    throw damagedFile('A fragment of the MP4 file has a header that is cut off.')
   const base = hasBase ? Number(view.getBigUint64(body + 8)) : fragmentStart
   return { base, position: base, sampleBytes: hasSize ? view.getUint32(sizeAt) : track.fragmentSampleBytes }
 }

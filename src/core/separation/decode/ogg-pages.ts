@@ -19,9 +19,7 @@ const capture = [0x4f, 0x67, 0x67, 0x53]
  *
  * @param pieces the file's bytes
  */
-export async function* readPages(
-  pieces: AsyncIterable<Uint8Array>,
-): AsyncGenerator<OggPage, void, undefined> {
+export async function* readPages(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<OggPage, void, undefined> {
   let buffer: Uint8Array = new Uint8Array(0)
   let failures = 0
   for await (const piece of pieces) {

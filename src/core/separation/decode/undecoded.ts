@@ -9,7 +9,10 @@ export class UndecodedError extends Error {
   readonly reason: 'unsupported_format' | 'decode_failed'
 
   /** @param what a sentence that names the format and says what is wrong */
-  constructor(what: string, { reason = 'unsupported_format', cause }: { reason?: UndecodedError['reason']; cause?: unknown } = {}) {
+  constructor(
+    what: string,
+    { reason = 'unsupported_format', cause }: { reason?: UndecodedError['reason']; cause?: unknown } = {},
+  ) {
     super(what, { cause })
     this.name = 'UndecodedError'
     this.reason = reason
@@ -27,7 +30,9 @@ export class UndecodedError extends Error {
 export function undecoded(format: string, cause?: unknown): UndecodedError {
   const said = cause instanceof Error ? cause.message : ''
   if (isLeftOut(cause))
-    return new UndecodedError(`The file is ${format} with sound whose decoder is left out of this installation.`, { cause })
+    return new UndecodedError(`The file is ${format} with sound whose decoder is left out of this installation.`, {
+      cause,
+    })
   if (/unsupported|not support/i.test(said))
     return new UndecodedError(`The file is ${format} with sound that cannot be decoded (${said}).`, { cause })
   const what = `The file looks like ${format}, but no audio could be decoded from it; it is damaged or was cut off.`
