@@ -43,6 +43,28 @@ export async function openCodec(codec: string, pieces: EncodedPieces, format: st
   }
 }
 
+/**
+ * Decoders keep what they do not understand yet and copy it for each piece. So after this many bytes without audio the pieces become
+ * larger, and in the end the file is given up.
+ */
+const patienceBytes = 1024 * 1024
+const impatientPieceBytes = 128 * 1024
+const mostSilentBytes = 64 * 1024 * 1024
+
+/** The next piece, joined with those after it until it has at least so many bytes. */
+async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<IteratorResult<Uint8Array, void>> {
+  const first = await pieces.next()
+  if (first.done || first.value.length >= leastBytes) return first
+  const parts = [first.value]
+  for (let length = first.value.length; length < leastBytes;) {
+    const next = await pieces.next()
+    if (next.done) break
+    parts.push(next.value)
+    length += next.value.length
+  }
+  return { done: false, value: Buffer.concat(parts) }
+}
+
 type RatedBlock = AudioBlock & { sampleRate: number }
 
 async function* decodeAll(
@@ -56,9 +78,11 @@ async function* decodeAll(
   })
   let hasAudio = false
   let silenced = 0
+  /** Bytes since the last audio. */
+  let silentBytes = 0
   try {
     for (;;) {
-      const piece = await pieces.next()
+      const piece = await nextPiece(pieces, silentBytes > patienceBytes ? impatientPieceBytes : 1)
       let decoded: Decoded
       try {
         decoded = await quietly(() => decoder(piece.done ? undefined : piece.value))
@@ -69,10 +93,18 @@ async function* decodeAll(
       }
       if (isAudio(decoded)) {
         hasAudio = true
+        silentBytes = 0
         silenced += silenceDamage(decoded.channelData)
         yield { sampleRate: decoded.sampleRate, channels: planesOf(decoded.channelData, collapsesMono.has(codec)) }
       }
       if (piece.done) break
+      silentBytes += piece.value.length
+      if (silentBytes > mostSilentBytes) {
+        const what = `The ${format} decoder found no audio in ${mostSilentBytes / 2 ** 20} MiB of the file`
+        if (!hasAudio) throw undecoded(format, new Error(what))
+        warnings.push(`${what} and gave up; the file is damaged.`)
+        break
+      }
     }
   } finally {
     decoder.free()
