@@ -276,7 +276,7 @@ async function headers(): Promise<[string, Buffer][]> {
   const mkv = await readFile(fixture('video.mkv'))
   const avi = await readFile(fixture('video.avi'))
   const tta = await readFile(fixture('stereo.tta'))
-  const wv = await readFile(fixture('refused.wv'))
+  const wv = await readFile(fixture('mono.wv'))
   const caf = await readFile(fixture('stereo.caf'))
   const wma = await readFile(fixture('stereo.wma'))
   const cluster = mkv.indexOf(Buffer.from('1f43b675', 'hex'))
