@@ -10,9 +10,8 @@ import { openFfmpeg } from '../../src/core/separation/decode/ffmpeg-stream.js'
 import { openAudio } from '../../src/core/separation/decode/open-audio.js'
 import { separate } from '../../src/core/separation/workflow/separate.js'
 import { hasProgram, runProgram } from './programs.js'
-import { movieReferringTo } from './quicktime-reference.js'
 import { fixture } from './test-signal.js'
-import { collect, noise, readAudio, writeWav } from './tracks.js'
+import { collect, noise, writeWav } from './tracks.js'
 
 const decoders = { ffmpeg: true }
 let folder: string
@@ -141,22 +140,6 @@ describe.skipIf(!hasProgram('ffmpeg'))('a file that leads to others', () => {
     } finally {
       server.close()
     }
-  })
-
-  it('a QuickTime movie whose sound lies in another file gives none of it', async () => {
-    const secret = await file(
-      Buffer.from(noise(8000), (value) => value * 256),
-      'secret',
-    )
-    const path = await file(movieReferringTo(secret, 8000), 'movie.mov')
-    // The reference is a good one: ffmpeg follows it when told to.
-    const followed = join(folder, 'followed.wav')
-    await runProgram('ffmpeg', ['-v', 'error', '-enable_drefs', '1', '-use_absolute_path', '1', '-i', path, followed])
-    expect((await readAudio(followed)).channels[0]).toHaveLength(8000)
-    const theirs = openFfmpeg(path, { program: 'ffmpeg', demuxer: 'mov', format: 'mov', maxSeconds: Infinity })
-    const outcome = await theirs.then(collect).catch((error: unknown) => error)
-    if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'BAD_INPUT' })
-    else expect((outcome as Float32Array[])[0]!.length).toBeLessThan(2000)
   })
 })
 

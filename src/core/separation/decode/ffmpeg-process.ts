@@ -23,8 +23,8 @@ export interface FfmpegProcess {
   log(): string
   /** Why it ended, after `output` has ended: an exit status of 0, or a sentence on what went wrong. */
   ending(): Promise<0 | string>
-  /** Kills it at once, if it still runs. */
-  kill(): void
+  /** Kills it, if it still runs. Resolves when it is gone. */
+  end(): Promise<void>
 }
 
 /**
@@ -76,6 +76,13 @@ export async function startFfmpeg(
     signal?.removeEventListener('abort', kill)
   })
 
+  const end = async (): Promise<void> => {
+    kill()
+    // What lies unread in the pipe would keep it open.
+    child.stdout.destroy()
+    await closed
+  }
+
   async function* output(): AsyncGenerator<Buffer, void, undefined> {
     const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>
     try {
@@ -90,15 +97,14 @@ export async function startFfmpeg(
         yield chunk.value
       }
     } finally {
-      kill()
-      await closed
+      await end()
     }
   }
 
   return {
     output: output(),
     log: () => log,
-    kill,
+    end,
     async ending() {
       await closed
       if (broken !== undefined) return broken

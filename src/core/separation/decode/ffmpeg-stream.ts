@@ -51,7 +51,7 @@ export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<
       blocks: readBlocks(ffmpeg, header, head.subarray(dataStart), warnings),
     }
   } catch (error) {
-    ffmpeg.kill()
+    await ffmpeg.end()
     throw error
   }
 }
@@ -102,7 +102,7 @@ async function* readBlocks(
       warnings.push(`ffmpeg found the file damaged in ${complaints.length} places; first: ${complaints[0]}`)
     if (silenced > 0) warnings.push(`${silenced} samples were far too loud to be real and were silenced.`)
   } finally {
-    ffmpeg.kill()
+    await ffmpeg.end()
   }
 }
 
