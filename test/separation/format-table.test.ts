@@ -23,13 +23,25 @@ beforeAll(async () => {
   await writeWav(join(folder, 'signal.wav'), [left, sine(left.length, 440, 44_100, 0.3)], 44_100)
   const video = ['-f', 'lavfi', '-i', `testsrc=s=64x64:r=25:d=${seconds}`]
   const encoded = rows.flatMap(({ file, codec, isVideo }) => [
-    ...['-map', '0:a', ...(isVideo ? ['-map', '1:v'] : [])],
-    ...['-c:a', ...codec.split(' '), '-strict', '-2', file],
+    '-map',
+    '0:a',
+    ...(isVideo ? ['-map', '1:v'] : []),
+    '-c:a',
+    ...codec.split(' '),
+    '-strict',
+    '-2',
+    file,
   ])
   await runProgram('ffmpeg', ['-v', 'error', '-i', 'signal.wav', ...video, ...encoded], { cwd: folder })
   const inputs = rows.flatMap(({ file }) => ['-i', file])
   const decoded = rows.flatMap(({ file }, index) => [
-    ...['-map', `${index}:a`, '-c:a', 'pcm_f32le', '-f', 'f32le', `reference/${file}`],
+    '-map',
+    `${index}:a`,
+    '-c:a',
+    'pcm_f32le',
+    '-f',
+    'f32le',
+    `reference/${file}`,
   ])
   await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...decoded], { cwd: folder })
 }, 120_000)
@@ -48,7 +60,7 @@ function lagOf(ours: Float32Array, theirs: Float32Array): number {
   let largest = -Infinity
   for (let lag = -3000; lag <= 3000; lag++) {
     let sum = 0
-    for (let i = from; i < from + 2000; i += 3) sum += theirs[i]! * (ours[i + lag] ?? 0)
+    for (let i = from; i < from + 2000; i += 3) sum += theirs[i] * (ours[i + lag] ?? 0)
     if (sum > largest) [largest, best] = [sum, lag]
   }
   return best
@@ -58,17 +70,17 @@ async function compare({ file }: TableRow, decoders?: { ffmpeg: boolean }) {
   const stream = await openAudio(join(folder, file), { decoders })
   const ours = await collect(stream)
   const theirs = await referenceOf(file)
-  const lag = lagOf(ours[0]!, theirs[0]!)
-  const shared = Math.min(ours[0]!.length - Math.max(0, lag), theirs[0]!.length + Math.min(0, lag)) - 100
+  const lag = lagOf(ours[0], theirs[0])
+  const shared = Math.min(ours[0].length - Math.max(0, lag), theirs[0].length + Math.min(0, lag)) - 100
   const ratios = [0, 1].map((channel) =>
     signalToNoise(
-      theirs[channel]!.subarray(Math.max(0, -lag), Math.max(0, -lag) + shared),
-      ours[channel]!.subarray(Math.max(0, lag), Math.max(0, lag) + shared),
+      theirs[channel].subarray(Math.max(0, -lag), Math.max(0, -lag) + shared),
+      ours[channel].subarray(Math.max(0, lag), Math.max(0, lag) + shared),
     ),
   )
   return {
     lag,
-    extraSamples: ours[0]!.length - theirs[0]!.length,
+    extraSamples: ours[0].length - theirs[0].length,
     decibels: Math.min(...ratios),
     warnings: stream.warnings,
   }
@@ -120,6 +132,6 @@ describe.skipIf(!hasFfmpeg || !hasProgram('sox') || !hasProgram('flac'))('what o
     const file = args.find((name) => /^(sox|flac)[^ ]*\./.test(name)) ?? ''
     const { channels } = await readAudio(join(folder, file))
     const expected = await readAudio(join(folder, source))
-    expect(channels.map((plane, index) => maxDifference(plane, expected.channels[index]!))).toEqual([0, 0])
+    expect(channels.map((plane, index) => maxDifference(plane, expected.channels[index]))).toEqual([0, 0])
   })
 })

@@ -139,11 +139,11 @@ function wav(...chunks: Buffer[]): Buffer {
 /** tag, channels, rate, bytes a second, block, bits. */
 function wavFormat(...[tag, channels, rate, block, bits]: number[]): Buffer {
   const body = Buffer.alloc(16)
-  body.writeUInt16LE(tag!, 0)
-  body.writeUInt16LE(channels!, 2)
-  body.writeUInt32LE(rate!, 4)
-  body.writeUInt16LE(block!, 12)
-  body.writeUInt16LE(bits!, 14)
+  body.writeUInt16LE(tag, 0)
+  body.writeUInt16LE(channels, 2)
+  body.writeUInt32LE(rate, 4)
+  body.writeUInt16LE(block, 12)
+  body.writeUInt16LE(bits, 14)
   return wavChunk('fmt ', body)
 }
 

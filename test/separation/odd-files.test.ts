@@ -56,7 +56,7 @@ describe('WAV', () => {
     ],
   ])('%s decodes to its samples', async (_, bytes) => {
     const { channels, warnings } = await decode(await file(bytes))
-    expect([...channels[0]!]).toEqual(expected)
+    expect([...channels[0]]).toEqual(expected)
     expect(warnings).toEqual([])
   })
 
@@ -72,7 +72,7 @@ describe('AIFF', () => {
   it.each([8, 16, 24, 32])('%d-bit samples are signed and keep their values', async (bits) => {
     const values = [0, 1, -1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), 100]
     const { channels } = await decode(await file(aiffFile([values, values.map((value) => ~value)], bits, 48_000)))
-    expect([...channels[0]!]).toEqual(values.map((value) => Math.fround(value / 2 ** (bits - 1))))
+    expect([...channels[0]]).toEqual(values.map((value) => Math.fround(value / 2 ** (bits - 1))))
   })
 })
 
@@ -105,19 +105,19 @@ describe('FLAC', () => {
   ])('whose header states %s of its samples gives all that its frames hold', async (_, stated, warnings) => {
     const decoded = await decode(await file(stating(stated)))
     expect(decoded.channels.map(({ length }) => length)).toEqual([300_000, 300_000])
-    expect(decoded.channels[1]!.every((sample, index) => sample === planes[1]![index]! / 32_768)).toBe(true)
+    expect(decoded.channels[1].every((sample, index) => sample === planes[1][index] / 32_768)).toBe(true)
     expect(decoded.warnings).toEqual(warnings)
   })
 
   it('that was cut off says how much is missing', async () => {
-    const { channels, warnings } = await decode(await file(bytes.subarray(0, frameStarts[130]! + 7)))
+    const { channels, warnings } = await decode(await file(bytes.subarray(0, frameStarts[130] + 7)))
     expect(channels[0]).toHaveLength(130_000)
     expect(warnings).toContainEqual(expect.stringMatching(/states a length of 6\.80 seconds, and 2\.95 were decoded/))
   })
 
   it('with damaged frames says how much is silent', async () => {
     const damaged = Buffer.from(bytes)
-    for (const frame of [3, 150, 151]) damaged[frameStarts[frame]! + 500]! ^= 0x10
+    for (const frame of [3, 150, 151]) damaged[frameStarts[frame] + 500] ^= 0x10
     const { warnings } = await decode(await file(damaged))
     expect(warnings).toEqual([
       expect.stringMatching(/2 of its parts could not be decoded, and 0\.07 seconds are silent/),
@@ -127,7 +127,7 @@ describe('FLAC', () => {
   it('in Ogg has the same scale as alone', async () => {
     const { channels } = await decode(fixture('stereo-flac.ogg'))
     const alone = await decode(fixture('stereo.flac'))
-    expect(Buffer.compare(Buffer.from(channels[0]!.buffer), Buffer.from(alone.channels[0]!.buffer))).toBe(0)
+    expect(Buffer.compare(Buffer.from(channels[0].buffer), Buffer.from(alone.channels[0].buffer))).toBe(0)
   })
 })
 
@@ -138,14 +138,14 @@ describe('Ogg', () => {
       const bytes = Buffer.from(await readFile(fixture(name)))
       const pages: number[] = []
       for (let at = bytes.indexOf('OggS'); at >= 0; at = bytes.indexOf('OggS', at + 4)) pages.push(at)
-      const middle = pages[Math.floor(pages.length / 2)]! + 200
-      for (let at = middle; at < middle + 60; at++) bytes[at]! ^= 0x55
+      const middle = pages[Math.floor(pages.length / 2)] + 200
+      for (let at = middle; at < middle + 60; at++) bytes[at] ^= 0x55
       const { channels, warnings } = await decode(await file(bytes))
       const sound = await decode(fixture(name))
       const loudest = (plane: Float32Array) => plane.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0)
-      expect(channels[0]!.length).toBeGreaterThan(1000)
+      expect(channels[0].length).toBeGreaterThan(1000)
       for (const [index, plane] of channels.entries())
-        expect(loudest(plane)).toBeLessThan(loudest(sound.channels[index]!) * 1.1)
+        expect(loudest(plane)).toBeLessThan(loudest(sound.channels[index]) * 1.1)
       expect(warnings.join(' ')).toMatch(/pages are missing or wrong in 1 places/)
       expect(sound.warnings).toEqual([])
     },
