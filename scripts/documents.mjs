@@ -14,6 +14,7 @@ const pages = [
   ['docs/http.md', 'scripts/http-reference.mjs'],
   ['docs/api.txt', 'scripts/api-report.mjs'],
   ['docs/command-line.md', 'scripts/command-line.mjs'],
+  ['docs/licences.md', 'scripts/licences.mjs'],
 ]
 
 for (const [page, script, ...words] of pages) {

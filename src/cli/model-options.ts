@@ -16,6 +16,11 @@ const provider: CommandOption = {
   help: 'What runs the network; if it is not available, the CPU does, with a warning. Default: cpu.',
 }
 
+const ffmpeg: CommandOption = {
+  type: 'boolean',
+  help: 'Let the ffmpeg on the PATH decode what the package cannot, for example MPEG-TS, FLV or WMV videos.',
+}
+
 /** Command-line options of one separation. */
 export const separationCommandOptions = {
   model: {
@@ -25,6 +30,7 @@ export const separationCommandOptions = {
   },
   threads,
   provider,
+  ffmpeg,
 } satisfies Record<string, CommandOption>
 
 /** Command-line options of a node that runs separations. */
@@ -45,11 +51,12 @@ export const serviceModelOptions = {
 
 export function separationSettings(
   input: CommandInput,
-): Pick<StemsSettings, 'threads' | 'provider'> & { model?: string } {
+): Pick<StemsSettings, 'threads' | 'provider' | 'decoders'> & { model?: string } {
   return {
     model: textOf(input, 'model'),
     threads: numberOf(input, 'threads', { min: 1, max: 256 }),
     provider: providerOf(input),
+    decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
   }
 }
 

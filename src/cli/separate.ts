@@ -46,7 +46,7 @@ export const separateCommand: Command = {
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
   },
   notes:
-    'Reads WAV, AIFF, FLAC, MP3, M4A/AAC, Ogg Vorbis and Opus.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+    'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM and AVI videos;\nwith --ffmpeg most others.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const json = input.values.json === true
     const request = requestOf(input)

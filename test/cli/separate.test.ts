@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hasProgram } from '../separation/programs.js'
+import { fixture } from '../separation/test-signal.js'
 import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
 
 let folder: string
@@ -86,6 +88,25 @@ describe('stemwork separate', () => {
     expect(existsSync(join(folder, 'letter'))).toBe(false)
     const missing = await stemwork(['separate', 'nothing.mp3'], folder)
     expect(missing).toMatchObject({ status: 1, stderr: 'stemwork: There is no file "nothing.mp3".\n' })
+  })
+
+  it('says what is missing of a file that was cut off', async () => {
+    const whole = await readFile(fixture('stereo.flac'))
+    await writeFile(join(folder, 'cut.flac'), whole.subarray(0, Math.floor(whole.length / 2)))
+    const { status, stdout } = await stemwork(['separate', 'cut.flac'], folder)
+    expect(status).toBe(0)
+    expect(stdout).toMatch(
+      /^The file states a length of 1\.00 seconds, and 0\.\d\d were decoded: it was cut off or is damaged\.$/m,
+    )
+  })
+
+  it.skipIf(!hasProgram('ffmpeg'))('reads an MPEG transport stream with --ffmpeg, and says so without', async () => {
+    const refused = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream'], folder)
+    expect(refused.status).toBe(1)
+    expect(refused.stderr).toMatch(/^stemwork: The file is an MPEG transport stream \(TS\)\. .* ffmpeg allowed/)
+    const { status, stderr } = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream', '--ffmpeg'], folder)
+    expect(status, stderr).toBe(0)
+    expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
   })
 
   it('stops at Ctrl-C with status 130 and removes what it had begun', async () => {

@@ -75,6 +75,7 @@ describe('resampling', () => {
     [8_000, 44_100],
     [96_000, 44_100],
     [47_999, 44_100],
+    [767_999, 44_100],
     [11_025, 8_000],
   ])('%d to %d Hz agrees with the sum in double precision to -120 dB', async (from, to) => {
     const input = noise(1500)

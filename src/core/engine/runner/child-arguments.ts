@@ -1,5 +1,8 @@
+/** The heap holds little: samples and tensors lie outside it. An input that makes it grow beyond this is an attack or a fault. */
+const heapMiB = 512
+
 /**
  * How V8 is set up in the children. Tensors move to the network's thread and back, which V8 counts as memory given up and taken anew:
  * its small first heap would be collected once for every segment, a sixth of the processor time of a light network.
  */
-export const childArguments: readonly string[] = ['--initial-old-space-size=64']
+export const childArguments: readonly string[] = ['--initial-old-space-size=64', `--max-old-space-size=${heapMiB}`]

@@ -21,9 +21,10 @@ export class BitReader {
     return value
   }
 
-  /** Up to 32 bits, two's complement. */
+  /** Up to 53 bits, two's complement. */
   signed(bits: number): number {
     if (bits === 0) return 0
+    if (bits > 32) return this.signed(bits - 32) * 2 ** 32 + this.unsigned(32)
     const value = this.#window() >> (32 - bits)
     this.position += bits
     return value
@@ -44,7 +45,7 @@ export class BitReader {
   }
 
   /** Fills `values[from..to)` with Rice-coded signed numbers (zig-zag order; RFC 9639, 9.2.7). */
-  rice(values: Int32Array, from: number, to: number, parameter: number): void {
+  rice(values: Int32Array | Float64Array, from: number, to: number, parameter: number): void {
     for (let index = from; index < to; index++) {
       const window = this.#window()
       const zeros = Math.clz32(window)

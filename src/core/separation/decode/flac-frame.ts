@@ -3,12 +3,9 @@ import { crc16, crc8 } from './flac-checksum.js'
 
 /** Content of the stream's first metadata block (RFC 9639, 8.2). */
 export interface FlacStreamInfo {
-  largestBlock: number
   sampleRate: number
   channelCount: number
   bits: number
-  /** Samples per channel; 0 if unknown. */
-  sampleCount: number
 }
 
 /** A frame's header (RFC 9639, 9.1), checked by its CRC-8. */
@@ -18,16 +15,20 @@ export interface FlacFrameHeader {
   /** How two channels are stored. */
   pairing: 'independent' | 'left-side' | 'side-right' | 'mid-side'
   bits: number
-  /** Index of the frame's first sample in the stream. */
-  firstSample: number
+  sampleRate: number
+  /** Index of the frame's first sample in the stream, or of the frame itself if all have the same size. */
+  position: { sample: number } | { frame: number }
   headerBytes: number
 }
 
 /** A decoded frame: integers of `bits` bits per channel. */
 export interface FlacFrame {
-  samples: Int32Array[]
+  samples: FlacSamples[]
   bytes: number
 }
+
+/** The difference of two 32-bit channels takes 33 bits, which only doubles can hold. */
+type FlacSamples = Int32Array | Float64Array
 
 /** Largest size of a frame header, in bytes. */
 export const longestHeader = 16
@@ -45,7 +46,7 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
   const number = codedNumber(reader)
   if (number === undefined) return undefined
   const blockSize = blockSizeOf(blockCode, reader)
-  if (rateCode >= 12) reader.unsigned(rateCode === 12 ? 8 : 16)
+  const sampleRate = sampleRateOf(rateCode, reader, info)
   const headerBytes = reader.position / 8 - at + 1
   if (reader.unsigned(8) !== crc8(bytes, at, at + headerBytes - 1) || reader.isOverrun) return undefined
   const isVariable = (bytes[at + 1] & 1) === 1
@@ -54,7 +55,8 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
     channelCount: channelCode < 8 ? channelCode + 1 : 2,
     pairing: (['left-side', 'side-right', 'mid-side'] as const)[channelCode - 8] ?? 'independent',
     bits: [info.bits, 8, 12, 0, 16, 20, 24, 32][bitsCode],
-    firstSample: isVariable ? number : number * info.largestBlock,
+    sampleRate,
+    position: isVariable ? { sample: number } : { frame: number },
     headerBytes,
   }
 }
@@ -62,7 +64,7 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
 /** Decodes the frame whose header was read at `at`; undefined if it is damaged or incomplete. */
 export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader): FlacFrame | undefined {
   const reader = new BitReader(bytes, at + header.headerBytes)
-  const samples: Int32Array[] = []
+  const samples: FlacSamples[] = []
   for (let channel = 0; channel < header.channelCount; channel++) {
     const isSide = header.pairing !== 'independent' && channel === (header.pairing === 'side-right' ? 0 : 1)
     const plane = decodeSubframe(reader, header.blockSize, header.bits + (isSide ? 1 : 0))
@@ -97,9 +99,19 @@ function blockSizeOf(code: number, reader: BitReader): number {
   return 256 << (code - 8)
 }
 
-function unpair(samples: Int32Array[], pairing: FlacFrameHeader['pairing']): void {
+/** By the code in the header; 0 means that of the stream. */
+const sampleRates = [0, 88_200, 176_400, 192_000, 8000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000]
+
+function sampleRateOf(code: number, reader: BitReader, info: FlacStreamInfo): number {
+  if (code < 12) return sampleRates[code] || info.sampleRate
+  const value = reader.unsigned(code === 12 ? 8 : 16)
+  return code === 12 ? value * 1000 : code === 13 ? value : value * 10
+}
+
+function unpair(samples: FlacSamples[], pairing: FlacFrameHeader['pairing']): void {
   if (pairing === 'independent') return
   const [first, second] = samples
+  const isWide = first instanceof Float64Array || second instanceof Float64Array
   for (let index = 0; index < first.length; index++) {
     const a = first[index]
     const b = second[index]
@@ -108,9 +120,9 @@ function unpair(samples: Int32Array[], pairing: FlacFrameHeader['pairing']): voi
     } else if (pairing === 'side-right') {
       first[index] = a + b
     } else {
-      const mid = (a << 1) | (b & 1)
-      first[index] = (mid + b) >> 1
-      second[index] = (mid - b) >> 1
+      const mid = isWide ? a * 2 + (b % 2 === 0 ? 0 : 1) : (a << 1) | (b & 1)
+      first[index] = isWide ? (mid + b) / 2 : (mid + b) >> 1
+      second[index] = isWide ? (mid - b) / 2 : (mid - b) >> 1
     }
   }
 }
@@ -118,13 +130,13 @@ function unpair(samples: Int32Array[], pairing: FlacFrameHeader['pairing']): voi
 /** Coefficients of the fixed predictors, order 0 to 4 (RFC 9639, 9.2.5). */
 const fixedPredictors: readonly (readonly number[])[] = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
 
-function decodeSubframe(reader: BitReader, blockSize: number, storedBits: number): Int32Array | undefined {
+function decodeSubframe(reader: BitReader, blockSize: number, storedBits: number): FlacSamples | undefined {
   const isReserved = reader.unsigned(1) === 1
   const type = reader.unsigned(6)
   const wasted = reader.unsigned(1) === 1 ? reader.unary() + 1 : 0
   const bits = storedBits - wasted
   if (isReserved || bits <= 0) return undefined
-  const samples = new Int32Array(blockSize)
+  const samples = bits > 32 ? new Float64Array(blockSize) : new Int32Array(blockSize)
   if (type === 0) {
     samples.fill(reader.signed(bits))
   } else if (type === 1) {
@@ -132,11 +144,11 @@ function decodeSubframe(reader: BitReader, blockSize: number, storedBits: number
   } else if (!decodePredicted(reader, samples, type, bits)) {
     return undefined
   }
-  if (wasted > 0) for (let index = 0; index < blockSize; index++) samples[index] <<= wasted
+  if (wasted > 0) for (let index = 0; index < blockSize; index++) samples[index] *= 2 ** wasted
   return samples
 }
 
-function decodePredicted(reader: BitReader, samples: Int32Array, type: number, bits: number): boolean {
+function decodePredicted(reader: BitReader, samples: FlacSamples, type: number, bits: number): boolean {
   const isLinear = type >= 32
   const order = isLinear ? type - 31 : type - 8
   if (order < 0 || (!isLinear && order > 4) || order > samples.length) return false
@@ -155,7 +167,7 @@ function decodePredicted(reader: BitReader, samples: Int32Array, type: number, b
   return true
 }
 
-function decodeResidual(reader: BitReader, samples: Int32Array, order: number): boolean {
+function decodeResidual(reader: BitReader, samples: FlacSamples, order: number): boolean {
   const method = reader.unsigned(2)
   if (method > 1) return false
   const parameterBits = method === 0 ? 4 : 5
@@ -180,7 +192,7 @@ function decodeResidual(reader: BitReader, samples: Int32Array, order: number): 
 }
 
 /** Adds each sample's prediction from the previous ones, in 32-bit integers if no sum can overflow, else in doubles. */
-function predict(samples: Int32Array, coefficients: readonly number[], shift: number, bits: number): void {
+function predict(samples: FlacSamples, coefficients: readonly number[], shift: number, bits: number): void {
   const order = coefficients.length
   const weights = Int32Array.from(coefficients)
   const largestSum = coefficients.reduce((sum, coefficient) => sum + Math.abs(coefficient), 0) * 2 ** (bits - 1)

@@ -12,8 +12,10 @@ const framesInARow = 3
 /**
  * Finds the first MPEG-1/2/2.5 audio frame (ISO/IEC 11172-3, 2.4.2.3) that is followed by frames of the same stream. In a short
  * buffer, fewer frames suffice if the buffer starts with one.
+ *
+ * @param frames how many frames must agree
  */
-export function findMpegAudio(bytes: Uint8Array): MpegSync | undefined {
+export function findMpegAudio(bytes: Uint8Array, frames = framesInARow): MpegSync | undefined {
   for (let position = 0; position + 4 <= bytes.length; position++) {
     const first = mpegHeader(bytes, position)
     if (!first) continue
@@ -26,7 +28,7 @@ export function findMpegAudio(bytes: Uint8Array): MpegSync | undefined {
       const header = mpegHeader(bytes, at)
       return header && header.streamId === first.streamId ? header.frameBytes : 0
     }
-    if (agrees(bytes, position, next)) return { ...first, position, isFreeFormat: false }
+    if (agrees(bytes, position, next, frames)) return { ...first, position, isFreeFormat: false }
   }
   return undefined
 }
@@ -39,9 +41,14 @@ export function findAdts(bytes: Uint8Array): number | undefined {
   return undefined
 }
 
-function agrees(bytes: Uint8Array, position: number, frameBytes: (at: number) => number): boolean {
+function agrees(
+  bytes: Uint8Array,
+  position: number,
+  frameBytes: (at: number) => number,
+  frames = framesInARow,
+): boolean {
   let at = position
-  for (let frame = 0; frame < framesInARow; frame++) {
+  for (let frame = 0; frame < frames; frame++) {
     if (at + 7 > bytes.length) return position === 0 && frame > 0
     const length = frameBytes(at)
     if (length === 0) return false

@@ -1,7 +1,8 @@
 /** How one sample of uncompressed audio is stored. */
 export interface PcmEncoding {
-  kind: 'signed' | 'unsigned' | 'float'
-  /** Bytes per sample: 1 to 4 for integers, 4 or 8 for floats. */
+  /** `mu-law` and `a-law` are the 8-bit logarithmic codes of ITU-T G.711. */
+  kind: 'signed' | 'unsigned' | 'float' | 'mu-law' | 'a-law'
+  /** Bytes per sample: 1 to 4 for integers, 4 or 8 for floats, 1 for G.711. */
   bytes: number
   littleEndian: boolean
 }
@@ -48,6 +49,8 @@ function sampleReader(
     }
   }
   if (kind === 'unsigned') return (offset) => (view.getUint8(offset) - 128) / 128
+  if (kind === 'mu-law') return (offset) => muLaw[bytes[offset]]
+  if (kind === 'a-law') return (offset) => aLaw[bytes[offset]]
   switch (width) {
     case 1:
       return (offset) => view.getInt8(offset) / 128
@@ -61,3 +64,19 @@ function sampleReader(
       return (offset) => view.getInt32(offset, littleEndian) / 2_147_483_648
   }
 }
+
+/** G.711, table 2a: inverted bits; sign, exponent and mantissa around a bias of 33 steps. */
+const muLaw = Float32Array.from({ length: 256 }, (_, code) => {
+  const value = ~code & 0xff
+  const magnitude = ((((value & 15) << 3) + 132) << ((value >> 4) & 7)) - 132
+  return (value & 0x80 ? -magnitude : magnitude) / 32_768
+})
+
+/** G.711, table 1a: even bits inverted; the lowest segment has no leading one. */
+const aLaw = Float32Array.from({ length: 256 }, (_, code) => {
+  const value = code ^ 0x55
+  const exponent = (value >> 4) & 7
+  const step = ((value & 15) << 4) + 8
+  const magnitude = exponent === 0 ? step : (step + 256) << (exponent - 1)
+  return (value & 0x80 ? magnitude : -magnitude) / 32_768
+})

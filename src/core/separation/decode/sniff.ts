@@ -1,7 +1,8 @@
 import { badInput, type StemworkError } from '../../engine/errors.js'
 import { findAdts, findMpegAudio } from './frame-sync.js'
+import { oggCodecOf } from './ogg-stream.js'
 
-/** Formats that can be opened. `mp4` covers M4A, MOV and 3GP. */
+/** Formats that can be opened. `mp4` covers M4A, MOV and 3GP; `wav` covers RF64, BW64, RIFX and Wave64. */
 export type InputFormat =
   | 'wav'
   | 'aiff'
@@ -21,6 +22,31 @@ export type InputFormat =
   | 'tta'
   | 'ac3'
   | 'eac3'
+  | 'dts'
+  | 'au'
+  | 'wavpack'
+
+/** Sound, or video with sound, that only ffmpeg can decode: names in words, and the name of ffmpeg's demuxer. */
+export const foreignFormats = {
+  'mpeg-ts': { name: 'an MPEG transport stream (TS)', demuxer: 'mpegts' },
+  'mpeg-ps': { name: 'an MPEG program stream (MPG, VOB)', demuxer: 'mpeg' },
+  flv: { name: 'a Flash video (FLV)', demuxer: 'flv' },
+  wmv: { name: 'a Windows Media video (WMV)', demuxer: 'asf' },
+  realmedia: { name: 'a RealMedia file', demuxer: 'rm' },
+  mxf: { name: 'an MXF video', demuxer: 'mxf' },
+  'other-ogg': { name: 'an Ogg file without Vorbis, Opus or FLAC', demuxer: 'ogg' },
+  'free-mp3': { name: 'an MP3 file of "free format" bit rate', demuxer: 'mp3' },
+  ape: { name: "a Monkey's Audio file", demuxer: 'ape' },
+  musepack: { name: 'a Musepack file', demuxer: 'mpc' },
+  musepack8: { name: 'a Musepack file', demuxer: 'mpc8' },
+  dsf: { name: 'a DSD file', demuxer: 'dsf' },
+  dff: { name: 'a DSD file', demuxer: 'iff' },
+  truehd: { name: 'a TrueHD file', demuxer: 'truehd' },
+  tak: { name: 'a TAK file', demuxer: 'tak' },
+  voc: { name: 'a Creative Voice file', demuxer: 'voc' },
+} as const
+
+export type ForeignFormat = keyof typeof foreignFormats
 
 /** Bytes from the start of a file that `sniff` expects; it also works with fewer. */
 export const sniffBytes = 64 * 1024
@@ -31,21 +57,35 @@ interface Signature {
 }
 
 /** Signatures of what can be opened; the first that matches wins. Bytes are given as latin-1 text. */
-const audioSignatures: readonly (readonly [InputFormat, ...Signature[]])[] = [
+const audioSignatures: readonly (readonly [InputFormat | ForeignFormat, ...Signature[]])[] = [
   ['wav', { bytes: 'RIFF' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'RF64' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'BW64' }, { bytes: 'WAVE', at: 8 }],
+  ['wav', { bytes: 'RIFX' }, { bytes: 'WAVE', at: 8 }],
+  ['wav', { bytes: 'riff\x2e\x91\xcf\x11' }, { bytes: 'wave', at: 24 }],
   ['avi', { bytes: 'RIFF' }, { bytes: 'AVI ', at: 8 }],
   ['aiff', { bytes: 'FORM' }, { bytes: 'AIFF', at: 8 }],
   ['aiff', { bytes: 'FORM' }, { bytes: 'AIFC', at: 8 }],
   ['flac', { bytes: 'fLaC' }],
-  ['opus', { bytes: 'OggS' }, { bytes: 'OpusHead', at: 28 }],
-  ['ogg-flac', { bytes: 'OggS' }, { bytes: '\x7fFLAC', at: 28 }],
-  ['vorbis', { bytes: 'OggS' }, { bytes: '\x01vorbis', at: 28 }],
   ['caf', { bytes: 'caff' }],
   ['wma', { bytes: '\x30\x26\xb2\x75\x8e\x66\xcf\x11' }],
   ['amr', { bytes: '#!AMR' }],
   ['tta', { bytes: 'TTA1' }],
+  ['au', { bytes: '.snd' }],
+  ['wavpack', { bytes: 'wvpk' }],
+  ['dts', { bytes: '\x7f\xfe\x80\x01' }],
+  ['flv', { bytes: 'FLV\x01' }],
+  ['mpeg-ps', { bytes: '\0\0\x01\xba' }],
+  ['realmedia', { bytes: '.RMF' }],
+  ['mxf', { bytes: '\x06\x0e\x2b\x34\x02\x05\x01\x01' }],
+  ['ape', { bytes: 'MAC ' }],
+  ['musepack8', { bytes: 'MPCK' }],
+  ['musepack', { bytes: 'MP+' }],
+  ['dsf', { bytes: 'DSD ' }],
+  ['dff', { bytes: 'FRM8' }],
+  ['truehd', { bytes: '\xf8\x72\x6f\xba', at: 4 }],
+  ['tak', { bytes: 'tBaK' }],
+  ['voc', { bytes: 'Creative Voice File' }],
 ]
 
 /** Signatures of what is refused by its own name. */
@@ -64,19 +104,6 @@ const refusedSignatures: readonly (readonly [string, ...Signature[]])[] = [
   ['a RAR archive', { bytes: 'Rar!' }],
   ['a program', { bytes: '\x7fELF' }],
   ['a MIDI file: notes, not audio', { bytes: 'MThd' }],
-  ['a Speex file', { bytes: 'OggS' }, { bytes: 'Speex   ', at: 28 }],
-  ['an Ogg file without Vorbis, Opus or FLAC audio first', { bytes: 'OggS' }],
-  ['a Sony Wave64 file', { bytes: 'riff\x2e\x91\xcf\x11' }],
-  ['a Sun audio (.au) file', { bytes: '.snd' }],
-  ["a Monkey's Audio file", { bytes: 'MAC ' }],
-  ['a WavPack file', { bytes: 'wvpk' }],
-  ['a Musepack file', { bytes: 'MPCK' }],
-  ['a Musepack file', { bytes: 'MP+' }],
-  ['a DSD file', { bytes: 'DSD ' }],
-  ['a DSD file', { bytes: 'FRM8' }],
-  ['a Flash video', { bytes: 'FLV\x01' }],
-  ['an MPEG program stream', { bytes: '\0\0\x01\xba' }],
-  ['a RealMedia file', { bytes: '.RMF' }],
 ]
 
 const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'avis'])
@@ -87,7 +114,7 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
  * @param head the file's first `sniffBytes` bytes, after an ID3v2 tag if it starts with one
  * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not audio
  */
-export function sniff(head: Uint8Array): InputFormat {
+export function sniff(head: Uint8Array): InputFormat | ForeignFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
   const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
   const matches = (signatures: readonly Signature[]) =>
@@ -102,16 +129,27 @@ export function sniff(head: Uint8Array): InputFormat {
   if (['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'].includes(text.slice(4, 8))) return 'mp4'
   if (text.startsWith('\x1a\x45\xdf\xa3')) return text.slice(0, 4096).includes('webm') ? 'webm' : 'mkv'
   for (const [name, ...signatures] of refusedSignatures) if (matches(signatures)) throw refused(name)
-  if (text.startsWith('G') && text[188] === 'G' && text[376] === 'G') throw refused('an MPEG transport stream')
+  if (text.startsWith('OggS')) return sniffOgg(head, text)
+  // Cameras put a time of four bytes before each packet.
+  if ([0, 4].some((at) => [0, 1, 2].every((packet) => text[at + packet * (188 + at)] === 'G'))) return 'mpeg-ts'
   if (text.startsWith('\x0b\x77')) return (head[5] ?? 0) >> 3 > 10 ? 'eac3' : 'ac3'
   const words = refusedText(text)
   if (words) throw refused(words)
 
   const mpeg = findMpegAudio(head)
-  if (mpeg?.isFreeFormat) throw refused('an MP3 file of "free format" bit rate')
+  if (mpeg?.isFreeFormat) return 'free-mp3'
   if (mpeg) return 'mp3'
   if (findAdts(head) !== undefined) return 'aac'
   throw refused('not audio in any known format')
+}
+
+/** Every stream of an Ogg file begins with a page of its own that names the codec; video often comes first. */
+function sniffOgg(head: Uint8Array, text: string): InputFormat | ForeignFormat {
+  for (let page = 0; page >= 0 && page + 27 < head.length; page = text.indexOf('OggS', page + 1)) {
+    const codec = (head[page + 5] & 2) === 0 ? undefined : oggCodecOf(head.subarray(page + 27 + head[page + 26]))
+    if (codec && codec !== 'speex') return codec
+  }
+  return 'other-ogg'
 }
 
 const examples = 'for example WAV, FLAC, MP3, M4A, AAC, Ogg, Opus or AIFF'

@@ -3,8 +3,7 @@ import { findMpegAudio } from './frame-sync.js'
 import type { InputFormat } from './sniff.js'
 
 /**
- * The length that the file states, in seconds, or undefined if it states none or an implausible one. Only used to reject audio
- * that is too long before any work is done.
+ * The length that a compressed file states, in seconds, or undefined if it states none or an implausible one.
  *
  * @param head the file's first bytes, after an ID3v2 tag
  */
@@ -16,8 +15,6 @@ export async function statedSeconds(
   switch (format) {
     case 'mp3':
       return mp3Seconds(head)
-    case 'aiff':
-      return aiffSeconds(head)
     case 'vorbis':
     case 'opus':
       return oggSeconds(head, await file.read(Math.max(0, file.size - tailBytes), tailBytes), format)
@@ -40,16 +37,6 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   const tag = Math.max(bytes.indexOf('Xing', 0, 'latin1'), bytes.indexOf('Info', 0, 'latin1'))
   if (tag < 0 || tag + 12 > bytes.length || (bytes.readUInt32BE(tag + 4) & 1) === 0) return undefined
   return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
-}
-
-/** From the common chunk: a sample count, and the rate as an 80-bit float, of which the upper 32 bits of the mantissa suffice. */
-function aiffSeconds(head: Uint8Array): number | undefined {
-  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
-  const common = bytes.indexOf('COMM', 12, 'latin1')
-  if (common < 0 || common + 22 > bytes.length) return undefined
-  const exponent = bytes.readUInt16BE(common + 16) - 16_383
-  const sampleRate = bytes.readUInt32BE(common + 18) * 2 ** (exponent - 31)
-  return sampleRate > 0 ? bytes.readUInt32BE(common + 10) / sampleRate : undefined
 }
 
 /** From the last page's granule position, which counts samples (RFC 3533, 6; Opus always counts at 48 kHz: RFC 7845, 4). */

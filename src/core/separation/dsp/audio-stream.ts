@@ -15,6 +15,10 @@ export interface AudioStream {
   channelCount: number
   /** Samples per channel that the source's header promises, if it does. A truncated file ends earlier. */
   sampleCount: number | undefined
+  /** Length that the source states, if it does. The audio may turn out shorter or longer; `warnings` then says so. */
+  statedSeconds?: number
+  /** What was lost or mended while decoding, in sentences; complete once `blocks` has been read to its end. */
+  warnings?: readonly string[]
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>

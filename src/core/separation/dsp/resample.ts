@@ -5,7 +5,10 @@ import { designLowPass } from './low-pass.js'
 
 /** Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases. */
 const mostExactPhases = 1024
-/** Linear interpolation between this many phases has an error below -135 dB. */
+/**
+ * Linear interpolation between this many phases has an error below -135 dB. A filter that is narrower for its input rate changes less
+ * from phase to phase, so that it needs fewer.
+ */
 const interpolatedPhases = 4096
 /** Input samples per channel that are processed at a time. */
 const windowSamples = 8192
@@ -63,7 +66,7 @@ class Resampler {
   constructor(inputRate: number, outputRate: number, channelCount: number, ratio: Ratio) {
     const isExact = ratio.up <= mostExactPhases
     this.#ratio = ratio
-    this.#phases = isExact ? ratio.up : interpolatedPhases
+    this.#phases = isExact ? ratio.up : Math.ceil(interpolatedPhases * Math.min(1, outputRate / inputRate))
     const { taps, rows } = designLowPass(inputRate, outputRate, this.#phases, isExact ? this.#phases : this.#phases + 1)
     this.#taps = taps
     this.#capacity = taps + windowSamples

@@ -36,7 +36,7 @@ export interface Separation {
   models: UsedModel[]
   /** One line that names a better model, if only the built-in one was used. */
   hint?: string
-  /** Messages about anything that was not done as requested. */
+  /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */
   warnings: string[]
 }
 
@@ -65,7 +65,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
         await addPasses(passes, each, own, choices[index]?.weight, options)
       }
       const load = performance.now() - startedAt
-      const { timings, ...separated } = await separateWith(passes, inputPath, options)
+      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options)
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return {
@@ -73,7 +73,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
         timings: { ...timings, load },
         models: usedModels,
         ...(models.every(({ path }) => isBuiltIn(dirname(path))) ? { hint: betterModelHint } : {}),
-        warnings: [...new Set(warnings)],
+        warnings: [...new Set([...warnings, ...losses])],
       }
     } finally {
       for (const { architecture } of passes) architecture.close()
@@ -103,9 +103,11 @@ async function addPasses(
 }
 
 async function separateWith(passes: readonly Pass[], inputPath: string, options: SeparationOptions) {
-  const { outputs, format = '16', signal, maxSeconds, onProgress } = options
+  const { outputs, format = '16', signal, maxSeconds, decoders, onProgress } = options
   const sampleRate = commonSampleRate(passes)
-  const decoded = toStereo(resample(await openAudio(inputPath, { signal, maxSeconds }), sampleRate))
+  const opened = await openAudio(inputPath, { signal, maxSeconds, decoders })
+  // Mixed down first, so that only two channels are resampled.
+  const decoded = resample(toStereo(opened), sampleRate)
   const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
@@ -115,19 +117,20 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
     const [first] = members
-    const opened = (files = await StemFiles.open(outputs, sampleRate, format))
+    const stemFiles = (files = await StemFiles.open(outputs, sampleRate, format))
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
       signal,
-      sink: (audio) => opened.write(audio),
+      sink: (audio) => stemFiles.write(audio),
       onSamples: first && progressReporter(first.stream, options),
     })
     if (sampleCount === 0)
       throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
-    const { clippedSamples } = await opened.publish()
+    const { clippedSamples } = await stemFiles.publish()
     onProgress?.({ progress: 1, etaSeconds: 0, samplesDone: sampleCount })
-    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings }
+    const losses = opened.warnings ?? []
+    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings, losses }
   } catch (error) {
     await files?.discard()
     throw error

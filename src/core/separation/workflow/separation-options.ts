@@ -1,4 +1,5 @@
 import { StemworkError } from '../../engine/errors.js'
+import type { Decoders } from '../decode/open-audio.js'
 import type { OutputFormat } from '../encode/output-format.js'
 import type { StemName } from '../stems.js'
 import type { ExecutionProvider } from '../runtime/execution-provider.js'
@@ -46,6 +47,8 @@ export interface SeparationOptions {
   denoise?: boolean
   /** Takes the accompaniments from the model, if it has them, instead of subtracting the vocals from the mixture. Default: false. */
   ownAccompaniments?: boolean
+  /** Programs that may decode what the package cannot. Default: none. */
+  decoders?: Decoders
   /** Rejects longer audio with `BAD_INPUT`, reason `too_long`. */
   maxSeconds?: number
   /** Checked between segments, that is, within a second or two. */

@@ -7,7 +7,7 @@ import { defineStems } from './stems-workflow.js'
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
     definition,
-    ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise }) => ({
+    ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise, decoders }) => ({
       async separate(context) {
         const { inputs, limits, params, signal } = context
         const { inputUrl } = inputs
@@ -23,6 +23,7 @@ export default function stemsModule(definition: unknown): Workflow {
           shifts,
           batch,
           denoise,
+          decoders,
           maxSeconds: limits.maxAudioSeconds,
           signal,
           onProgress: ({ progress }) => context.progress(progress),

@@ -64,6 +64,15 @@ const settingsShape = {
     .boolean()
     .optional()
     .describe('Architecture `mdx`: averages the outputs for the mixture and for its negative. Default: false.'),
+  decoders: z
+    .strictObject({
+      ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional(),
+    })
+    .optional()
+    .describe(
+      'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true }` for the ffmpeg on the `PATH`, ' +
+        'or its path. It runs in a process of its own, without network, with limits of memory and time. Default: none.',
+    ),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)
