@@ -50,7 +50,7 @@ async function measure() {
   hostile.kill('SIGKILL')
   const left = await waitUntilQuiet(service, askAsHostile, idle.usage)
   const after = await phase(wellBehaved, service, 10)
-  service.end()
+  await service.end()
 
   print(
     Object.entries(counts)
@@ -63,6 +63,7 @@ async function measure() {
         name,
         `host's load ${load.toFixed(1)}, service ${Math.round(usage.cpuMs / 10 / usage.seconds)} % of a processor, event loop p95 ${usage.loopDelayMs.toFixed(1)} ms`,
       ],
+      ['  submit to answer', text(samples.answerMs)],
       ['  submit to start', text(samples.startMs)],
       ['  status', text(samples.statusMs)],
       ['  memory', `${mib(usage.bytes)} at the end, ${mib(usage.peakBytes)} at most`],
@@ -114,7 +115,7 @@ async function phase(wellBehaved, service, seconds) {
 async function waitUntilQuiet(service, ask, idle) {
   const endsAt = performance.now() + quietWithinMs
   for (;;) {
-    const left = await leftovers(service, ask, idle)
+    const left = await leftovers(service, ask, idle).catch((error) => [`folders that change: ${error.message}`])
     if (left.length === 0 || performance.now() > endsAt) return left
     await delay(2000)
   }
@@ -132,17 +133,13 @@ async function leftovers(service, ask, idle) {
     const before = idle.resources[name] ?? 0
     if (count > before) left.push(`${count} x ${name} instead of ${before}`)
   }
-  const scratch = filesUnder(service.scratch)
-  if (scratch.length > 0) left.push(`scratch files: ${scratch.slice(0, 3).join(', ')}`)
-  const unfinished = filesUnder(join(folder, 'data', 'blobs')).filter((file) => basename(file).startsWith('~'))
+  const scratch = readdirSync(service.scratch).flatMap((root) => readdirSync(join(service.scratch, root)))
+  if (scratch.length > 0) left.push(`${scratch.length} scratch folders`)
+  const unfinished = readdirSync(join(folder, 'data', 'blobs'), { recursive: true }).filter((file) =>
+    basename(file).startsWith('~'),
+  )
   if (unfinished.length > 0) left.push(`${unfinished.length} unfinished uploads`)
   return left
-}
-
-function filesUnder(directory) {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
 }
 
 async function newKey(app) {
@@ -179,7 +176,10 @@ async function startService() {
     base,
     scratch: join(folder, 'data', 'scratch'),
     /** At once, but with the profile written that was asked for. */
-    end: () => child.send('exit'),
+    async end() {
+      child.send('exit')
+      await once(child, 'exit')
+    },
     async usage() {
       child.send('usage')
       const [answer] = await once(child, 'message')

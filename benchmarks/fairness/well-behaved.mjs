@@ -17,7 +17,7 @@ let knownId
 
 process.on('message', async ({ kind }) => {
   if (kind === 'start') {
-    samples = { startMs: [], statusMs: [], failures: [] }
+    samples = { answerMs: [], startMs: [], statusMs: [], failures: [] }
     stop = new AbortController()
     ended = Promise.all([
       atRate(submitsPerSecond, stop.signal, () => noted(runJob)),
@@ -50,6 +50,7 @@ async function runJob() {
       body: JSON.stringify({ workflow: 'benchmark/small', params: { inputUrl: downloadUrl } }),
     }),
   )
+  own.answerMs.push(performance.timeOrigin + performance.now() - sentAt)
   knownId ??= id
   while (!['SUCCEEDED', 'FAILED'].includes((await status(id)).status))
     await new Promise((resolve) => setTimeout(resolve, pollEveryMs))
