@@ -15,7 +15,7 @@ import { client } from './fairness/api.mjs'
 
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const mebibyte = 1024 * 1024
-const seconds = Number(option('seconds', '45'))
+const seconds = Number(option('seconds', '60'))
 const uplink = Number(option('uplink', '25'))
 const aims = { ratio: 2, growthBytes: 100_000_000 }
 const quietWithinMs = 120_000

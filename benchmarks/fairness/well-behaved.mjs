@@ -2,7 +2,7 @@
 import { atRate, client, json } from './api.mjs'
 
 const [base, key] = process.argv.slice(2)
-const submitsPerSecond = 8
+const submitsPerSecond = 5
 const pollsPerSecond = 20
 const pollEveryMs = 50
 
