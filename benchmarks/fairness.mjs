@@ -5,7 +5,7 @@
 // Options: --profile (writes a CPU profile of the service into the working folder), --store=postgres://... (default: SQLite), --seconds=N (of the storm and of the time before), --uplink=N (MiB/s that the uploads share).
 import { execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -133,13 +133,23 @@ async function leftovers(service, ask, idle) {
     const before = idle.resources[name] ?? 0
     if (count > before) left.push(`${count} x ${name} instead of ${before}`)
   }
-  const scratch = readdirSync(service.scratch).flatMap((root) => readdirSync(join(service.scratch, root)))
+  const scratch = scratchFolders()
   if (scratch.length > 0) left.push(`${scratch.length} scratch folders`)
   const unfinished = readdirSync(join(folder, 'data', 'blobs'), { recursive: true }).filter((file) =>
     basename(file).startsWith('~'),
   )
   if (unfinished.length > 0) left.push(`${unfinished.length} unfinished uploads`)
   return left
+}
+
+/** Folders of attempts, in those of the service's process: in its data folder, or among the temporary files if others may share its store. */
+function scratchFolders() {
+  return ['.', 'data/scratch']
+    .map((place) => join(folder, place))
+    .filter((place) => existsSync(place))
+    .flatMap((place) => readdirSync(place).map((name) => join(place, name)))
+    .filter((path) => basename(path).startsWith('stemwork-scratch'))
+    .flatMap((root) => readdirSync(root))
 }
 
 async function newKey(app) {
@@ -174,7 +184,6 @@ async function startService() {
   if (!base) throw new Error(`stemwork serve did not start: ${printed}`)
   return {
     base,
-    scratch: join(folder, 'data', 'scratch'),
     /** At once, but with the profile written that was asked for. */
     async end() {
       child.send('exit')
