@@ -1,7 +1,7 @@
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
-import type { ListTurns } from '../jobs/list-turns.js'
+import type { ListTurns } from './list-turns.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'

@@ -1,6 +1,8 @@
 import type { HandlerOptions } from '../options.js'
 import { Problem } from './problem.js'
-import type { RateBucket } from './route.js'
+
+/** Whose rate limit a request counts against. */
+export type RateBucket = 'create' | 'status' | 'other'
 
 interface Bucket {
   tokens: number
