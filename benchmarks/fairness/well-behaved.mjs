@@ -15,23 +15,28 @@ let stop = new AbortController()
 let ended = Promise.resolve()
 let knownId
 
-process.on('message', async ({ kind }) => {
-  if (kind === 'start') {
-    samples = { answerMs: [], startMs: [], statusMs: [], failures: [] }
-    stop = new AbortController()
-    ended = Promise.all([
-      atRate(submitsPerSecond, stop.signal, () => noted(runJob)),
-      // These also go on while the service has nothing else to do for this application.
-      atRate(pollsPerSecond, stop.signal, () => noted(async () => void (knownId && (await status(knownId))))),
-    ])
-  } else {
-    stop.abort()
-    await ended
-    process.send(samples)
-  }
+process.on('message', ({ kind }) => {
+  if (kind === 'start') start()
+  else void stopAndTell()
 })
 process.on('disconnect', () => process.exit())
 process.send('ready')
+
+function start() {
+  samples = { answerMs: [], startMs: [], statusMs: [], failures: [] }
+  stop = new AbortController()
+  ended = Promise.all([
+    atRate(submitsPerSecond, stop.signal, () => noted(runJob)),
+    // These also go on while the service has nothing else to do for this application.
+    atRate(pollsPerSecond, stop.signal, () => noted(async () => void (knownId && (await status(knownId))))),
+  ])
+}
+
+async function stopAndTell() {
+  stop.abort()
+  await ended
+  process.send(samples)
+}
 
 async function noted(work) {
   try {

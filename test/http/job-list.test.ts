@@ -191,7 +191,8 @@ describe('lists of large jobs', () => {
     const { own } = await startLarge({ requests: 20, perSeconds: 600 })
     const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
     // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
     const refused = await own.api('/workflow')
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(100)
