@@ -28,19 +28,24 @@ const bounds = [
   ['Uploads and results that an application keeps', 'handler', 'limits.storedBytes', 'bytes'],
   ['Uploads of an application at a time', 'handler', 'limits.uploadsInFlight'],
   ['Uploads with one ticket at a time, and in all', undefined, '1'],
+  ['What a form adds around its file', undefined, '262,144 bytes'],
   ['How long results are kept', 'engine', 'retention.resultsMs', 'ms'],
   ['How long unused uploads are kept', 'engine', 'retention.unusedUploadsMs', 'ms'],
   ['How long records of ended jobs are kept', 'engine', 'retention.jobsMs', 'ms'],
+  ['Head of a request', undefined, '16 KiB, that of `node:http`; `serve`: `server.maxHeaderSize`'],
   ['JSON body', 'handler', 'limits.jsonBytes', 'bytes'],
   ['Depth of a JSON body', undefined, '32 levels'],
   ['`params` of a job', 'handler', 'limits.paramsBytes', 'bytes'],
-  ['`name` and `batchName`', undefined, '255 characters'],
+  ['`name`, `batchName` and `Idempotency-Key`', undefined, '255 characters'],
   ['`metadata`', undefined, '50 keys of 40 characters, values of 500'],
   ['`inputUrl` and other addresses', undefined, '8,192 characters'],
   ['`copyResultsTo`', undefined, '32 outputs, 32,768 characters as JSON'],
   ['Problems that an error lists', undefined, '20, of 300 characters each'],
+  ['Members and values of a JSON body', undefined, 'as many as `params` of `limits.paramsBytes` can have, and 256'],
   ['Page of a list', 'handler', 'limits.listBytes', 'bytes'],
+  ['Lists of an application that are made at a time', undefined, '1; each 64 KiB count as one of its other requests'],
   ['Event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
+  ['Time that a request waits with `Prefer: wait`', undefined, '60 s'],
   ['How long an event stream outlives its key', 'handler', 'limits.heartbeatMs', 'ms'],
   ['Pause in a body, or of a reader', 'handler', 'limits.idleMs', 'ms'],
   ['Pace of a body', 'handler', 'limits.minBytesPerSecond', 'bytes/s'],
@@ -53,7 +58,18 @@ const bounds = [
   ['Connections of `serve()`', 'serve', 'maxConnections'],
   ['Time for the head of a request', 'serve', 'headersTimeoutMs', 'ms'],
   ['Connection on which nothing moves', 'serve', 'idleTimeoutMs', 'ms'],
+  ['Inputs that come slowly, at a time', 'engine', 'inputs.slowInputs'],
+  ['Of these, those of one application', 'engine', 'inputs.slowInputsPerApplication'],
+  ['Pace of an input', 'engine', 'inputs.minBytesPerSecond', 'bytes/s'],
+  ['Time for an input to come', 'engine', 'inputs.totalMs', 'ms'],
+  ['Webhook messages under way', 'engine', 'webhooks.concurrency'],
+  ['Of these, those of one application', 'engine', 'webhooks.concurrencyPerApplication'],
   ['Time for a webhook receiver to answer', 'engine', 'webhooks.timeoutMs', 'ms'],
+  ['Tries of a webhook message', 'engine', 'webhooks.retryDelaysMs'],
+  ['Time for a name server to answer, twice', undefined, '2,000 ms'],
+  ['Time to connect to an address that a client named', undefined, '10,000 ms'],
+  ['Redirects of an input', undefined, '3'],
+  ['Attempts at a job', 'engine', 'dispatch.maxAttempts'],
 ]
 
 const defaultsOf = {
@@ -88,6 +104,8 @@ function refuseMissing() {
   const named = new Set(bounds.map(([, owner, option]) => `${owner} ${option}`))
   const all = [
     ...Object.keys(defaultsOf.engine.limits).map((name) => `engine limits.${name}`),
+    ...Object.keys(defaultsOf.engine.inputs).map((name) => `engine inputs.${name}`),
+    ...Object.keys(defaultsOf.engine.webhooks).map((name) => `engine webhooks.${name}`),
     ...Object.keys(defaultsOf.handler.limits).map((name) => `handler limits.${name}`),
     ...Object.keys(defaultsOf.handler.rateLimits).map((name) => `handler rateLimits.${name}`),
     ...Object.keys(serveDefaults).map((name) => `serve ${name}`),
@@ -102,6 +120,7 @@ function valueAt(options, path) {
 
 function amount(value, unit = '') {
   if (value === undefined) throw new Error('A bound names an option that is not there.')
+  if (Array.isArray(value)) return `${value.length + 1}`
   if (typeof value === 'object') return `${value.requests} in ${value.perSeconds} s`
   return `${value.toLocaleString('en')} ${unit}`.trimEnd()
 }

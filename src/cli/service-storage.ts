@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/process-folder.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
@@ -51,7 +52,7 @@ export function deploymentUrls(input: CommandInput): DeploymentUrls {
 /** Opens what the URLs name; without any, a storage that ends with the process. */
 export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
   const { data } = urls
-  const root = data === undefined ? await passingFolder() : resolve(data)
+  const root = data === undefined ? await passingFolder(logger) : resolve(data)
   await mkdir(root, { recursive: true, mode: 0o700 })
   // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in memory.
   const isPassing = data === undefined && urls.store === undefined
@@ -86,8 +87,11 @@ export function requiredSecret(storage: ServiceStorage, given: string | undefine
   return secret
 }
 
-async function passingFolder(): Promise<string> {
-  const root = await mkdtemp(join(tmpdir(), 'stemwork-serve-'))
+const passingPrefix = 'stemwork-serve'
+
+async function passingFolder(logger: Logger): Promise<string> {
+  await removeDeadFolders(tmpdir(), passingPrefix, logger)
+  const root = await makeProcessFolder(tmpdir(), passingPrefix)
   process.once('exit', () => rmSync(root, { recursive: true, force: true }))
   return root
 }

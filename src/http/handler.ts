@@ -8,6 +8,7 @@ import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
+import { ListTurns } from './routing/list-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
@@ -42,12 +43,13 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     watch: new JobWatch(engine, options.limits.waitingRequests),
     keys: new KnownKeys(),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
+    limiter: new RateLimiter(options.rateLimits),
+    lists: new ListTurns(),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }
   const table = new RouteTable(allRoutes(options))
   const requestIds = new RequestIds()
-  const limiter = new RateLimiter(options.rateLimits)
   if (options.directStorage && !(engine.blobs.signPut && engine.blobs.signGet)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -77,7 +79,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
         const { route, params } = match
         operation = route.operation
         const caller = route.access === 'key' ? await authenticate(request, service) : undefined
-        if (caller) limiter.take(caller.id, route.bucket ?? 'other', headers)
+        if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
         answer = await route.run(
           new Call({ service, request, requestId, body, headers, url, basePath }, caller),
           params,

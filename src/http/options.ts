@@ -152,7 +152,7 @@ export const handlerOptionsSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Requests an application may make, for each process; `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are looked at.',
+      'Requests an application may make, for each process; a list counts as one of the others, and as one more for each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are looked at.',
     ),
   cors: z
     .union([

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -106,6 +106,28 @@ describe('stemwork serve', () => {
     expect((await ask(third.baseUrl, key, '/application')).status, 'a key taken out of the command line').toBe(401)
     third.process.kill('SIGTERM')
     await third.process.finished()
+  })
+
+  it('without --data keeps its files in a folder that only its user can enter, and removes those of a killed one at the start', async () => {
+    const temporary = join(folder, 'temporary')
+    await mkdir(temporary)
+    const folders = async () => (await readdir(temporary)).filter((name) => name.startsWith('stemwork-serve'))
+    const first = await startService([], { TMPDIR: temporary })
+    running.push(first.process)
+    const [before] = await folders()
+    expect((await stat(join(temporary, before!))).mode & 0o777).toBe(0o700)
+    first.process.kill('SIGKILL')
+    await first.process.finished()
+    expect(await folders()).toEqual([before])
+
+    const second = await startService([], { TMPDIR: temporary })
+    running.push(second.process)
+    const after = await folders()
+    expect(after).toHaveLength(1)
+    expect(after).not.toContain(before)
+    second.process.kill('SIGTERM')
+    await second.process.finished()
+    expect(await folders()).toEqual([])
   })
 
   it('takes keys and the webhook secret from the environment', async () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { appendFile, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -23,6 +23,16 @@ describe('a blob folder', () => {
     await store.put(key, sourceOf('RIFF and so on'))
     expect((await readFile(join(directory, key), 'utf8')).startsWith('RIFF and so on')).toBe(true)
   })
+
+  test.skipIf(process.platform === 'win32')(
+    'is readable for its owner alone, whatever is made in it (needs POSIX modes)',
+    async () => {
+      await store.put(key, sourceOf('x'))
+      const paths = key.split('/').map((_, index, parts) => join(directory, ...parts.slice(0, index + 1)))
+      const modes = await Promise.all(paths.map(async (path) => ((await stat(path)).mode & 0o777).toString(8)))
+      expect(modes).toEqual(['700', '700', '700', '600'])
+    },
+  )
 
   test('keeps no empty folders of blobs that are gone', async () => {
     await store.put(key, sourceOf('x'))

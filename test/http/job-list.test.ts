@@ -146,3 +146,66 @@ test('a workflow tells what its params must look like, under its id with slashes
   const unknown = await service.api('/workflow/service/unheard-of')
   expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([404, 'NOT_FOUND'])
 })
+
+describe('lists of large jobs', () => {
+  const large = JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(16_000) } })
+
+  /** A service with 40 large jobs, and how its engine was asked for lists. */
+  async function startLarge(other: { requests: number; perSeconds: number } | false) {
+    const own = await startService({ worker: false, http: { rateLimits: { create: false, other } } })
+    for (let index = 0; index < 40; index++) await own.api('/job', { method: 'POST', body: large })
+    const asked = { rows: [] as number[], running: 0, most: 0 }
+    const real = own.engine.list.bind(own.engine)
+    own.engine.list = async (page) => {
+      asked.rows.push(page.limit)
+      asked.most = Math.max(asked.most, ++asked.running)
+      await new Promise((resolve) => setImmediate(resolve))
+      return await real(page).finally(() => asked.running--)
+    }
+    return { own, asked }
+  }
+
+  test('are read a few rows at a time, so that others are served in between', async () => {
+    const { own, asked } = await startLarge(false)
+    const jobs = (await (await own.api('/job')).json()) as JobJson[]
+    expect(jobs).toHaveLength(40)
+    expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
+    // Five, and then as many as fit into 256 KiB; each with one more, that tells whether there are others.
+    expect(asked.rows).toEqual([6, 16, 16, 16])
+    await own.close()
+  })
+
+  test('are made one at a time for each application', async () => {
+    const { own, asked } = await startLarge(false)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => own.api('/job')))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(asked.most).toBe(1)
+    const { key } = await own.addApplication('Other')
+    let release = () => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const real = own.engine.list.bind(own.engine)
+    own.engine.list = async (page) => {
+      if (page.app === own.app.id) await held
+      return await real(page)
+    }
+    const waiting = own.api('/job')
+    expect(await (await own.api('/job', { key })).json()).toEqual([])
+    release()
+    expect((await waiting).status).toBe(200)
+    await own.close()
+  })
+
+  test('count as one request more for each 64 KiB, and those that waited meanwhile are refused', async () => {
+    const { own } = await startLarge({ requests: 20, perSeconds: 600 })
+    const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
+    // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
+    const refused = await own.api('/workflow')
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(100)
+    const { key } = await own.addApplication('Other')
+    expect((await own.api('/workflow', { key })).status).toBe(200)
+    await own.close()
+  })
+})

@@ -23,6 +23,9 @@ export function rawRequest(
     const socket = connect(Number(port), hostname)
     const received: Buffer[] = []
     let broken = false
+    let goOn = () => {}
+    socket.on('drain', () => goOn())
+    socket.on('close', () => goOn())
     socket.on('data', (chunk) => received.push(chunk))
     socket.on('error', () => (broken = true))
     socket.on('close', () => {
@@ -36,8 +39,7 @@ export function rawRequest(
       try {
         for await (const piece of pieces) {
           if (!socket.writable) break
-          if (!socket.write(piece))
-            await new Promise((done) => (socket.once('drain', done), socket.once('close', done)))
+          if (!socket.write(piece)) await new Promise<void>((resolve) => (goOn = resolve))
         }
         if (options.end) socket.end()
       } catch (error) {

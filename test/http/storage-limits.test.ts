@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createHandler } from '../../src/http/index.js'
@@ -198,6 +198,19 @@ for (const [name, open, missing] of durableStores) {
   )
 }
 
+test('what is stored is not looked at again for each ticket: a look at many files takes long', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  cleanUps.push(() => vi.useRealTimers())
+  const blobs = memoryBlobs()
+  let looks = 0
+  const service = await start({ blobs: { ...blobs, list: (prefix) => (looks++, blobs.list(prefix)) }, worker: false })
+  for (let index = 0; index < 10; index++) await put((await newTicket(service)).uploadUrl, 'song')
+  expect(looks).toBe(1)
+  vi.advanceTimersByTime(1000)
+  await Promise.all(Array.from({ length: 10 }, () => newTicket(service)))
+  expect(looks).toBe(2)
+})
+
 test('uploads straight to the blob store count, too', async () => {
   const blobs = {
     ...memoryBlobs(),
@@ -207,7 +220,8 @@ test('uploads straight to the blob store count, too', async () => {
   const service = await start({ blobs, http: { directStorage: true, limits: { storedBytes: 10 } } })
   expect((await service.api('/upload')).status).toBe(200)
   await blobs.put(`uploads/${service.app.id}/direct`, Readable.from([Buffer.from('more than ten bytes')]))
-  expect((await service.api('/upload')).status).toBe(429)
+  // When the store is looked at again.
+  await expect.poll(async () => (await service.api('/upload')).status, { timeout: 15_000, interval: 200 }).toBe(429)
 })
 
 test('a job store that fails while the uploads are being counted fails the request, not the process', async () => {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { jobStatusSchema } from '../../core/engine/job/job.js'
@@ -43,56 +44,97 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 })
 
 export interface JobListing {
-  jobs: JobRecord[]
+  /** The jobs as a JSON array. */
+  json: string
   /** Jobs that pass the filters, on all pages, counted up to `mostCounted`. */
   total: number
   /** Query of the next page; `undefined` on the last one. */
   next: URLSearchParams | undefined
 }
 
+/** A list counts as one request more for each piece of this size. */
+const chargedBytes = 64 * 1024
+/** What is read and written without a break: some milliseconds, in which nobody else is served. */
+const sliceBytes = 256 * 1024
+/** Of the first slice, before the size of these jobs is known. */
+const firstRows = 5
+
 /**
- * One page of the caller's jobs, newest first.
+ * One page of the caller's jobs, newest first, within `limits.listBytes`. A page that ended early would hide jobs from clients that
+ * count rows instead of following the Link header, so a larger one is refused; a page of one row never is.
  *
- * @throws Problem `BAD_INPUT` for a page further down than numbers reach.
+ * @throws Problem `BAD_INPUT` that says which size fits, and for a page further down than numbers reach; `RATE_LIMITED` if lists before this one have used up the rate meanwhile.
  */
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
-  const { engine } = call.service
-  const { page = 0, size = 100 } = query
-  if (page * size > deepestOffset) throw tooFarDown(size)
-  const filters: JobQuery = {
-    app: call.caller.id,
+  const { lists, limiter } = call.service
+  const app = call.caller.id
+  return await lists.take(app, async () => {
+    limiter.refuseDebtor(app, 'other')
+    const page = new Page(call, query.size ?? 100)
+    try {
+      return await page.read(query)
+    } finally {
+      limiter.charge(app, 'other', Math.floor(page.bytes / chargedBytes))
+    }
+  })
+}
+
+class Page {
+  readonly #call: KeyedCall
+  readonly #size: number
+  readonly #rows: string[] = []
+  /** Of the rows so far, with what stands between them. */
+  bytes = 2
+
+  constructor(call: KeyedCall, size: number) {
+    this.#call = call
+    this.#size = size
+  }
+
+  async read(query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
+    const { engine } = this.#call.service
+    if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
+    const filters = filtersOf(query, this.#call.caller.id)
+    const total = await engine.count(filters, { max: mostCounted })
+    let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
+    let offset = (query.page ?? 0) * this.#size
+    for (let wanted = firstRows; ; wanted = this.#rowsOfSlice()) {
+      const limit = Math.min(wanted, this.#size - this.#rows.length)
+      // One row more than asked tells whether there are others.
+      const found = await engine.list({ ...filters, limit: limit + 1, offset, after })
+      const jobs = found.slice(0, limit)
+      for (const job of jobs) await this.#add(job)
+      const last = found.length > limit ? jobs.at(-1) : undefined
+      if (!last || this.#rows.length === this.#size)
+        return { json: `[${this.#rows.join(',')}]`, total, next: last && nextQuery(this.#call.search, last) }
+      after = { id: last.id, createdAt: last.createdAt }
+      offset = 0
+      await setImmediate()
+    }
+  }
+
+  async #add(job: JobRecord): Promise<void> {
+    const { listBytes } = this.#call.service.options.limits
+    const row = JSON.stringify(await jobView(job, this.#call))
+    this.bytes += Buffer.byteLength(row) + 1
+    if (this.bytes > listBytes && this.#rows.length > 0) throw tooLargePage(this.#rows.length, listBytes)
+    this.#rows.push(row)
+  }
+
+  #rowsOfSlice(): number {
+    return Math.max(1, Math.floor(sliceBytes / (this.bytes / this.#rows.length)))
+  }
+}
+
+function filtersOf(query: z.output<typeof jobListQuerySchema>, app: string): JobQuery {
+  return {
+    app,
     statuses: query.status,
     workflows: query.workflow,
     batchName: query.batchName,
     createdAfter: query.createdAfter === undefined ? undefined : Date.parse(query.createdAfter),
     createdBefore: query.createdBefore === undefined ? undefined : Date.parse(query.createdBefore),
   }
-  const after = query.after === undefined ? undefined : await cursor(call, query.after)
-  // One row more than asked tells whether there is a next page.
-  const rows: JobPage = { ...filters, limit: size + 1, offset: page * size, after }
-  const [found, total] = await Promise.all([engine.list(rows), engine.count(filters, { max: mostCounted })])
-  const jobs = found.slice(0, size)
-  const last = found.length > size ? jobs.at(-1) : undefined
-  return { jobs, total, next: last && nextQuery(call.search, last) }
-}
-
-/**
- * The jobs of a page as JSON, within `limits.listBytes`. A page that ended early would hide jobs from clients that count rows
- * instead of following the Link header, so a larger one is refused; a page of one row never is.
- *
- * @throws Problem `BAD_INPUT` that says which size fits.
- */
-export async function boundedPage(call: KeyedCall, jobs: readonly JobRecord[]): Promise<string> {
-  const { listBytes } = call.service.options.limits
-  const rows: string[] = []
-  let bytes = 2
-  for (const job of jobs) {
-    const row = JSON.stringify(await jobView(job, call))
-    bytes += Buffer.byteLength(row) + 1
-    if (bytes > listBytes && jobs.length > 1) throw tooLargePage(Math.max(rows.length, 1), listBytes)
-    rows.push(row)
-  }
-  return `[${rows.join(',')}]`
 }
 
 function tooFarDown(size: number): Problem {

@@ -4,7 +4,7 @@ import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
 import { jobEvents } from './job-events.js'
-import { boundedPage, jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
+import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
 import { jobView } from './job-view.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
@@ -133,7 +133,7 @@ export const jobRoutes = [
     operation: 'listJobs',
     summary: 'List jobs',
     description:
-      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit.',
+      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. A list counts as one request more for each 64 KiB.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
@@ -146,10 +146,10 @@ export const jobRoutes = [
       },
     },
     async handle(call, { query }) {
-      const { jobs, total, next } = await listJobs(call, query)
+      const { json: list, total, next } = await listJobs(call, query)
       const headers: Record<string, string> = { 'x-total-count': String(total) }
       if (next) headers.link = `<${call.baseUrl}/job?${next.toString()}>; rel="next"`
-      return jsonOf(await boundedPage(call, jobs), { headers })
+      return jsonOf(list, { headers })
     },
   }),
 ]

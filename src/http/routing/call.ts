@@ -1,10 +1,12 @@
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
+import type { ListTurns } from './list-turns.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'
 import { publicOrigin } from './public-origin.js'
+import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
@@ -19,6 +21,8 @@ export interface Service {
   readonly watch: JobWatch
   readonly keys: KnownKeys
   readonly wrongKeys: WrongKeys
+  readonly limiter: RateLimiter
+  readonly lists: ListTurns
   readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined

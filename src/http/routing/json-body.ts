@@ -21,11 +21,22 @@ export async function readJson(call: Call): Promise<unknown> {
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await readText(call.body, call.service.options.limits))
+  const { limits } = call.service.options
+  return parseJson(await readBytes(call.body, limits), limits.paramsBytes)
 }
 
-/** @throws Problem `BAD_INPUT` for text that is not JSON or nests deeper than 32 levels. */
-export function parseJson(text: string): unknown {
+/** Members and values that a body may have beside those of `params`: twice as many as all the others that a job can have. */
+const otherEntries = 256
+
+/** @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any valid body. */
+function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
+  refuseManyEntries(bytes, paramsBytes)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new Problem('BAD_INPUT', 'The body is not valid UTF-8.', { cause: error })
+  }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -36,7 +47,37 @@ export function parseJson(text: string): unknown {
   return value
 }
 
-async function readText(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<string> {
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const comma = 0x2c
+
+/**
+ * Objects of ten thousands of members take tens of milliseconds to build, in which nobody else is served, and only to be refused; to
+ * count their signs takes a fraction of one. Within `paramsBytes`, a value takes two bytes at least and a member six.
+ */
+function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
+  const maxValues = paramsBytes / 2 + otherEntries
+  const maxMembers = paramsBytes / 6 + otherEntries
+  if (bytes.byteLength < 2 * maxValues) return
+  let values = 0
+  let members = 0
+  let isText = false
+  for (let index = 0; index < bytes.byteLength; index++) {
+    const byte = bytes[index]
+    if (byte === quote) isText = !isText
+    else if (isText) index += byte === backslash ? 1 : 0
+    else if (byte === comma) values++
+    else if (byte === colon) members++
+  }
+  if (values <= maxValues && members <= maxMembers) return
+  throw new Problem(
+    'BAD_INPUT',
+    `The body has ${members} members and ${values} values, more than any valid one. Send fewer.`,
+  )
+}
+
+async function readBytes(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body.chunks()) {
@@ -49,11 +90,7 @@ async function readText(body: RequestBody, limits: { jsonBytes: number; discardB
     }
     chunks.push(chunk)
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
-  } catch (error) {
-    throw new Problem('BAD_INPUT', 'The body is not valid UTF-8.', { cause: error })
-  }
+  return Buffer.concat(chunks)
 }
 
 /** JSON.parse makes `__proto__` an own key, which a later copy by assignment would turn into a prototype. */

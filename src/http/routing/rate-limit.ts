@@ -1,6 +1,8 @@
 import type { HandlerOptions } from '../options.js'
 import { Problem } from './problem.js'
-import type { RateBucket } from './route.js'
+
+/** Whose rate limit a request counts against. */
+export type RateBucket = 'create' | 'status' | 'other'
 
 interface Bucket {
   tokens: number
@@ -63,12 +65,35 @@ export class RateLimiter {
     bucket.tokens = tokens
     const waitMs = (1 - tokens) / perMs
     addRateHeaders(headers, limit, 0, waitMs)
-    throw new Problem(
-      'RATE_LIMITED',
-      `More than ${rate.requests} such requests in ${rate.perSeconds} s. Wait as long as Retry-After says, then go on more slowly.`,
-      { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
-    )
+    throw tooMany(rate, waitMs)
   }
+
+  /** Lets a request that was taken count as so many more, once it is known what it costs. The application may owe them then. */
+  charge(app: string, kind: RateBucket, requests: number): void {
+    const bucket = this.#limits[kind]?.buckets.get(app)
+    if (bucket) bucket.tokens -= requests
+  }
+
+  /**
+   * For a request that was taken and has waited, as others were charged meanwhile.
+   *
+   * @throws Problem `RATE_LIMITED` if the application owes requests.
+   */
+  refuseDebtor(app: string, kind: RateBucket): void {
+    const limit = this.#limits[kind]
+    const bucket = limit?.buckets.get(app)
+    if (!limit || !bucket) return
+    const tokens = bucket.tokens + (this.#now() - bucket.at) * limit.perMs
+    if (tokens < 0) throw tooMany(limit.rate, (1 - tokens) / limit.perMs)
+  }
+}
+
+function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
+  return new Problem(
+    'RATE_LIMITED',
+    `More than ${requests} such requests in ${perSeconds} s; a large list counts as several. Wait as long as Retry-After says, then go on more slowly.`,
+    { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
+  )
 }
 
 function newLimit(kind: RateBucket, rate: Rate): Limit {

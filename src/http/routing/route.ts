@@ -4,12 +4,10 @@ import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'
 import { Problem, type ProblemCode } from './problem.js'
+import type { RateBucket } from './rate-limit.js'
 
 /** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
 export type Access = 'key' | 'link' | 'open'
-
-/** Whose rate limit a request counts against. */
-export type RateBucket = 'create' | 'status' | 'other'
 
 export interface AnswerDescription {
   description: string

@@ -26,11 +26,14 @@ interface Account {
   /** Bytes of uploads that have ended since that look began. */
   added: number
   look: Promise<void> | undefined
+  /** Monotonic milliseconds until which the last look will do. */
+  freshUntil: number
 }
 
-/** How old a count of result bytes may be. Results grow job by job, which takes seconds at least. */
-const resultsAgeMs = 10_000
-const maxKnownResults = 1000
+/** A look at many files takes long, and all applications share the threads for it: it may cost a twentieth of the time, no more. */
+const lookShare = 20
+const minFreshMs = 1000
+const maxIdleAccounts = 1000
 
 /**
  * What applications keep in the store, and the uploads under way in this process. What is stored is not booked but looked at: the
@@ -41,7 +44,6 @@ export class StorageUse {
   readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
   readonly #limits: StorageLimits
   readonly #accounts = new Map<string, Account>()
-  readonly #results = new Map<string, { bytes: number; at: number }>()
 
   constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
     this.#engine = engine
@@ -51,7 +53,10 @@ export class StorageUse {
   /** @throws Problem `STORAGE_FULL` if the application keeps as much as it may. */
   async refuseFull(app: string): Promise<void> {
     const { storedBytes } = this.#limits
-    if (storedBytes !== false && (await this.#storedBytes(app)) >= storedBytes) throw storageFull(storedBytes)
+    if (storedBytes === false) return
+    const account = this.#account(app)
+    await this.#lookIfDue(app, account)
+    if (account.stored + account.added >= storedBytes) throw storageFull(storedBytes)
   }
 
   /**
@@ -62,11 +67,10 @@ export class StorageUse {
    * `STORAGE_FULL` if it would not fit.
    */
   async begin(app: string, key: string, announced: number): Promise<UploadSlot> {
-    const account = this.#accounts.get(app) ?? { uploads: new Map(), stored: 0, added: 0, look: undefined }
+    const account = this.#account(app)
     const { uploads } = account
     if (uploads.has(key)) throw beingWritten()
     if (uploads.size >= this.#limits.uploadsInFlight) throw tooManyUploads(this.#limits.uploadsInFlight)
-    this.#accounts.set(app, account)
     uploads.set(key, announced)
     let arrived = 0
     const slot: UploadSlot = {
@@ -79,11 +83,10 @@ export class StorageUse {
       end: (stored) => {
         uploads.delete(key)
         if (stored) account.added += arrived
-        if (uploads.size === 0) this.#accounts.delete(app)
       },
     }
     try {
-      await (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+      await this.#lookIfDue(app, account)
       this.#refuseExcess(account)
       return slot
     } catch (error) {
@@ -92,12 +95,37 @@ export class StorageUse {
     }
   }
 
+  /** The application's account; of those in which nothing goes on, the one used longest ago makes room. */
+  #account(app: string): Account {
+    const account = this.#accounts.get(app) ?? {
+      uploads: new Map<string, number>(),
+      stored: 0,
+      added: 0,
+      look: undefined,
+      freshUntil: 0,
+    }
+    this.#accounts.delete(app)
+    this.#accounts.set(app, account)
+    for (const [oldest, { uploads, look }] of this.#accounts) {
+      if (this.#accounts.size <= maxIdleAccounts) break
+      if (uploads.size === 0 && !look && oldest !== app) this.#accounts.delete(oldest)
+    }
+    return account
+  }
+
+  async #lookIfDue(app: string, account: Account): Promise<void> {
+    if (this.#limits.storedBytes === false || performance.now() < account.freshUntil) return
+    await (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+  }
+
   async #look(app: string, account: Account): Promise<void> {
-    if (this.#limits.storedBytes === false) return
+    const startedAt = performance.now()
     const addedBefore = account.added
     account.stored = await this.#storedBytes(app)
     // What ended during the look may be in it or not; it stays counted, on the safe side.
     account.added -= addedBefore
+    const endedAt = performance.now()
+    account.freshUntil = endedAt + Math.max(minFreshMs, lookShare * (endedAt - startedAt))
   }
 
   #refuseExcess({ uploads, stored, added }: Account): void {
@@ -110,8 +138,8 @@ export class StorageUse {
 
   async #storedBytes(app: string): Promise<number> {
     // Both are waited for from the start: a failure of the one while the other lasts would be nobody's, and end the process.
-    const [results, uploads] = await Promise.all([this.#resultBytes(app), this.#uploadBytes(app)])
-    return results + uploads
+    const [uploads, results] = await Promise.all([this.#uploadBytes(app), this.#engine.resultBytes(app)])
+    return uploads + results
   }
 
   async #uploadBytes(app: string): Promise<number> {
@@ -119,20 +147,6 @@ export class StorageUse {
     for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
       // The marks of used and refused tickets, in a few bytes, are ours.
       if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
-    }
-    return bytes
-  }
-
-  async #resultBytes(app: string): Promise<number> {
-    const known = this.#results.get(app)
-    const now = performance.now()
-    if (known && now - known.at < resultsAgeMs) return known.bytes
-    const bytes = await this.#engine.resultBytes(app)
-    this.#results.delete(app)
-    this.#results.set(app, { bytes, at: now })
-    for (const oldest of this.#results.keys()) {
-      if (this.#results.size <= maxKnownResults) break
-      this.#results.delete(oldest)
     }
     return bytes
   }

@@ -14,9 +14,9 @@ export function isTemporary(name: string): boolean {
   return name.startsWith(temporaryMark)
 }
 
-/** Makes the folder and those above it; each new one survives a power cut. */
+/** Makes the folder and those above it, for their owner alone; each new one survives a power cut. */
 export async function makeFolder(folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true })
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first === undefined) return
   for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }

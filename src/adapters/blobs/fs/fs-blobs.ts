@@ -183,7 +183,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
     for (let attempt = 1; ; attempt++) {
       try {
         await makeFolder(folder)
-        return { file: await open(temporary, 'wx'), temporary }
+        return { file: await open(temporary, 'wx', 0o600), temporary }
       } catch (error) {
         // A delete next door may remove the folder, empty as it still is, just after it was made.
         if (!isAbsent(error) || attempt === 10) throw storageError('begin a blob', error)

@@ -1,16 +1,11 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from '../ports/logger.js'
+import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
-/** Names the process in the names of its folders: after a restart the same pid has another time. */
-const startedAt = Math.round(performance.timeOrigin)
-const host = hostname().replace(/[^\w-]/g, '')
+const prefix = 'stemwork-scratch'
 
-/**
- * Folders for the files of running attempts. All of them lie in one folder of this process that only its user can enter
- * (`mkdtemp`: mode 0700, a name that nobody can guess), so that no other local user can read an input or prepare a link for it.
- */
+/** Folders for the files of running attempts. All of them lie in one folder of this process that only its user can enter. */
 export class Scratch {
   readonly #directory: string
   readonly #logger: Logger
@@ -42,32 +37,11 @@ export class Scratch {
 
   /** Removes what processes of this machine left that ended without `close`. */
   async removeLeftovers(): Promise<void> {
-    const names = await readdir(this.#directory).catch(() => [])
-    for (const name of names.filter(isLeftover)) {
-      await rm(join(this.#directory, name), { recursive: true, force: true }).catch((error: unknown) =>
-        this.#logger.warn({ folder: name, error }, 'Scratch files of a dead process could not be removed.'),
-      )
-    }
+    await removeDeadFolders(this.#directory, prefix, this.#logger)
   }
 
   async #makeRoot(): Promise<string> {
     await mkdir(this.#directory, { recursive: true })
-    return await mkdtemp(join(this.#directory, `stemwork-scratch.${host}.${process.pid}.${startedAt}.`))
-  }
-}
-
-function isLeftover(name: string): boolean {
-  const [, owner, pid, started] = /^stemwork-scratch\.([\w-]*)\.(\d+)\.(\d+)\.\w+$/.exec(name) ?? []
-  // Another machine's or container's processes cannot be judged from here.
-  if (owner !== host || pid === undefined) return false
-  return Number(pid) === process.pid ? Number(started) !== startedAt : !isRunning(Number(pid))
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+    return await makeProcessFolder(this.#directory, prefix)
   }
 }

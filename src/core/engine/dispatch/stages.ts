@@ -1,7 +1,7 @@
 import PQueue from 'p-queue'
 
-/** A fetch that takes longer gives its run slot to another job. */
-const slowAfterMs = 500
+/** A fetch that takes longer gives its run slot to another job. Until then the job that comes next may wait for it. */
+const slowAfterMs = 100
 
 export interface StageLimits {
   /** Attempts that may run at a time. */
