@@ -56,6 +56,7 @@ const bounds = [
   ['Other requests of an application', 'handler', 'rateLimits.other'],
   ['Requests with a wrong key from one address', 'handler', 'rateLimits.wrongKeys'],
   ['Connections of `serve()`', 'serve', 'maxConnections'],
+  ['Of these, those of one address', 'serve', 'maxConnectionsPerAddress'],
   ['Time for the head of a request', 'serve', 'headersTimeoutMs', 'ms'],
   ['Connection on which nothing moves', 'serve', 'idleTimeoutMs', 'ms'],
   ['Inputs that come slowly, at a time', 'engine', 'inputs.slowInputs'],

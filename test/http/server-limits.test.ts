@@ -67,6 +67,23 @@ describe('a server of ours', () => {
       .toBe(200)
   })
 
+  test.skipIf(process.platform !== 'linux')(
+    'keeps room for other addresses, whatever one does with its connections (needs the loopback network of Linux)',
+    async () => {
+      const server = await start({ maxConnections: 8 })
+      const silent = Array.from({ length: 12 }, () => open(server))
+      // Three quarters of all that there may be are left to them.
+      let closed = 0
+      for (const one of silent) void one.closed.then(() => closed++)
+      await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)
+      const other = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+      cleanUps.push(() => other.destroy())
+      other.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      const [answer] = (await once(other, 'data')) as [Buffer]
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /)
+    },
+  )
+
   test('closes connections that wait for a next request when there is no room', async () => {
     const server = await start({ maxConnections: 1 })
     const idle = open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { limitPerAddress } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
 import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
@@ -27,6 +28,11 @@ export interface ServeOptions {
   host?: string
   /** Connections at a time; more are closed at once. Default: 1000. */
   maxConnections?: number
+  /**
+   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy, from which all come, give
+   * it as many as `maxConnections`.
+   */
+  maxConnectionsPerAddress?: number
   /** How long a connection may take to send the head of a request, the first one included. Default: 60 s. */
   headersTimeoutMs?: number
   /** Connections on which nothing moves for so long, in either direction, are closed. Default: 120 s; 0: never. */
@@ -35,7 +41,12 @@ export interface ServeOptions {
   server?: ServerOptions
 }
 
-export const serveDefaults = { maxConnections: 1000, headersTimeoutMs: 60_000, idleTimeoutMs: 120_000 }
+export const serveDefaults = {
+  maxConnections: 1000,
+  maxConnectionsPerAddress: 750,
+  headersTimeoutMs: 60_000,
+  idleTimeoutMs: 120_000,
+}
 
 export interface RunningServer {
   readonly server: Server
@@ -68,6 +79,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     ...options.server,
   })
   server.maxConnections = maxConnections
+  limitPerAddress(server, options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75))
   server.setTimeout(idleTimeoutMs)
   // Connections that only wait for a next request make room for those that are refused.
   server.on('drop', () => server.closeIdleConnections())

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import type { ApiRequest } from './api-request.js'
+import { addressGroup } from '../auth/address-group.js'
 import type { HandlerOptions } from '../options.js'
 import { Problem } from './problem.js'
 
@@ -52,25 +53,11 @@ export class WrongKeys {
 }
 
 /**
- * The address that a request comes from, as far as it is known: behind a trusted proxy the one that it saw, which it wrote last. Of
- * IPv6 the network of 64 bits, of which one client has every address.
+ * The address that a request comes from, as far as it is known and as `addressGroup` gives it: behind a trusted proxy the one that it
+ * saw, which it wrote last.
  */
 export function clientAddress(request: ApiRequest, trustProxy: boolean): string | undefined {
   const forwarded = trustProxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
   const address = forwarded && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : request.remoteAddress
-  if (address === undefined || !isIPv6(address)) return address
-  const mapped = /^::ffff:([\d.]+)$/i.exec(address)
-  return mapped ? mapped[1] : networkOf(address)
-}
-
-function networkOf(address: string): string {
-  const [front = '', back] = address.replace(/%.*$/, '').toLowerCase().split('::')
-  const first = front === '' ? [] : front.split(':')
-  const last = back === undefined || back === '' ? [] : back.split(':')
-  const zeros = back === undefined ? 0 : Math.max(0, 8 - first.length - last.length)
-  const groups = [...first, ...Array<string>(zeros).fill('0'), ...last]
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`
+  return address === undefined ? undefined : addressGroup(address)
 }
