@@ -161,6 +161,44 @@ describe('webhooks', () => {
     await engine.close()
   })
 
+  describe('to a receiver that takes the request and never answers', () => {
+    let reached: ReturnType<typeof gate>
+    beforeEach(() => {
+      reached = gate()
+      server.removeAllListeners('request')
+      server.on('request', () => reached.open())
+    })
+    afterEach(() => server.closeAllConnections())
+
+    test('hold their place for their time and no longer', async () => {
+      const jobs = memoryJobs()
+      const { engine } = withSecret({ webhooks: { secret, timeoutMs: 100, concurrency: 1 } }, { jobs })
+      const ids: string[] = []
+      for (let n = 0; n < 2; n++) {
+        const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+        await engine.run(job.id)
+        ids.push(job.id)
+      }
+      // One place for both: the second is sent only once the first has given it up.
+      expect(await engine.sendWebhooks()).toBe(2)
+      for (const id of ids)
+        expect(await delivered(jobs, id)).toMatchObject({ outcome: 'pending', attempts: 1, lastStatus: null })
+      await engine.close()
+    })
+
+    test('do not keep close() from returning', async () => {
+      const jobs = memoryJobs()
+      const { engine } = withSecret({ webhooks: { secret, timeoutMs: 3_600_000 } }, { jobs })
+      const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+      await engine.run(job.id)
+      const sending = engine.sendWebhooks()
+      await reached.opened
+      await engine.close()
+      await sending
+      expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', attempts: 1 })
+    })
+  })
+
   test('are given up after seven attempts, and at once when the receiver answers 410', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
