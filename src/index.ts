@@ -27,5 +27,5 @@ export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/
 export type * from './core/engine/ports/blob-store.js'
 export type * from './core/engine/ports/job-queue.js'
 export type * from './core/engine/ports/job-store.js'
-export type { Logger } from './core/engine/ports/logger.js'
+export { type Logger, silentLogger } from './core/engine/ports/logger.js'
 export type * from './core/engine/ports/runner.js'

@@ -25,6 +25,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,
   },
+  jobs: {
+    summary: 'Show a job, and why it failed.',
+    load: async () => (await import('./jobs.js')).jobsCommand,
+  },
   worker: {
     summary: 'Run jobs that other nodes accept.',
     load: async () => (await import('./worker.js')).workerCommand,

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { textLogger } from '../core/engine/ports/logger.js'
 import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
 import {
   type Command,
@@ -12,7 +13,6 @@ import {
   UsageError,
 } from './command.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
 
 const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
 const hourMs = 60 * 60 * 1000
@@ -62,7 +62,7 @@ export const keysCommand: Command = {
     // A durable store wants durable files beside it; no key lies there, so any folder will do.
     const storage = await openStorage(
       { data, store, blobs: data === undefined ? 'file:.' : undefined },
-      stderrLogger(terminal.stderr),
+      textLogger(terminal.stderr, 'info'),
     )
     try {
       await perform(action, keyId ?? '', storage.parts.applications, input, terminal)

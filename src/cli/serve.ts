@@ -1,4 +1,4 @@
-import type { Logger } from '../core/engine/ports/logger.js'
+import { type Logger, textLogger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
@@ -9,7 +9,6 @@ import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
@@ -59,7 +58,7 @@ export const serveCommand: Command = {
   async run(input, terminal) {
     const request = requestOf(input)
     const interruption = onInterruption((status) => process.exit(status))
-    const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
+    const logger = textLogger(terminal.stderr, request.verbose ? 'debug' : 'info')
     const storage = await openStorage(request.urls, logger)
     try {
       await runService(request, storage, interruption, logger, terminal)

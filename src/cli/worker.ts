@@ -1,3 +1,4 @@
+import { textLogger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
@@ -6,7 +7,6 @@ import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
 
 /** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
@@ -60,7 +60,7 @@ export const workerCommand: Command = {
           `A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`,
         )
     }
-    const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
+    const logger = textLogger(stderr, input.values.verbose === true ? 'debug' : 'info')
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
     const interruption = onInterruption((status) => process.exit(status))

@@ -213,7 +213,7 @@ describe('a listener', () => {
       expect(heard).toEqual([job.id])
       expect(unhandled).toEqual([])
       expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
-        { fields: { event: 'job.succeeded', jobId: job.id, error: away } },
+        { fields: { event: 'job.succeeded', jobId: job.id, err: away } },
       ])
     } finally {
       process.off('unhandledRejection', onUnhandled)

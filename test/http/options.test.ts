@@ -385,7 +385,7 @@ describe('for operators', () => {
     expect(logged).toEqual([
       expect.objectContaining({
         requestId: 'trace-1',
-        error: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
+        err: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
       }),
     ])
     await service.close()

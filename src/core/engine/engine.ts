@@ -14,7 +14,7 @@ import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
 import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
-import { type Logger, silentLogger } from './ports/logger.js'
+import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
@@ -88,7 +88,7 @@ export class JobEngine {
   constructor(parts: EngineParts, settings: EngineSettings = {}) {
     refuseUnsafePair(parts)
     this.options = resolveEngineOptions(settings)
-    this.#logger = this.options.logger ?? silentLogger
+    this.#logger = this.options.logger
     this.workflows = new WorkflowRegistry(parts.workflows)
     this.blobs = parts.blobs
     this.applications = parts.applications
@@ -137,7 +137,7 @@ export class JobEngine {
     try {
       await this.#queue.notify({ delayMs })
     } catch (error) {
-      this.#logger.warn({ jobId: job.id, error }, 'No worker could be notified; the next sweep takes the job.')
+      this.#logger.warn({ jobId: job.id, err: error }, 'No worker could be notified; the next sweep takes the job.')
     }
     return { job, created }
   }
@@ -194,7 +194,10 @@ export class JobEngine {
     try {
       await finishDeletion(job, { jobs: this.#jobs, blobs: this.blobs })
     } catch (error) {
-      this.#logger.warn({ jobId: id, error }, 'The files of a deleted job could not be removed; the sweep will do it.')
+      this.#logger.warn(
+        { jobId: id, err: error },
+        'The files of a deleted job could not be removed; the sweep will do it.',
+      )
     }
     this.#events.announce('job.deleted', job)
     return known
@@ -250,12 +253,12 @@ export class JobEngine {
   async health(): Promise<EngineHealth> {
     const problems: string[] = []
     const queued = await this.#jobs.count({ statuses: ['QUEUED'] }).catch((error: unknown) => {
-      this.#logger.warn({ error }, 'The job store did not answer a health check.')
+      this.#logger.warn({ err: error }, 'The job store did not answer a health check.')
       problems.push('The job store does not answer.')
       return 0
     })
     await this.#queue.check().catch((error: unknown) => {
-      this.#logger.warn({ error }, 'The queue did not answer a health check.')
+      this.#logger.warn({ err: error }, 'The queue did not answer a health check.')
       problems.push('The queue does not answer.')
     })
     const lost = await this.#lostJobs()
@@ -347,7 +350,7 @@ export class JobEngine {
 
   #sendWebhooksSoon(): void {
     this.sendWebhooks().catch((error: unknown) =>
-      this.#logger.warn({ error }, 'Webhook messages could not be read; they stay due.'),
+      this.#logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
     )
   }
 

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { errorText } from '../error-text.js'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
@@ -253,13 +254,20 @@ export class Attempt {
     }
     if (isTransient(error) && attempts < dispatch.maxAttempts) {
       this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
-      return { kind: 'requeue', token, delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1), onShutdown: false }
+      return {
+        kind: 'requeue',
+        token,
+        delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1),
+        onShutdown: false,
+        failure: errorText(error),
+      }
     }
-    this.#warn('The job failed.', error)
+    this.#logEnd(error)
     return {
       kind: 'fail',
       token,
       error: jobError(error),
+      failure: errorText(error),
       retentionMs: retention.resultsMs,
       messages: webhookMessages(this.#job, 'job.failed'),
     }
@@ -328,8 +336,18 @@ export class Attempt {
     return { jobId: this.#job.id, app: this.#job.app, workflow: this.#job.workflow, attempt: this.#job.attempts }
   }
 
+  #logEnd(error: unknown): void {
+    const fields = { jobId: this.#job.id, token: this.#job.token, err: error }
+    const { code } = jobError(error)
+    // Canceled on request: nothing that an operator has to look at.
+    this.#ports.logger[code === 'CANCELED' ? 'info' : code === 'INTERNAL_ERROR' ? 'error' : 'warn'](
+      fields,
+      'The job failed.',
+    )
+  }
+
   #warn(message: string, error: unknown): void {
-    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, error }, message)
+    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
   }
 }
 

@@ -138,7 +138,10 @@ export class Dispatcher {
       try {
         job = await this.#claim(undefined, this.#stages.slowApplications)
       } catch (error) {
-        this.#ports.logger.warn({ error }, 'The job store could not be asked for a job; the next sweep asks again.')
+        this.#ports.logger.warn(
+          { err: error },
+          'The job store could not be asked for a job; the next sweep asks again.',
+        )
         return
       }
       if (job) {
@@ -160,7 +163,7 @@ export class Dispatcher {
     this.#notified = false
     this.#ports.queue
       .notify()
-      .catch((error: unknown) => this.#ports.logger.warn({ error }, 'No other worker could be notified.'))
+      .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
   async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
@@ -179,7 +182,7 @@ export class Dispatcher {
       return await attempt.run()
     } catch (error) {
       this.#ports.logger.error(
-        { jobId: job.id, error },
+        { jobId: job.id, err: error },
         'The end of a run could not be recorded; its lease will run out and the job is run again.',
       )
       return undefined

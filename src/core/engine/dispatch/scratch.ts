@@ -45,7 +45,7 @@ export class Scratch {
     const names = await readdir(this.#directory).catch(() => [])
     for (const name of names.filter(isLeftover)) {
       await rm(join(this.#directory, name), { recursive: true, force: true }).catch((error: unknown) =>
-        this.#logger.warn({ folder: name, error }, 'Scratch files of a dead process could not be removed.'),
+        this.#logger.warn({ folder: name, err: error }, 'Scratch files of a dead process could not be removed.'),
       )
     }
   }

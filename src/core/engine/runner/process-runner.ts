@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import { silentLogger, type Logger } from '../ports/logger.js'
+import { defaultLogger, type Logger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { runInline } from './inline-runner.js'
@@ -52,7 +52,7 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   if (!counts.success) {
     throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(counts.error, 'options')}.`)
   }
-  const { environment = {}, nodeArguments = [], logger = silentLogger, resolve } = options
+  const { environment = {}, nodeArguments = [], logger = defaultLogger, resolve } = options
   const settings = { ...counts.data, environment, nodeArguments, logger }
   const slots = Array.from({ length: counts.data.slots }, () => new ProcessSlot(settings))
   // The last one given back is taken first: it is the warmest.

@@ -96,7 +96,7 @@ export class ProcessSlot {
           try {
             onProgress(message.progress)
           } catch (error) {
-            logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
+            logger.warn({ jobId: order.jobId, err: error }, 'a progress listener threw')
           }
         }
       }
@@ -106,7 +106,7 @@ export class ProcessSlot {
         await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
         if (detach.signal.aborted) return
         const error = workerLost(child, this.#stderr, cause)
-        logger.warn({ jobId: order.jobId, pid: child.pid, error: error.cause }, 'a runner process ended during a run')
+        logger.debug({ jobId: order.jobId, pid: child.pid, err: error }, 'a runner process ended during a run')
         reject(error)
       }
       const onSpawnError = (error: unknown) => {
@@ -155,7 +155,7 @@ export class ProcessSlot {
     })
     if (child.pid !== undefined) {
       setSessionPriority(child.pid, niceness).catch((error: unknown) => {
-        logger.debug({ pid: child.pid, niceness, error }, 'the priority of a runner process could not be set')
+        logger.debug({ pid: child.pid, niceness, err: error }, 'the priority of a runner process could not be set')
       })
     }
     logger.debug({ pid: child.pid }, 'runner process started')
