@@ -16,6 +16,7 @@ import type { JobQueue } from './ports/job-queue.js'
 import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
+import { Readiness, unreadyText } from './runner/readiness.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
 import { signingSecrets } from './webhooks/signing-secrets.js'
@@ -71,6 +72,7 @@ export class JobEngine {
   readonly #jobs: JobStore
   readonly #queue: JobQueue
   readonly #runner: Runner
+  readonly #readiness: Readiness
   readonly #events: JobEvents
   readonly #logger: Logger
   readonly #dispatcher: Dispatcher
@@ -95,6 +97,7 @@ export class JobEngine {
     this.#jobs = parts.jobs
     this.#queue = parts.queue
     this.#runner = parts.runner
+    this.#readiness = new Readiness({ runner: parts.runner, workflows: this.workflows.list(), logger: this.#logger })
     this.#events = new JobEvents(this.#logger)
     const shared = {
       ...parts,
@@ -103,6 +106,7 @@ export class JobEngine {
       options: this.options,
       logger: this.#logger,
       onEnd: (job: JobRecord) => this.#reportEnd(job),
+      onSetupError: () => this.#readiness.forget(),
     }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
@@ -209,10 +213,12 @@ export class JobEngine {
   }
 
   /**
-   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Calls that come
-   * together start it once; after a failure it may be called again.
+   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Before that it
+   * is made `ready()`. Calls that come together start it once; after a failure it may be called again. A host that only submits jobs
+   * does not call it. A started engine with nothing to do does not keep its process alive.
    *
-   * @throws StemworkError `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the queue as they are.
+   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the
+   * queue as they are.
    */
   async start(): Promise<void> {
     if (this.#closing) throw closedForGood()
@@ -221,6 +227,17 @@ export class JobEngine {
       throw error
     })
     await this.#starting
+  }
+
+  /**
+   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it needs there, such
+   * as a network. Later calls cost nothing; after a failure the check is made again.
+   *
+   * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`, `MODEL_UNAVAILABLE` and
+   * the like from the workflows.
+   */
+  ready(): Promise<void> {
+    return this.#readiness.check({ again: true })
   }
 
   /**
@@ -250,8 +267,15 @@ export class JobEngine {
     return this.#closing
   }
 
+  /**
+   * Whether the parts do their work. Where this engine runs jobs (it was started, or no other process reaches its store), also whether
+   * it can: the first call makes it `ready()`, the others cost nothing.
+   */
   async health(): Promise<EngineHealth> {
     const problems: string[] = []
+    const runsJobs = this.#starting !== undefined || this.#jobs.traits.scope === 'process'
+    if (runsJobs && !this.#closing)
+      await this.#readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
     const queued = await this.#jobs.count({ statuses: ['QUEUED'] }).catch((error: unknown) => {
       this.#logger.warn({ err: error }, 'The job store did not answer a health check.')
       problems.push('The job store does not answer.')
@@ -287,6 +311,8 @@ export class JobEngine {
   }
 
   async #start(): Promise<void> {
+    await this.ready()
+    if (this.#closing) throw closedForGood()
     await this.#dispatcher.start()
     if (this.#closing) throw closedForGood()
     this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)

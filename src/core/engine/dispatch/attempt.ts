@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorText } from '../error-text.js'
-import { StemworkError } from '../errors.js'
+import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
@@ -39,6 +39,8 @@ export interface AttemptPorts {
   logger: Logger
   /** Called with each job that has ended here, whatever its listeners do. */
   onEnd(job: JobRecord): void
+  /** Called when a job has failed because of how this process is set up. */
+  onSetupError(): void
 }
 
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
@@ -262,6 +264,7 @@ export class Attempt {
         failure: errorText(error),
       }
     }
+    if (isSetupError(error)) this.#ports.onSetupError()
     this.#logEnd(error)
     return {
       kind: 'fail',

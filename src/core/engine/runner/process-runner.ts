@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { defaultLogger, type Logger } from '../ports/logger.js'
-import type { Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { runInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
 import { ProcessSlot } from './process-slot.js'
+import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 
@@ -84,10 +85,10 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
     else free.push(slot)
   }
 
-  async function inChild(order: WorkOrder, run: RunOptions): Promise<WorkResult> {
+  async function inChild(request: HostRequest, run: RunOptions): Promise<WorkResult> {
     const slot = await take(run.signal)
     try {
-      return await slot.run(order, run)
+      return await slot.run(request, run)
     } finally {
       giveBack(slot)
     }
@@ -98,7 +99,12 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
       runs.run(signal, async (ending) => {
         const run = { signal: ending, onProgress }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
-        return await inChild(order, run)
+        return await inChild({ type: 'run', order }, run)
+      }),
+    prepare: ({ module, settings }, { signal }) =>
+      runs.run(signal, async (ending) => {
+        if (module === null) return
+        await inChild({ type: 'prepare', module, settings }, { signal: ending, onProgress: () => {} })
       }),
     status: () => ({
       slots: slots.length,

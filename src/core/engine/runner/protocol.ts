@@ -40,13 +40,16 @@ const failureSchema = z.object({
 /** A `StemworkError` as plain JSON. */
 export type Failure = z.infer<typeof failureSchema>
 
-/** What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. */
-export const hostMessageSchema = z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema })
-export interface HostMessage {
-  type: 'run'
-  run: number
-  order: WorkOrder
-}
+/**
+ * What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. To `prepare` is a
+ * run without outputs.
+ */
+export const hostMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),
+  z.object({ type: z.literal('prepare'), run: z.number(), module: z.string(), settings: z.unknown() }),
+])
+export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
+export type HostMessage = HostRequest & { run: number }
 
 /** What the child tells the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
