@@ -1,5 +1,6 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export { type EngineHealth, type EngineParts, JobEngine, type JobScope } from './core/engine/engine.js'
+export { type LocalFile, localFile } from './core/engine/local-file.js'
 export type { SubmitInput, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'

@@ -69,8 +69,7 @@ function lines(shown: Record<string, unknown>): string {
   return Object.entries(shown)
     .filter(([name, value]) => value !== null || name === 'why')
     .map(([name, value]) => {
-      if (name !== 'why')
-        return `${name.padEnd(12)} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}\n`
+      if (name !== 'why') return `${name.padEnd(12)} ${typeof value === 'string' ? value : JSON.stringify(value)}\n`
       return typeof value === 'string'
         ? `why\n  ${value.replaceAll('\n', '\n  ')}\n`
         : 'why          no attempt has failed\n'

@@ -33,6 +33,9 @@ import { UrlSigner } from './auth/signed-url.js'
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
+  if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
+    throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
+  }
   const options = resolveHandlerOptions(settings)
   const { logger } = engine.options
   const service: Service = {
@@ -61,11 +64,11 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     )
   }
 
-  return mountable(async (request, { mountPath = '', bodyRead = false }) => {
+  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
     const startedAt = performance.now()
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
     const headers: Record<string, string> = { 'x-request-id': requestId }
-    const body = new RequestBody(request, bodyRead, options.limits)
+    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
     let operation = 'none'
     let answer: ApiAnswer
     try {

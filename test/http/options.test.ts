@@ -170,9 +170,7 @@ describe('direct storage', () => {
     const flow = async (content: string) => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
-      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), [
-        Buffer.from(content),
-      ] as unknown as AsyncIterable<Uint8Array>)
+      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), Buffer.from(content))
       const body = JSON.stringify({
         workflow: 'service/stems-vocals-accompaniment',
         params: { inputUrl: ticket.downloadUrl },

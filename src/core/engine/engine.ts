@@ -1,6 +1,8 @@
 import { hostname } from 'node:os'
+import { checkParts, type EngineParts } from './engine-parts.js'
 import { closeParts } from './close-parts.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
+import { runToEnd } from './dispatch/run-to-end.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { FileSweep } from './dispatch/file-sweep.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
@@ -20,8 +22,11 @@ import { Readiness, unreadyText } from './runner/readiness.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
 import { signingSecrets } from './webhooks/signing-secrets.js'
+import { withLocalFiles } from './local-file.js'
+import { checkPage } from './job-page.js'
 import {
   checkSubmission,
+  checkSubmitInput,
   idempotencyOf,
   jobRequest,
   requireSameRequest,
@@ -29,17 +34,8 @@ import {
   type SubmitOptions,
 } from './submission.js'
 import { WorkflowRegistry } from './workflow/registry.js'
-import type { Workflow } from './workflow/workflow.js'
 
-/** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
-export interface EngineParts {
-  jobs: JobStore
-  queue: JobQueue
-  blobs: BlobStore
-  applications: ApplicationStore
-  runner: Runner
-  workflows: readonly Workflow[]
-}
+export type { EngineParts } from './engine-parts.js'
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
 export interface JobScope {
@@ -85,10 +81,11 @@ export class JobEngine {
   #sweepingFiles: Promise<unknown> | undefined
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
+  readonly #closingSignal = new AbortController()
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
   constructor(parts: EngineParts, settings: EngineSettings = {}) {
-    refuseUnsafePair(parts)
+    checkParts(parts)
     this.options = resolveEngineOptions(settings)
     this.#logger = this.options.logger
     this.workflows = new WorkflowRegistry(parts.workflows)
@@ -123,17 +120,20 @@ export class JobEngine {
    */
   async submit(input: SubmitInput, options: SubmitOptions = {}): Promise<{ job: JobRecord; created: boolean }> {
     if (this.#closing) throw shuttingDown()
+    checkSubmitInput(input)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
-    checkSubmission(input, this.workflows.require(input.workflow))
+    const complete = checkSubmission(input, this.workflows.require(input.workflow))
     const webhook = await this.#webhook(input)
     await options.beforeCreate?.()
 
-    const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), {
-      tx: options.tx,
-      maxQueued: this.options.limits.maxQueuedJobs,
-    })
+    const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
+      this.#jobs.create(newJob(jobRequest(ready, webhook, idempotency)), {
+        tx: options.tx,
+        maxQueued: this.options.limits.maxQueuedJobs,
+      }),
+    )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
@@ -151,9 +151,10 @@ export class JobEngine {
     return job && isInScope(job, scope) ? job : undefined
   }
 
-  /** Newest first. */
-  list(page: JobPage): Promise<JobRecord[]> {
-    return this.#jobs.list(page)
+  /** Newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or with a field that is unknown. */
+  async list(page: JobPage): Promise<JobRecord[]> {
+    checkPage(page)
+    return await this.#jobs.list(page)
   }
 
   count(query: JobQuery): Promise<number> {
@@ -207,8 +208,23 @@ export class JobEngine {
     return known
   }
 
-  /** Claims and runs one job in this process: the named one, or the next in turn. `undefined`: nothing to run. */
-  run(id?: string): Promise<JobRecord | undefined> {
+  /**
+   * Runs one job in this process, the named one or the next in turn, and resolves when it has ended, SUCCEEDED or FAILED, retries and
+   * their waits included; what another worker does of it is waited for. `undefined`: no such job (any more), or nothing to run. The
+   * signal hands the job back to the queue without counting the attempt.
+   *
+   * @throws the signal's reason; StemworkError `SHUTTING_DOWN` when the engine closes.
+   */
+  run(id?: string, { signal }: { signal?: AbortSignal } = {}): Promise<JobRecord | undefined> {
+    const ports = { jobs: this.#jobs, events: this.#events, dispatcher: this.#dispatcher }
+    return runToEnd(ports, id, { signal, closing: this.#closingSignal.signal })
+  }
+
+  /**
+   * Makes one attempt, for hosts whose time is short, such as a serverless function: the job may come back QUEUED, for a retry that is
+   * due at `notBefore`. `undefined`: nothing to claim.
+   */
+  runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#dispatcher.run(id)
   }
 
@@ -324,6 +340,8 @@ export class JobEngine {
   }
 
   #close(timeoutMs: number): Promise<void> {
+    // A running attempt is the dispatcher's to end; this ends the waits between attempts.
+    this.#closingSignal.abort(shuttingDown())
     clearInterval(this.#sweepTimer)
     clearInterval(this.#fileSweepTimer)
     this.#fileSweep.stop()
@@ -406,20 +424,4 @@ function closedForGood(): StemworkError {
 
 function isInScope(job: JobRecord, scope: JobScope): boolean {
   return scope.app === undefined || job.app === scope.app
-}
-
-function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
-  if (queue.traits.scope !== 'shared') return
-  if (jobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.',
-    )
-  }
-  if (blobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.',
-    )
-  }
 }

@@ -3,6 +3,7 @@ import { StemworkError } from './errors.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
+import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
@@ -153,6 +154,7 @@ export const engineOptionsSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('Name of this worker in leases and logs. Default: host name and process id.'),
+  child: childOptionsSchema.prefault({}),
   logger: z
     .custom<Logger>(isLogger, 'must have the methods debug, info, warn and error, as pino and console have')
     .optional()

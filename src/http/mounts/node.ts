@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
-import type { Handler } from './mountable.js'
+import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /**
@@ -14,7 +14,7 @@ export function listener(
   handler: Handler,
   options: { path?: string } = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const mountPath = (options.path ?? '').replace(/\/+$/, '')
+  const mountPath = mountPathOf(options)
   const respond = responder(handler)
   const mountPoint = { mountPath }
   return (request, response) => void respond(request, response, mountPoint)

@@ -18,10 +18,13 @@ export async function readJson(call: Call): Promise<unknown> {
       `The body must be JSON, sent with Content-Type: application/json; this request has ${type ? JSON.stringify(type) : 'no content type'}.`,
     )
   }
+  const { limits } = call.service.options
+  const { parsed } = call.body
+  if (parsed) return parseJson(boundedText(parsed, limits.jsonBytes))
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await readText(call.body, call.service.options.limits))
+  return parseJson(await readText(call.body, limits))
 }
 
 /** @throws Problem `BAD_INPUT` for text that is not JSON or nests deeper than 32 levels. */
@@ -36,6 +39,19 @@ export function parseJson(text: string): unknown {
   return value
 }
 
+/** Written anew, so that it is a copy of our own, and no more than JSON. */
+function boundedText(parsed: object, jsonBytes: number): string {
+  const text = JSON.stringify(parsed)
+  if (Buffer.byteLength(text) > jsonBytes) throw tooLarge(jsonBytes)
+  return text
+}
+
+function tooLarge(jsonBytes: number): Problem {
+  return new Problem('TOO_LARGE', `A JSON body may have at most ${jsonBytes} bytes.`, {
+    headers: { connection: 'close' },
+  })
+}
+
 async function readText(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -43,9 +59,7 @@ async function readText(body: RequestBody, limits: { jsonBytes: number; discardB
     bytes += chunk.byteLength
     if (bytes > limits.jsonBytes) {
       await body.discard(limits.discardBytes)
-      throw new Problem('TOO_LARGE', `A JSON body may have at most ${limits.jsonBytes} bytes.`, {
-        headers: { connection: 'close' },
-      })
+      throw tooLarge(limits.jsonBytes)
     }
     chunks.push(chunk)
   }

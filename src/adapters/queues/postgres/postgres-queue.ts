@@ -34,7 +34,13 @@ export interface PostgresQueueOptions {
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function postgresQueue(options: PostgresQueueOptions): JobQueue {
-  const { pool, schema = 'stemwork', answerTimeoutMs = 5000, checkIntervalMs = 20_000, logger = defaultLogger } = options
+  const {
+    pool,
+    schema = 'stemwork',
+    answerTimeoutMs = 5000,
+    checkIntervalMs = 20_000,
+    logger = defaultLogger,
+  } = options
   requireSchemaName(schema)
   if (pool.options?.max === 1)
     throw new StemworkError(

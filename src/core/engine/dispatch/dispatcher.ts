@@ -65,10 +65,22 @@ export class Dispatcher {
     this.#openLane()
   }
 
-  /** Claims the named job, or the next in turn, and runs it to its end. `undefined`: nothing to claim, or the lease was lost. */
-  async run(id?: string): Promise<JobRecord | undefined> {
+  /**
+   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was lost. A signal that
+   * fires hands the job back to the queue without counting the attempt.
+   */
+  async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const job = await this.#claim(id)
-    return job && (await this.#runToEnd(job))
+    if (!job) return undefined
+    const handBack = () => this.interrupt(job.id, shuttingDown())
+    const attempt = this.#attempt(job)
+    if (signal?.aborted) handBack()
+    signal?.addEventListener('abort', handBack, { once: true })
+    try {
+      return await attempt
+    } finally {
+      signal?.removeEventListener('abort', handBack)
+    }
   }
 
   /** Ends the run of a job in this process, if there is one. */
@@ -146,7 +158,7 @@ export class Dispatcher {
       }
       if (job) {
         this.#lookForMore()
-        await this.#runToEnd(job, this.#stages)
+        await this.#attempt(job, this.#stages)
         // A slow fetch has let other jobs in: this lane may be one too many.
         if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
       } else if (wakes === this.#wakes) return
@@ -173,7 +185,7 @@ export class Dispatcher {
   }
 
   /** @param stages absent: the host asked for this run, which waits for no slot */
-  async #runToEnd(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
+  async #attempt(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
     const attempt = new Attempt(job, this.#ports, this.#scratch, stages)
     this.#running.set(job.id, attempt)
     // A claim that the store answered late.
