@@ -54,7 +54,7 @@ function checkCount(
 ): void {
   if (positionals.length < min) throw new UsageError(`Something is missing. Usage: stemwork ${usage}`)
   if (positionals.length > max)
-    throw new UsageError(`"${positionals[max]}" is one argument too many. Usage: stemwork ${usage}`)
+    throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
 }
 
 function unknownOption(rawName: string, known: string[]): UsageError {
