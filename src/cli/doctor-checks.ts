@@ -66,10 +66,12 @@ export async function encoder(format: string, name: string, load: () => Promise<
 
 export async function ffmpeg(): Promise<Outcome> {
   try {
-    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'], { timeout: 5_000 })
+    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'])
     return { status: 'ok', found: stdout.split('\n', 1)[0] ?? 'found' }
-  } catch {
-    return { status: 'note', found: 'not found; only workflows of your own that call it need it' }
+  } catch (error) {
+    const what =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not found' : `does not run: ${failureText(error)}`
+    return { status: 'note', found: `${what}; only workflows of your own that call it need it` }
   }
 }
 

@@ -1,10 +1,13 @@
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { blobs, encoder, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
 import { stemwork } from './stemwork.js'
+
+// Each call starts a process, which loads a network in another one.
+vi.setConfig({ testTimeout: 180_000 })
 
 let place: string
 beforeEach(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-doctor-'))))
