@@ -149,7 +149,7 @@ function failureText(error: unknown): string {
   const texts: string[] = []
   for (let each = error; each instanceof Error && texts.length < 5; each = each.cause) {
     const isSystem = !StemworkError.is(each) && 'syscall' in each
-    texts.push(isSystem ? systemErrorText(each as NodeJS.ErrnoException) : each.message)
+    texts.push(isSystem ? systemErrorText(each) : each.message)
   }
   return texts.join(' Cause: ') || String(error)
 }
