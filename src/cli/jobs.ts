@@ -1,7 +1,8 @@
 import type { JobRecord } from '../core/engine/job/job.js'
-import { textLogger } from '../core/engine/ports/logger.js'
 import { type Command, exitStatus, firstPositional, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
 
 export const jobsCommand: Command = {
   usage: 'jobs show <job id> (--data <dir> | --store <url>) [--why] [--json]',
@@ -9,13 +10,15 @@ export const jobsCommand: Command = {
     'What the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...) knows of a job.',
   positionals: { min: 2, max: 2 },
   options: {
-    data: storageOptions.data,
-    store: storageOptions.store,
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
     why: {
       type: 'boolean',
       help: 'Also why its last attempt failed, with stack and causes; clients never see this. The log has the same text.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  actions: {
+    show: { usage: '<job id>', description: 'Shows a job.', options: ['data', 'store', 'why', 'json'] },
   },
   async run(input, { stdout, stderr }) {
     const action = firstPositional(input)
@@ -27,7 +30,7 @@ export const jobsCommand: Command = {
     // A durable store wants durable files beside it; none is read here, so any folder will do.
     const storage = await openStorage(
       { data, store, blobs: data === undefined ? 'file:.' : undefined },
-      textLogger(stderr, 'info'),
+      stderrLogger(stderr),
     )
     try {
       const job = await storage.parts.jobs.get(id)

@@ -60,9 +60,26 @@ export const modelsCommand: Command = {
     offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
     json: { type: 'boolean', help: 'Print JSON on stdout.' },
   },
+  actions: {
+    list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
+    info: { usage: '<model>', description: 'Shows all that is known about a model.', options: ['json'] },
+    pull: {
+      usage: '<model or best>',
+      description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
+      options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
+    },
+    verify: { usage: '<model>', description: 'Reads the files of a model and checks their hashes.', options: ['json'] },
+    path: { usage: '<model>', description: 'Prints where the files of a model are.', options: ['json'] },
+    remove: { usage: '<model>', description: 'Removes a pulled model.', options: ['json'] },
+    check: {
+      usage: '[model]',
+      description:
+        'Downloads the files of one or all known models from each address, checks sizes and hashes, and keeps nothing.',
+      options: ['offline', 'json'],
+    },
+  },
   notes:
-    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled. "check" downloads\n' +
-    'the files of one or all known models from each address, checks sizes and hashes, and keeps nothing.\n' +
+    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled.\n' +
     "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
     'names a folder or base URL with all files under their names, used instead of their addresses.',
   async run(input, terminal) {

@@ -1,12 +1,13 @@
-import { textLogger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
 import { loadWorkflows } from './workflow-modules.js'
 
 /** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
@@ -18,7 +19,7 @@ export const workerCommand: Command = {
   description:
     'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
   positionals: { min: 0, max: 0 },
-  options: {
+  options: withEnvironment({
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
@@ -47,7 +48,7 @@ export const workerCommand: Command = {
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     verbose: { type: 'boolean', help: 'Log more.' },
-  },
+  }),
   notes:
     'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',
@@ -60,7 +61,7 @@ export const workerCommand: Command = {
           `A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`,
         )
     }
-    const logger = textLogger(stderr, input.values.verbose === true ? 'debug' : 'info')
+    const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
     const interruption = onInterruption((status) => process.exit(status))

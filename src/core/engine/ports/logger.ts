@@ -9,6 +9,7 @@ export interface Logger {
 }
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
+type Level = (typeof levels)[number]
 
 const ignore = () => {}
 
@@ -19,14 +20,19 @@ export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore,
  * Lines for people: time, level, message, fields as JSON, and under it an error with its stack and causes.
  *
  * @param level the lowest that is written
+ * @param shown how the name of a level is written, for example in colour
  */
-export function textLogger(stream: { write(text: string): unknown }, level: (typeof levels)[number]): Logger {
+export function textLogger(
+  stream: { write(text: string): unknown },
+  level: Level,
+  shown: (level: Level) => string = (name) => name,
+): Logger {
   const write =
-    (name: (typeof levels)[number]) =>
+    (name: Level) =>
     ({ err, ...fields }: Record<string, unknown>, message: string) => {
       const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ''
       const cause = err === undefined ? '' : `\n  ${errorText(err).replaceAll('\n', '\n  ')}`
-      stream.write(`${new Date().toISOString()} ${name} ${message}${details}${cause}\n`)
+      stream.write(`${new Date().toISOString()} ${shown(name)} ${message}${details}${cause}\n`)
     }
   const logger = { ...silentLogger }
   for (const name of levels.slice(levels.indexOf(level))) logger[name] = write(name)
