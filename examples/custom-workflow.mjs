@@ -1,7 +1,6 @@
 // A workflow of your own, run without HTTP: measures the loudness (RMS) of a 16-bit WAV file.
-import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { createEngine, defineWorkflow, StemworkError } from 'stemwork'
+import { createEngine, defineWorkflow, localFile, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
 const loudness = defineWorkflow({
@@ -28,12 +27,10 @@ const loudness = defineWorkflow({
 })
 
 const engine = createEngine({ workflows: [loudness] })
-await engine.blobs.put('uploads/me/song', createReadStream(process.argv[2]))
 const { job } = await engine.submit({
   app: 'me',
   workflow: 'service/loudness',
-  params: { inputUrl: 'https://example.org/song.wav' },
-  uploads: { inputUrl: 'uploads/me/song' },
+  inputs: { inputUrl: localFile(process.argv[2]) },
 })
 const done = await engine.run(job.id)
 if (done.status !== 'SUCCEEDED') throw new Error(done.error.message)

@@ -12,12 +12,15 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 - **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem); its \`message\` may be shown to people. With
   \`Accept: application/problem+json\` it has the members of RFC 9457 as well.
   Any route may answer 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
+- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` takes only links that begin with \`https://\` and reports success over http with nothing
+  downloaded: serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
 - **Limits** are in [Security](security.md#bounds). 429 comes with \`Retry-After\`; every answer with \`RateLimit\` headers.
 - **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, body
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, seven tries over about 18 hours; 410 stops them.
   \`webhook-signature\` may hold several signatures, while one secret takes over from another: one that fits is enough.
 - **Why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` one of \`download_failed\`,
-  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.`
+  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.
+  \`retryable: false\` with \`INTERNAL_ERROR\`: the service is not set up for the job, and only its operator can help.`
 
 /** Said once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']

@@ -2,6 +2,7 @@ import 'reflect-metadata'
 import { container, instanceCachingFactory, type InjectionToken } from 'tsyringe'
 import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
 import { localQueue } from './adapters/queues/local/local-queue.js'
+import { StemworkError } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
@@ -30,6 +31,12 @@ const tokens = {
  */
 export function createEngine(options: CreateEngineOptions = {}): JobEngine {
   const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
+  if (runner !== undefined && settings.child !== undefined) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'child sets up the runner that createEngine makes, and another one is given. Give its options to processRunner().',
+    )
+  }
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)
   provide(tokens.queue, queue, localQueue)
@@ -37,9 +44,15 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
   provide(tokens.applications, applications, memoryApplications)
   provide(tokens.workflows, workflows, () => [stemsWorkflow()])
   provide(tokens.runner, runner, () => {
-    const registry = new WorkflowRegistry(scope.resolve(tokens.workflows))
+    let registry: WorkflowRegistry | undefined
     const { concurrency: slots, niceness } = settings.dispatch ?? {}
-    return processRunner({ slots, niceness, logger: settings.logger, resolve: (id) => registry.require(id) })
+    return processRunner({
+      ...settings.child,
+      slots,
+      niceness,
+      logger: settings.logger,
+      resolve: (id) => (registry ??= new WorkflowRegistry(scope.resolve(tokens.workflows))).require(id),
+    })
   })
   return new JobEngine(
     {

@@ -1,5 +1,6 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export { type EngineHealth, type EngineParts, JobEngine, type JobScope } from './core/engine/engine.js'
+export { type LocalFile, localFile } from './core/engine/local-file.js'
 export type { SubmitInput, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
@@ -27,5 +28,5 @@ export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/
 export type * from './core/engine/ports/blob-store.js'
 export type * from './core/engine/ports/job-queue.js'
 export type * from './core/engine/ports/job-store.js'
-export type { Logger } from './core/engine/ports/logger.js'
+export { type Logger, silentLogger } from './core/engine/ports/logger.js'
 export type * from './core/engine/ports/runner.js'

@@ -18,6 +18,14 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,
   },
+  jobs: {
+    summary: 'Show a job, and why it failed.',
+    load: async () => (await import('./jobs.js')).jobsCommand,
+  },
+  doctor: {
+    summary: 'Check what a service needs, and say what to do.',
+    load: async () => (await import('./doctor.js')).doctorCommand,
+  },
   worker: {
     summary: 'Run jobs that other nodes accept.',
     load: async () => (await import('./worker.js')).workerCommand,

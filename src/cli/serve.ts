@@ -95,9 +95,7 @@ function requestOf(input: CommandInput): ServiceRequest {
     apiOnly: input.values['api-only'] === true,
     workflows: (input.values.workflows as string[] | undefined) ?? [],
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
-    keys: ((input.values['api-key'] as string[] | undefined) ?? []).flatMap((keys) =>
-      keys.split(/\s+/).filter(Boolean),
-    ),
+    keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
     input,

@@ -12,6 +12,8 @@ export interface ApplicationStoreHarness {
   /** An empty store. Called once a case. */
   open(): Promise<OpenApplicationStore>
   skips?: Skips<ApplicationStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
 }
 
 /** Proves that a store keeps the `ApplicationStore` port. */
@@ -20,6 +22,7 @@ export function applicationStoreContract(api: ContractApi, harness: ApplicationS
     title: 'the application store contract',
     groups: { 'applications and keys': applicationCases },
     skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
     open: () => harness.open(),
   })
 }

@@ -59,6 +59,20 @@ export const blobWriteCases = {
     assert.equal((await store.stat(key))?.contentType, contentType)
   },
 
+  async 'a text and a buffer are stored as their bytes, as a stream is'({ store }) {
+    const text = 'caf\u00e9'
+    assert.equal((await store.put('texts/1', text)).bytes, 5)
+    assert.equal((await store.put('texts/2', Buffer.from(text))).bytes, 5)
+    assert.equal((await store.put('texts/3', '')).bytes, 0)
+    for (const [name, stored] of Object.entries({ 'texts/1': text, 'texts/2': text, 'texts/3': '' }))
+      assert.equal(await readKey(store, name), Buffer.from(stored).toString('latin1'))
+    const numbers = (async function* () {
+      yield 1
+    })() as unknown as AsyncIterable<Uint8Array>
+    await assert.rejects(store.put('texts/4', numbers))
+    assert.equal(await store.stat('texts/4'), undefined)
+  },
+
   async 'a put replaces the blob and changes the etag, also for equal sizes'({ store }) {
     const first = await store.put(key, sourceOf('one'), { contentType: 'text/plain' })
     const second = await store.put(key, sourceOf('two'), { contentType: 'audio/wav' })

@@ -19,6 +19,8 @@ export interface BlobStoreHarness {
   /** An empty store. Called once a case. */
   open(): Promise<OpenBlobStore>
   skips?: Skips<BlobStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
 }
 
 /**
@@ -33,6 +35,7 @@ export function blobStoreContract(api: ContractApi, harness: BlobStoreHarness): 
     title: 'the blob store contract',
     groups,
     skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
     open: () => harness.open(),
   })
 }

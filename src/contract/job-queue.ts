@@ -14,6 +14,8 @@ export interface JobQueueHarness {
   /** An empty queue. Called once a case. */
   open(): Promise<OpenJobQueue>
   skips?: Skips<JobQueueCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
 }
 
 /** Proves that a queue keeps the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time. */
@@ -22,6 +24,7 @@ export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): vo
     title: 'the job queue contract',
     groups: { notifying: queueCases },
     skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
     open: () => harness.open(),
   })
 }

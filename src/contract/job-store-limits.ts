@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
-import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
+import { type JobStoreContext, passWindow } from './job-store-context.js'
 import { cancel, requeue, sampleJob } from './job-samples.js'
 import type { Cases } from './suite.js'
 
@@ -61,7 +61,7 @@ export const limitCases = {
     const { job } = await store.create(withKey('k1'), { maxQueued: 1 })
     assert.deepEqual(await store.create(withKey('k1'), { maxQueued: 1 }), { job, created: false })
     await assert.rejects(store.create(withKey('k2'), { maxQueued: 1 }), isFull)
-    await advance(idempotencyMs + 100)
+    await passWindow({ store, advance }, 'k1')
     await assert.rejects(store.create(withKey('k1'), { maxQueued: 1 }), isFull)
   },
 
@@ -83,7 +83,7 @@ export const limitCases = {
     assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined)
     const ended = await store.apply(job.id, cancel())
     assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended)
-    await advance(idempotencyMs + 100)
+    await passWindow({ store, advance }, 'k1')
     assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
     const next = await store.create(withKey('k1'))
     assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), next.job)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { jobRecordSchema } from '../core/engine/job/job.js'
 import { StemworkError } from '../core/engine/errors.js'
-import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
+import { type JobStoreContext, passWindow } from './job-store-context.js'
 import { cancel, fullJob, heartbeat, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
@@ -170,7 +170,7 @@ export const recordCases = {
 
   async 'an idempotency key is free again after its time'({ store, advance }) {
     const { job: first } = await store.create(withKey('k1'))
-    await advance(idempotencyMs + 100)
+    await passWindow({ store, advance }, 'k1')
     const second = await store.create(withKey('k1'))
     assert.equal(second.created, true)
     assert.deepEqual(await store.create(withKey('k1')), { job: second.job, created: false })

@@ -39,6 +39,8 @@ export interface JobStoreHarness {
   /** An empty store, with the given idempotency window. Called once a case. */
   open(options: { idempotencyMs: number }): Promise<OpenJobStore>
   skips?: Skips<JobStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
 }
 
 /**
@@ -57,6 +59,7 @@ export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): vo
     title: 'the job store contract',
     groups,
     skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
     async open() {
       const opened = await harness.open({ idempotencyMs })
       return {

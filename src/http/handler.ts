@@ -34,6 +34,9 @@ import { UrlSigner } from './auth/signed-url.js'
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
+  if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
+    throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
+  }
   const options = resolveHandlerOptions(settings)
   const { logger } = engine.options
   const service: Service = {
@@ -57,18 +60,17 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     )
   }
   if (options.publicUrl && !options.publicUrl.startsWith('https://')) {
-    logger?.warn(
+    logger.warn(
       { publicUrl: options.publicUrl },
       'publicUrl is not https. Existing clients download only results whose link begins with https://.',
     )
   }
 
-  const isWatched = service.metrics !== undefined || logger !== undefined
-  return mountable(async (request, { mountPath = '', bodyRead = false }) => {
-    const startedAt = isWatched ? performance.now() : 0
+  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
+    const startedAt = performance.now()
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
     const headers: Record<string, string> = { 'x-request-id': requestId }
-    const body = new RequestBody(request, bodyRead, options.limits)
+    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
     let operation = 'none'
     let answer: ApiAnswer
     try {
@@ -92,8 +94,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       const problem = toProblem(error)
       const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
       if (isOurs && !request.signal.aborted) {
-        logger?.error(
-          { requestId, method: request.method, error: problem.cause ?? problem },
+        logger.error(
+          { requestId, method: request.method, err: problem.cause ?? problem },
           'A request failed inside the service.',
         )
       }
@@ -102,11 +104,9 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
     Object.assign(answer.headers, headers)
-    if (isWatched) {
-      const tookMs = performance.now() - startedAt
-      service.metrics?.observe(operation, answer.status, tookMs / 1000)
-      logger?.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
-    }
+    const tookMs = performance.now() - startedAt
+    service.metrics?.observe(operation, answer.status, tookMs / 1000)
+    logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
   })
 

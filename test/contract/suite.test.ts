@@ -91,6 +91,42 @@ describe('a contract suite', () => {
     expect(register({ 'an empty blob is a blob': ' ' })).toThrow(/no reason/)
   })
 
+  test('names the case whose call never settles, and where it waits', async () => {
+    const never = new Promise<never>(() => {})
+    const hanging = (where: 'open' | 'stat' | 'close') =>
+      outcome((api) =>
+        blobStoreContract(onlyFirst(api), {
+          timeoutMs: 20,
+          async open() {
+            if (where === 'open') await never
+            const store = memoryBlobs()
+            return {
+              store: where === 'stat' ? { ...store, put: () => never } : store,
+              close: async () => (where === 'close' ? never : undefined),
+            }
+          },
+        }),
+      )
+    for (const [where, step] of [
+      ['open', 'open() of the harness'],
+      ['stat', 'the case'],
+      ['close', 'close() of the harness'],
+    ] as const) {
+      const { failed, messages } = await hanging(where)
+      expect(failed).toHaveLength(1)
+      expect(messages[0]).toContain(`"writing: ${failed[0]}" did not end within 20 ms: ${step} is still waiting`)
+    }
+  })
+
+  test('says what is wrong with a harness that leaves the idempotency window out', async () => {
+    const { clock, advance } = settableClock()
+    const { failed, messages } = await outcome((api) =>
+      jobStoreContract(api, { open: async () => ({ store: memoryJobs({ clock }), advance, async close() {} }) }),
+    )
+    expect(failed.length).toBeGreaterThan(0)
+    for (const message of messages) expect(message).toContain('open({ idempotencyMs })')
+  })
+
   test('closes what it opened, also when a case fails', async () => {
     let open = 0
     await outcome((api) =>
@@ -154,7 +190,7 @@ describe('withFaults', () => {
 /** Runs a suite on a runner of a few lines. */
 async function outcome(
   register: (api: ContractApi) => void,
-): Promise<{ passed: string[]; failed: string[]; skipped: string[] }> {
+): Promise<{ passed: string[]; failed: string[]; skipped: string[]; messages: string[] }> {
   const cases: [string, () => Promise<void>][] = []
   const skipped: string[] = []
   const add = (name: string, body: () => Promise<void>) => void cases.push([name, body])
@@ -164,11 +200,22 @@ async function outcome(
   })
   const passed: string[] = []
   const failed: string[] = []
+  const messages: string[] = []
   for (const [name, body] of cases) {
     await body().then(
       () => passed.push(name),
-      () => failed.push(name),
+      (error: unknown) => {
+        failed.push(name)
+        messages.push((error as Error).message)
+      },
     )
   }
-  return { passed, failed, skipped }
+  return { passed, failed, skipped, messages }
+}
+
+/** Registers the first case of a suite and no other. */
+function onlyFirst(api: ContractApi): ContractApi {
+  let count = 0
+  const first = (name: string, body: () => Promise<void>) => (count++ === 0 ? api.test(name, body) : undefined)
+  return { describe: (name, body) => api.describe(name, body), test: Object.assign(first, { skip() {} }) }
 }

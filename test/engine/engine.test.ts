@@ -158,7 +158,7 @@ describe('cancel', () => {
     const { engine, submit } = testEngine(textWorkflow())
     const job = await submit()
     expect(await engine.cancel(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'CANCELED' } })
-    expect(await engine.run(job.id)).toBeUndefined()
+    expect(await engine.runOnce(job.id)).toBeUndefined()
   })
 
   test('stops a running job', async () => {

@@ -6,7 +6,7 @@ import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineEventName } from '../../src/core/engine/events.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
-import type { Logger } from '../../src/core/engine/ports/logger.js'
+import { type Logger, silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
@@ -65,6 +65,7 @@ export function testEngine(
     ...parts,
   }
   const engine = new JobEngine(all, {
+    logger: silentLogger,
     ...settings,
     // A retry may be announced a moment before it is due; then the sweep, by default every 15 s, starts it.
     dispatch: { retryDelayMs: 1, progressIntervalMs: 20, sweepIntervalMs: 50, ...settings.dispatch },

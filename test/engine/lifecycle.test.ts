@@ -70,11 +70,13 @@ describe('start', () => {
 
   test('that close overtakes rejects, and its subscription is stopped', async () => {
     const inner = localQueue()
+    const subscribing = gate()
     const mayGoOn = gate()
     let stops = 0
     const queue: JobQueue = {
       ...inner,
       async subscribe(listener) {
+        subscribing.open()
         await mayGoOn.opened
         const subscription = await inner.subscribe(listener)
         return { stop: () => (stops++, subscription.stop()) }
@@ -82,6 +84,7 @@ describe('start', () => {
     }
     const { engine } = testEngine(textWorkflow(), {}, { queue })
     const starting = engine.start().catch((error: unknown) => error)
+    await subscribing.opened
     const closing = engine.close()
     mayGoOn.open()
     expect(await starting).toMatchObject({ code: 'SHUTTING_DOWN' })
@@ -213,7 +216,7 @@ describe('a listener', () => {
       expect(heard).toEqual([job.id])
       expect(unhandled).toEqual([])
       expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
-        { fields: { event: 'job.succeeded', jobId: job.id, error: away } },
+        { fields: { event: 'job.succeeded', jobId: job.id, err: away } },
       ])
     } finally {
       process.off('unhandledRejection', onUnhandled)

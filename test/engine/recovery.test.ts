@@ -28,7 +28,7 @@ describe('a worker that loses its lease', () => {
     )
     const quick = testEngine(textWorkflow(), {}, { jobs, blobs })
     const job = await quick.submit()
-    const slowRun = slow.engine.run(job.id)
+    const slowRun = slow.engine.runOnce(job.id)
     await started.opened
     clock.advance(slow.engine.options.dispatch.leaseMs + 1)
     const won = await quick.engine.run(job.id)

@@ -38,7 +38,7 @@ describe('the end of a run whose confirmation is lost', () => {
     const blobs = memoryBlobs()
     const { engine, submit } = testEngine(textWorkflow(), { dispatch: { leaseMs: 300 } }, { jobs: gone, blobs })
     const job = await submit()
-    expect(await engine.run(job.id)).toBeUndefined()
+    expect(await engine.runOnce(job.id)).toBeUndefined()
     const recorded = await jobs.get(job.id)
     expect(recorded?.status).toBe('SUCCEEDED')
     expect(await keys(blobs)).toEqual([recorded?.outputs?.text!.key])

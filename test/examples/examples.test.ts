@@ -86,6 +86,21 @@ describe('the server examples', () => {
     })
   }
 
+  test('next-route.mjs gives links of its public address, whatever the proxy has told Next', () => {
+    const script = `
+      const { GET } = await import(${JSON.stringify(`file://${example('next-route.mjs')}`)})
+      const answer = await GET(new Request('http://localhost:3000/api/media/upload'))
+      const { uploadUrl, downloadUrl } = await answer.json()
+      console.log(new URL(uploadUrl).origin, downloadUrl.startsWith('https://media.example.org/api/media/storage/'))
+      process.exit()`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...process.env, PUBLIC_URL: 'https://media.example.org/api/media' },
+    })
+    expect(stdout.trim(), stderr).toBe('https://media.example.org true')
+  })
+
   test('next-route.mjs takes an upload and a job as plain requests', () => {
     const script = `
       import { readFile } from 'node:fs/promises'

@@ -3,6 +3,7 @@ import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -56,6 +57,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       workflows,
     },
     {
+      logger: silentLogger,
       ...settings.engine,
       dispatch: { concurrency: 4, progressIntervalMs: 10, retryDelayMs: 10, ...settings.engine?.dispatch },
     },

@@ -1,10 +1,15 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
-import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { blobChunks } from '../../src/adapters/blobs/shared/blob-chunks.js'
+import type { BlobSource, BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { createHandler } from '../../src/http/index.js'
+import { expressMount } from '../../src/http/mounts/express.js'
+import { honoMount } from '../../src/http/mounts/hono.js'
+import { koaMount } from '../../src/http/mounts/koa.js'
 import { listener } from '../../src/http/mounts/node.js'
 import { type Framework, frameworks, type Host } from './frameworks.js'
 import { type Service, startService } from './harness.js'
@@ -101,28 +106,77 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     expect(errors).toEqual([])
   })
 
-  test('a body that a parser has read already is answered with a message that names the culprit', async () => {
-    const parsing = await framework.start(service.handler, { parseFirst: true })
+  test('a body that a parser of the host has read is taken from where it left it', async () => {
+    const parsing = await framework.start(service.handler, { bodies: 'parsed' })
     try {
-      const answer = await fetch(`${parsing.origin}/media/v1/job`, {
+      const headers = { authorization: service.app.key, 'content-type': 'application/json' }
+      const post = (body: string) => fetch(`${parsing.origin}/media/v1/job`, { method: 'POST', body, headers })
+      const created = await post('{"workflow":"service/held","params":{"note":"é"},"metadata":{"a":"b"}}')
+      const { id } = (await created.json()) as { id: string }
+      expect(created.status).toBe(200)
+      expect(await service.engine.get(id)).toMatchObject({ params: { note: 'é' }, metadata: { a: 'b' } })
+      await service.engine.delete(id)
+      const wrong = await post('{"workflow":5}')
+      expect([wrong.status, await wrong.json()]).toMatchObject([400, { code: 'BAD_INPUT' }])
+      const large = await post(JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(90_000) } }))
+      expect(large.status).toBe(400)
+      const ticket = (await (await fetch(`${parsing.origin}/media/v1/upload`, { headers })).json()) as {
+        uploadUrl: string
+      }
+      const put = await fetch(ticket.uploadUrl, { method: 'PUT', body: 'song' })
+      expect([put.status, await put.json()]).toMatchObject([200, { bytes: 4 }])
+    } finally {
+      await parsing.close()
+    }
+  })
+
+  test('a body of which nothing is left is answered with a message that names the culprit', async () => {
+    const reading = await framework.start(service.handler, { bodies: 'dropped' })
+    try {
+      const answer = await fetch(`${reading.origin}/media/v1/job`, {
         method: 'POST',
         body: JSON.stringify({ workflow: 'service/held', params: {} }),
         headers: { authorization: service.app.key, 'content-type': 'application/json' },
       })
       expect(answer.status).toBe(500)
-      expect(((await answer.json()) as { message: string }).message).toContain(
-        'Mount the service before your body parser',
-      )
-      const ticket = (await (
-        await fetch(`${parsing.origin}/media/v1/upload`, { headers: { authorization: service.app.key } })
-      ).json()) as { uploadUrl: string }
-      const put = await fetch(ticket.uploadUrl, { method: 'PUT', body: 'x' })
-      expect(put.status).toBe(500)
+      expect(((await answer.json()) as { message: string }).message).toContain('before your body parser')
     } finally {
-      await parsing.close()
+      await reading.close()
     }
   })
 })
+
+test('a handler of the host that fails is answered with 500 and logged, not by a broken connection', async () => {
+  const written: string[] = []
+  const { write } = process.stderr
+  process.stderr.write = (text: string | Uint8Array) => written.push(String(text)) > 0
+  const server = createServer(listener(() => Promise.reject(new Error('a bug of the host'))))
+  try {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const answer = await fetch(`http://127.0.0.1:${port}/`)
+    expect([answer.status, await answer.json()]).toMatchObject([500, { code: 'INTERNAL_ERROR' }])
+    expect(written.join('')).toContain('a bug of the host')
+  } finally {
+    process.stderr.write = write
+    server.close()
+  }
+})
+
+test.each([
+  ['createHandler()', () => createHandler(undefined as never), 'takes an engine'],
+  ['createHandler({})', () => createHandler({} as never), 'takes an engine'],
+  ['expressMount(engine)', () => expressMount({} as never), 'what createHandler(engine) returns'],
+  ['koaMount(undefined)', () => koaMount(undefined as never), 'what createHandler(engine) returns'],
+  ['honoMount({})', () => honoMount({} as never), 'what createHandler(engine) returns'],
+  ["koaMount(handler, { path: 'v1' })", () => koaMount(handlerOf(), { path: 'v1' }), 'must begin with "/"'],
+  ["honoMount(handler, { path: 'v1' })", () => honoMount(handlerOf(), { path: 'v1' }), 'must begin with "/"'],
+  ["listener(handler, { path: 'v1' })", () => listener(handlerOf(), { path: 'v1' }), 'must begin with "/"'],
+])('%s is refused when it is called', (_call, mount, words) => {
+  expect(mount).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(words) }))
+})
+
+const handlerOf = () => async () => new Response()
 
 test('the node:http listener serves HTTP/2 too', async () => {
   const service = await startService({ engine: { limits: { maxFileBytes: 10 } } })
@@ -203,12 +257,12 @@ function discardingBlobs() {
     deletePrefix: (prefix) => inner.deletePrefix(prefix),
     list: (prefix) => inner.list(prefix),
   }
-  async function* watched(source: AsyncIterable<Uint8Array>) {
+  async function* watched(source: BlobSource) {
     bytes = 0
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
     pauseMs = 0
     try {
-      for await (const chunk of source) {
+      for await (const chunk of blobChunks(source)) {
         if (bytes === 0) onFirstRead()
         bytes += chunk.byteLength
         if (bytes <= megabyte) yield chunk

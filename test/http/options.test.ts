@@ -170,9 +170,7 @@ describe('direct storage', () => {
     const flow = async (content: string) => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
-      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), [
-        Buffer.from(content),
-      ] as unknown as AsyncIterable<Uint8Array>)
+      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), Buffer.from(content))
       const body = JSON.stringify({
         workflow: 'service/stems-vocals-accompaniment',
         params: { inputUrl: ticket.downloadUrl },
@@ -385,7 +383,7 @@ describe('for operators', () => {
     expect(logged).toEqual([
       expect.objectContaining({
         requestId: 'trace-1',
-        error: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
+        err: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
       }),
     ])
     await service.close()

@@ -42,3 +42,18 @@ test('the child processes of an engine have its niceness, and tell of themselves
     await engine.close()
   }
 })
+
+test('the child processes of an engine have the variables and the arguments of `child`', async () => {
+  const engine = createEngine({
+    workflows: [stages],
+    child: { environment: { HOST_SETTING: 'given' }, nodeArguments: ['--max-old-space-size=300'] },
+  })
+  try {
+    const { job } = await engine.submit({ app: 'app', workflow: stages.id, params: { do: 'environment' } })
+    const { details } = (await engine.run(job.id)) ?? {}
+    expect(details?.environment).toMatchObject({ HOST_SETTING: 'given' })
+    expect(details?.execArgv).toContain('--max-old-space-size=300')
+  } finally {
+    await engine.close()
+  }
+})

@@ -265,6 +265,17 @@ describe('a child that dies', () => {
     expect(runner.status().restarts).toBe(0)
   })
 
+  it('because it ends while it starts is a fault of the set-up, with its last words in the cause', async () => {
+    const lastWords = 'data:text/javascript,process.stderr.write("no such loader");process.exit(3)'
+    const runner = start({ nodeArguments: ['--import', lastWords] })
+    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
+      code: 'RUNNER_UNAVAILABLE',
+      retryable: false,
+      message: expect.stringContaining('exit code 3'),
+      cause: { message: expect.stringContaining('no such loader') },
+    })
+  })
+
   it('because it does not get ready in time ends the run with a failure that may pass', async () => {
     const neverReady = 'data:text/javascript,setInterval(()=>{},1000);await new Promise(()=>{})'
     const runner = start({ startTimeoutMs: 300, nodeArguments: ['--import', neverReady] })

@@ -5,6 +5,7 @@ import {
   type JobEngine,
   type JobRecord,
   type JobStatus,
+  localFile,
   localQueue,
   type Logger,
   processRunner,
@@ -15,6 +16,8 @@ import {
   stemsWorkflowOf,
   type Workflow,
 } from 'stemwork'
+import { fastify } from 'fastify'
+import { pino } from 'pino'
 import { z } from 'zod'
 import { expectType } from './expect-type.js'
 
@@ -43,6 +46,9 @@ const engine = createEngine({
 })
 expectType<JobEngine>()(engine)
 processRunner({ resolve: () => own, slots: 2 })
+createEngine({ logger: console, child: { environment: { A: 'b' }, nodeArguments: ['--max-old-space-size=500'] } })
+createEngine({ logger: pino() })
+createEngine({ logger: fastify().log })
 
 export async function use(): Promise<void> {
   await engine.start()
@@ -52,6 +58,13 @@ export async function use(): Promise<void> {
   expectType<JobStatus>()(job.status)
   expectType<JobRecord | undefined>()(await engine.get(job.id, { app: 'me' }))
   expectType<JobRecord | undefined>()(await engine.run(job.id))
+  expectType<JobRecord | undefined>()(await engine.run(job.id, { signal: AbortSignal.timeout(1) }))
+  expectType<JobRecord | undefined>()(await engine.runOnce())
+  await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: localFile('song.mp3') } })
+  // @ts-expect-error: a path alone may come from anywhere
+  await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: 'song.mp3' } })
+  await engine.blobs.put('uploads/me/1', 'text')
+  await engine.blobs.put('uploads/me/2', new Uint8Array(1))
   expectType<JobRecord | undefined>()(await engine.cancel(job.id))
   expectType<JobRecord | undefined>()(await engine.delete(job.id))
   engine.on('job.succeeded', (event) => expectType<JobRecord>()(event.job))

@@ -25,7 +25,7 @@ export async function closeParts(groups: readonly (readonly ClosingPart[])[], lo
     } catch (error) {
       failures.push({ name, error })
       logger.error(
-        { part: name, error },
+        { part: name, err: error },
         'A part of the engine could not be closed; the others are closed all the same.',
       )
     }

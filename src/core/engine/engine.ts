@@ -1,6 +1,8 @@
 import { hostname } from 'node:os'
+import { checkParts, type EngineParts } from './engine-parts.js'
 import { closeParts } from './close-parts.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
+import { runToEnd } from './dispatch/run-to-end.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { FileSweep } from './dispatch/file-sweep.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
@@ -14,13 +16,17 @@ import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
 import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
-import { type Logger, silentLogger } from './ports/logger.js'
+import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
+import { Readiness, unreadyText } from './runner/readiness.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
 import { signingSecrets } from './webhooks/signing-secrets.js'
+import { withLocalFiles } from './local-file.js'
+import { checkPage } from './job-page.js'
 import {
   checkSubmission,
+  checkSubmitInput,
   idempotencyOf,
   jobRequest,
   requireSameRequest,
@@ -28,17 +34,8 @@ import {
   type SubmitOptions,
 } from './submission.js'
 import { WorkflowRegistry } from './workflow/registry.js'
-import type { Workflow } from './workflow/workflow.js'
 
-/** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
-export interface EngineParts {
-  jobs: JobStore
-  queue: JobQueue
-  blobs: BlobStore
-  applications: ApplicationStore
-  runner: Runner
-  workflows: readonly Workflow[]
-}
+export type { EngineParts } from './engine-parts.js'
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
 export interface JobScope {
@@ -74,6 +71,7 @@ export class JobEngine {
   readonly #jobs: JobStore
   readonly #queue: JobQueue
   readonly #runner: Runner
+  readonly #readiness: Readiness
   readonly #events: JobEvents
   readonly #logger: Logger
   readonly #dispatcher: Dispatcher
@@ -86,18 +84,20 @@ export class JobEngine {
   #sweepingFiles: Promise<unknown> | undefined
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
+  readonly #closingSignal = new AbortController()
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
   constructor(parts: EngineParts, settings: EngineSettings = {}) {
-    refuseUnsafePair(parts)
+    checkParts(parts)
     this.options = resolveEngineOptions(settings)
-    this.#logger = this.options.logger ?? silentLogger
+    this.#logger = this.options.logger
     this.workflows = new WorkflowRegistry(parts.workflows)
     this.blobs = parts.blobs
     this.applications = parts.applications
     this.#jobs = parts.jobs
     this.#queue = parts.queue
     this.#runner = parts.runner
+    this.#readiness = new Readiness({ runner: parts.runner, workflows: this.workflows.list(), logger: this.#logger })
     this.#events = new JobEvents(this.#logger)
     const shared = {
       ...parts,
@@ -106,6 +106,7 @@ export class JobEngine {
       options: this.options,
       logger: this.#logger,
       onEnd: (job: JobRecord) => this.#reportEnd(job),
+      onSetupError: () => this.#readiness.forget(),
     }
     this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
     this.#sweep = new Sweep(shared)
@@ -122,17 +123,20 @@ export class JobEngine {
    */
   async submit(input: SubmitInput, options: SubmitOptions = {}): Promise<{ job: JobRecord; created: boolean }> {
     if (this.#closing) throw shuttingDown()
+    checkSubmitInput(input)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
-    checkSubmission(input, this.workflows.require(input.workflow))
+    const complete = checkSubmission(input, this.workflows.require(input.workflow))
     const webhook = await this.#webhook(input)
     await options.beforeCreate?.()
 
-    const { job, created } = await this.#jobs.create(newJob(jobRequest(input, webhook, idempotency)), {
-      tx: options.tx,
-      maxQueued: this.options.limits.maxQueuedJobs,
-    })
+    const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
+      this.#jobs.create(newJob(jobRequest(ready, webhook, idempotency)), {
+        tx: options.tx,
+        maxQueued: this.options.limits.maxQueuedJobs,
+      }),
+    )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
@@ -140,7 +144,7 @@ export class JobEngine {
     try {
       await this.#queue.notify({ delayMs })
     } catch (error) {
-      this.#logger.warn({ jobId: job.id, error }, 'No worker could be notified; the next sweep takes the job.')
+      this.#logger.warn({ jobId: job.id, err: error }, 'No worker could be notified; the next sweep takes the job.')
     }
     return { job, created }
   }
@@ -150,9 +154,10 @@ export class JobEngine {
     return job && isInScope(job, scope) ? job : undefined
   }
 
-  /** Newest first. */
-  list(page: JobPage): Promise<JobRecord[]> {
-    return this.#jobs.list(page)
+  /** Newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or with a field that is unknown. */
+  async list(page: JobPage): Promise<JobRecord[]> {
+    checkPage(page)
+    return await this.#jobs.list(page)
   }
 
   /** @param options.max where the count ends, so that it costs no more than that many jobs. Default: it counts them all. */
@@ -198,22 +203,42 @@ export class JobEngine {
     try {
       await finishDeletion(job, { jobs: this.#jobs, blobs: this.blobs })
     } catch (error) {
-      this.#logger.warn({ jobId: id, error }, 'The files of a deleted job could not be removed; the sweep will do it.')
+      this.#logger.warn(
+        { jobId: id, err: error },
+        'The files of a deleted job could not be removed; the sweep will do it.',
+      )
     }
     this.#events.announce('job.deleted', job)
     return known
   }
 
-  /** Claims and runs one job in this process: the named one, or the next in turn. `undefined`: nothing to run. */
-  run(id?: string): Promise<JobRecord | undefined> {
+  /**
+   * Runs one job in this process, the named one or the next in turn, and resolves when it has ended, SUCCEEDED or FAILED, retries and
+   * their waits included; what another worker does of it is waited for. `undefined`: no such job (any more), or nothing to run. The
+   * signal hands the job back to the queue without counting the attempt.
+   *
+   * @throws the signal's reason; StemworkError `SHUTTING_DOWN` when the engine closes.
+   */
+  run(id?: string, { signal }: { signal?: AbortSignal } = {}): Promise<JobRecord | undefined> {
+    const ports = { jobs: this.#jobs, events: this.#events, dispatcher: this.#dispatcher }
+    return runToEnd(ports, id, { signal, closing: this.#closingSignal.signal })
+  }
+
+  /**
+   * Makes one attempt, for hosts whose time is short, such as a serverless function: the job may come back QUEUED, for a retry that is
+   * due at `notBefore`. `undefined`: nothing to claim.
+   */
+  runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#dispatcher.run(id)
   }
 
   /**
-   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Calls that come
-   * together start it once; after a failure it may be called again.
+   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Before that it
+   * is made `ready()`. Calls that come together start it once; after a failure it may be called again. A host that only submits jobs
+   * does not call it. A started engine with nothing to do does not keep its process alive.
    *
-   * @throws StemworkError `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the queue as they are.
+   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the
+   * queue as they are.
    */
   async start(): Promise<void> {
     if (this.#closing) throw closedForGood()
@@ -222,6 +247,17 @@ export class JobEngine {
       throw error
     })
     await this.#starting
+  }
+
+  /**
+   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it needs there, such
+   * as a network. Later calls cost nothing; after a failure the check is made again.
+   *
+   * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`, `MODEL_UNAVAILABLE` and
+   * the like from the workflows.
+   */
+  ready(): Promise<void> {
+    return this.#readiness.check({ again: true })
   }
 
   /**
@@ -251,15 +287,22 @@ export class JobEngine {
     return this.#closing
   }
 
+  /**
+   * Whether the parts do their work. Where this engine runs jobs (it was started, or no other process reaches its store), also whether
+   * it can: the first call makes it `ready()`, the others cost nothing.
+   */
   async health(): Promise<EngineHealth> {
     const problems: string[] = []
+    const runsJobs = this.#starting !== undefined || this.#jobs.traits.scope === 'process'
+    if (runsJobs && !this.#closing)
+      await this.#readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
     const queued = await this.#jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
-      this.#logger.warn({ error }, 'The job store did not answer a health check.')
+      this.#logger.warn({ err: error }, 'The job store did not answer a health check.')
       problems.push('The job store does not answer.')
       return 0
     })
     await this.#queue.check().catch((error: unknown) => {
-      this.#logger.warn({ error }, 'The queue did not answer a health check.')
+      this.#logger.warn({ err: error }, 'The queue did not answer a health check.')
       problems.push('The queue does not answer.')
     })
     const lost = await this.#lostJobs()
@@ -289,6 +332,8 @@ export class JobEngine {
   }
 
   async #start(): Promise<void> {
+    await this.ready()
+    if (this.#closing) throw closedForGood()
     await this.#dispatcher.start()
     if (this.#closing) throw closedForGood()
     this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
@@ -300,6 +345,8 @@ export class JobEngine {
   }
 
   #close(timeoutMs: number): Promise<void> {
+    // A running attempt is the dispatcher's to end; this ends the waits between attempts.
+    this.#closingSignal.abort(shuttingDown())
     clearInterval(this.#sweepTimer)
     clearInterval(this.#fileSweepTimer)
     this.#fileSweep.stop()
@@ -352,7 +399,7 @@ export class JobEngine {
 
   #sendWebhooksSoon(): void {
     this.sendWebhooks().catch((error: unknown) =>
-      this.#logger.warn({ error }, 'Webhook messages could not be read; they stay due.'),
+      this.#logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
     )
   }
 
@@ -385,20 +432,4 @@ function closedForGood(): StemworkError {
 
 function isInScope(job: JobRecord, scope: JobScope): boolean {
   return scope.app === undefined || job.app === scope.app
-}
-
-function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
-  if (queue.traits.scope !== 'shared') return
-  if (jobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.',
-    )
-  }
-  if (blobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.',
-    )
-  }
 }

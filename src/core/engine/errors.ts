@@ -18,6 +18,7 @@ export type EngineErrorCode =
   | 'STORE_UNAVAILABLE'
   | 'MISSING_DEPENDENCY'
   | 'MODEL_UNAVAILABLE'
+  | 'RUNNER_UNAVAILABLE'
 
 export type ErrorCode = JobErrorCode | EngineErrorCode
 
@@ -87,6 +88,28 @@ export function internalError(cause: unknown, details: Record<string, unknown> =
     'INTERNAL_ERROR',
     'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
     { retryable: true, details, cause },
+  )
+}
+
+const setupCodes: readonly ErrorCode[] = [
+  'INVALID_OPTIONS',
+  'MISSING_DEPENDENCY',
+  'MODEL_UNAVAILABLE',
+  'RUNNER_UNAVAILABLE',
+  'UNKNOWN_WORKFLOW',
+]
+
+/** Whether only a change of the host's set-up helps: neither another attempt nor another file. */
+export function isSetupError(error: unknown): error is StemworkError {
+  return StemworkError.is(error) && setupCodes.includes(error.code) && !error.retryable
+}
+
+/** What a client may know of such an error. */
+export function notSetUp(cause: StemworkError): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The service is not set up to run this job. Submitting it again does not help before its operator has mended that: tell them the job id.',
+    { cause },
   )
 }
 

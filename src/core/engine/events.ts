@@ -37,7 +37,7 @@ export class JobEvents extends EventEmitter<EngineEvents> {
       await listener({ job })
     } catch (error) {
       this.#logger.error(
-        { event: name, jobId: job.id, error },
+        { event: name, jobId: job.id, err: error },
         'A listener of a job event failed; the job and the other listeners are not affected.',
       )
     }

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { StemworkError } from './errors.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
-import type { Logger } from './ports/logger.js'
+import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
+import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
@@ -153,12 +154,16 @@ export const engineOptionsSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('Name of this worker in leases and logs. Default: host name and process id.'),
-  logger: z.custom<Logger>().optional().describe('Structured log hook; silent by default.'),
+  child: childOptionsSchema.prefault({}),
+  logger: z
+    .custom<Logger>(isLogger, 'must have the methods debug, info, warn and error, as pino and console have')
+    .optional()
+    .describe('Takes log lines: pino, `console` or your own. Default: warnings and errors go to stderr.'),
 })
 
 /** What a host may set; everything has a default. */
 export type EngineSettings = z.input<typeof engineOptionsSchema>
-export type EngineOptions = z.output<typeof engineOptionsSchema>
+export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger }
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
 export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
@@ -166,7 +171,7 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
   if (result.success) {
     // Read here for its check alone: a wrong entry is an error of the start, not of a job.
     allowList(result.data.fetch.allow ?? [])
-    return result.data
+    return { ...result.data, logger: result.data.logger ?? defaultLogger }
   }
   const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {

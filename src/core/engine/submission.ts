@@ -1,15 +1,20 @@
+import { z } from 'zod'
 import { StemworkError } from './errors.js'
 import { fieldIssues, issuesText } from './job/field-issues.js'
 import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
 import type { JobRequest } from './job/new-job.js'
+import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
 import type { Workflow } from './workflow/workflow.js'
 
 export interface SubmitInput {
   /** Application that owns the job. */
   app: string
   workflow: string
-  params: Record<string, unknown>
+  /** What the workflow's schema wants. Default: `{}`. */
+  params?: Record<string, unknown>
+  /** Local files by the name of the input (`localFile`), instead of an address in `params`. They are copied into the blob store. */
+  inputs?: Record<string, LocalFile>
   name?: string | null
   batchName?: string | null
   metadata?: Record<string, string>
@@ -28,8 +33,45 @@ export interface SubmitOptions {
   beforeCreate?: () => Promise<void>
 }
 
-/** @throws StemworkError `INVALID_PARAMS` with `details.issues` (`path`, `message`). */
-export function checkSubmission(input: SubmitInput, workflow: Workflow): void {
+const texts = z.record(z.string(), z.string())
+
+const submitInputSchema = z.strictObject({
+  app: z.string().min(1).max(128),
+  workflow: z.string().min(1),
+  params: z.record(z.string(), z.unknown()).optional(),
+  inputs: z
+    .record(
+      z.string(),
+      z.custom<LocalFile>(isLocalFile, 'must be localFile(path); an address goes into params, an upload into uploads'),
+    )
+    .optional(),
+  name: z.string().nullish(),
+  batchName: z.string().nullish(),
+  metadata: texts.optional(),
+  uploads: texts.optional(),
+  copyResultsTo: texts.optional(),
+  webhook: z.object({ url: z.string(), events: z.array(z.string()).nullish() }).nullish(),
+  idempotencyKey: z.string().min(1).optional(),
+}) satisfies z.ZodType<SubmitInput>
+
+/** @throws StemworkError `INVALID_PARAMS` with `details.issues` for what is not the form of a submission, whatever its workflow. */
+export function checkSubmitInput(input: SubmitInput): void {
+  const checked = submitInputSchema.safeParse(input)
+  if (checked.success) return
+  const found = checked.error.issues
+  const issues = fieldIssues(found)
+  throw new StemworkError('INVALID_PARAMS', `engine.submit: ${issuesText(issues, found.length)}.`, {
+    details: { issues },
+  })
+}
+
+/**
+ * The submission with addresses for its local files.
+ *
+ * @throws StemworkError `INVALID_PARAMS` with `details.issues` (`path`, `message`).
+ */
+export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitInput {
+  const input = withAddresses(given, workflow)
   const checked = workflow.params.safeParse(input.params)
   if (!checked.success) {
     const found = checked.error.issues
@@ -45,6 +87,7 @@ export function checkSubmission(input: SubmitInput, workflow: Workflow): void {
     workflow,
     Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
   )
+  return input
 }
 
 export function idempotencyOf(input: SubmitInput): JobRecord['idempotency'] {
@@ -69,7 +112,7 @@ export function jobRequest(
   const {
     app,
     workflow,
-    params,
+    params = {},
     name = null,
     batchName = null,
     metadata = {},
@@ -77,6 +120,22 @@ export function jobRequest(
     copyResultsTo = {},
   } = input
   return { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+}
+
+function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
+  const { params = {}, inputs = {}, uploads = {} } = input
+  const issues = Object.keys(inputs).flatMap((name) => {
+    const known = workflow.inputs.includes(name)
+    if (known && !(name in params) && !(name in uploads)) return []
+    const problem = known
+      ? 'is given in params or uploads, too; give one of them'
+      : `is no input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
+    return fieldIssues([{ path: [name], message: problem }], ['inputs'])
+  })
+  if (issues.length > 0)
+    throw new StemworkError('INVALID_PARAMS', `Invalid inputs: ${issuesText(issues)}.`, { details: { issues } })
+  const addresses = Object.entries(inputs).map(([name, file]) => [name, addressOf(file)])
+  return { ...input, params: { ...params, ...Object.fromEntries(addresses) } }
 }
 
 function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {

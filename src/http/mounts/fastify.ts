@@ -16,6 +16,7 @@ export interface FastifyScope {
 export interface FastifyRequest {
   raw: IncomingMessage
   originalUrl: string
+  body?: unknown
 }
 
 export interface FastifyReply {
@@ -38,12 +39,12 @@ export function fastifyMount(
     scope.removeAllContentTypeParsers()
     // Leaves the payload unread.
     scope.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
-    const answer = async ({ raw, originalUrl }: FastifyRequest, reply: FastifyReply) => {
+    const answer = async ({ raw, originalUrl, body }: FastifyRequest, reply: FastifyReply) => {
       for (const [name, value] of Object.entries(reply.getHeaders())) {
         if (value !== undefined) reply.raw.setHeader(name, value)
       }
       reply.hijack()
-      await respond(raw, reply.raw, { mountPath: scope.prefix, originalUrl })
+      await respond(raw, reply.raw, { mountPath: scope.prefix, originalUrl, parsedBody: body })
     }
     scope.all('/', answer)
     scope.all('/*', answer)

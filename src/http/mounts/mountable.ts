@@ -1,3 +1,4 @@
+import { StemworkError } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
 import { type ApiRequest, WebRequestReader } from '../routing/api-request.js'
 
@@ -7,6 +8,8 @@ export interface MountContext {
   mountPath?: string
   /** True if something before us has read the body. */
   bodyRead?: boolean
+  /** What that has made of it, if it has left it somewhere: the value of a JSON body, or the bytes. */
+  parsedBody?: unknown
 }
 
 /** Answers a request. Never rejects: every failure is an answer. */
@@ -27,4 +30,26 @@ export function mountable(answer: Answer): Handler {
 /** `undefined` for a handler of the host's own, for example one that is put around ours: it works by web requests alone. */
 export function plainAnswerOf(handler: Handler & { [plainAnswer]?: Answer }): Answer | undefined {
   return handler[plainAnswer]
+}
+
+/** @throws StemworkError `INVALID_OPTIONS` for what is no handler, for example the engine itself. */
+export function checkHandler(handler: unknown): void {
+  if (typeof handler === 'function') return
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `A mount takes what createHandler(engine) returns, and this is ${handler === null ? 'null' : typeof handler}.`,
+  )
+}
+
+/**
+ * The path without a slash at its end; empty: the root.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for one that no request could have.
+ */
+export function mountPathOf({ path = '' }: { path?: string }): string {
+  if (typeof path === 'string' && /^(\/.*)?$/.test(path)) return path.replace(/\/+$/, '')
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `The path of a mount must begin with "/", like "/v1", and this is ${JSON.stringify(path)}.`,
+  )
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo } from 'node:net'
 import { limitPerAddress } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
-import type { Handler } from './mountable.js'
+import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /**
@@ -15,7 +15,7 @@ export function listener(
   handler: Handler,
   options: { path?: string } = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const mountPath = (options.path ?? '').replace(/\/+$/, '')
+  const mountPath = mountPathOf(options)
   const respond = responder(handler)
   const mountPoint = { mountPath }
   return (request, response) => void respond(request, response, mountPoint)

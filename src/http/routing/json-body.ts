@@ -18,10 +18,12 @@ export async function readJson(call: Call): Promise<unknown> {
       `The body must be JSON, sent with Content-Type: application/json; this request has ${type ? JSON.stringify(type) : 'no content type'}.`,
     )
   }
+  const { limits } = call.service.options
+  const { parsed } = call.body
+  if (parsed) return parseJson(boundedBytes(parsed, limits.jsonBytes), limits.paramsBytes)
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  const { limits } = call.service.options
   return parseJson(await readBytes(call.body, limits), limits.paramsBytes)
 }
 
@@ -77,6 +79,19 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   )
 }
 
+/** Written anew, so that it is a copy of our own, and no more than JSON. */
+function boundedBytes(parsed: object, jsonBytes: number): Uint8Array {
+  const bytes = Buffer.from(JSON.stringify(parsed))
+  if (bytes.byteLength > jsonBytes) throw tooLarge(jsonBytes)
+  return bytes
+}
+
+function tooLarge(jsonBytes: number): Problem {
+  return new Problem('TOO_LARGE', `A JSON body may have at most ${jsonBytes} bytes.`, {
+    headers: { connection: 'close' },
+  })
+}
+
 async function readBytes(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -84,9 +99,7 @@ async function readBytes(body: RequestBody, limits: { jsonBytes: number; discard
     bytes += chunk.byteLength
     if (bytes > limits.jsonBytes) {
       await body.discard(limits.discardBytes)
-      throw new Problem('TOO_LARGE', `A JSON body may have at most ${limits.jsonBytes} bytes.`, {
-        headers: { connection: 'close' },
-      })
+      throw tooLarge(limits.jsonBytes)
     }
     chunks.push(chunk)
   }

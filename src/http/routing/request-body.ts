@@ -16,6 +16,7 @@ const strayBytes = 1024 ** 2
 export class RequestBody {
   readonly #request: ApiRequest
   readonly #bodyRead: boolean
+  readonly #parsedBody: unknown
   readonly #limits: BodyLimits
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #isOpen = false
@@ -26,11 +27,18 @@ export class RequestBody {
   /** Time spent on waiting for the client; a slow store does not count against it. */
   #waitedMs = 0
 
-  /** @param bodyRead true if the host's framework has read the body before. */
-  constructor(request: ApiRequest, bodyRead: boolean, limits: BodyLimits) {
+  /** @param read whether the host's framework has read the body before, and what it made of it */
+  constructor(request: ApiRequest, read: { bodyRead: boolean; parsedBody?: unknown }, limits: BodyLimits) {
     this.#request = request
-    this.#bodyRead = bodyRead
+    this.#bodyRead = read.bodyRead
+    this.#parsedBody = read.bodyRead ? read.parsedBody : undefined
     this.#limits = limits
+  }
+
+  /** The value that a body parser of the host has made of a JSON body; `undefined` if there is none. */
+  get parsed(): object | undefined {
+    const value = this.#parsedBody
+    return typeof value === 'object' && value !== null && !(value instanceof Uint8Array) ? value : undefined
   }
 
   /**
@@ -39,6 +47,11 @@ export class RequestBody {
    * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if somebody else has read the body before.
    */
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    const bytes = this.#parsedBody
+    if (typeof bytes === 'string' || bytes instanceof Uint8Array) {
+      yield Buffer.from(bytes as Uint8Array)
+      return
+    }
     this.#open()
     for (let chunk = await this.#next(); chunk; chunk = await this.#next()) yield chunk
   }
@@ -123,7 +136,7 @@ export class RequestBody {
 function bodyAlreadyRead(): Problem {
   return new Problem(
     'INTERNAL_ERROR',
-    'The request body was read before it reached the service. Mount the service before your body parser (express.json(), koa-bodyparser and the like), or keep that parser off its path.',
+    'The request body was read before it reached the service, and what was read is in no place that the service knows (request.body). Mount the service before your body parser, or keep that parser off its path.',
   )
 }
 

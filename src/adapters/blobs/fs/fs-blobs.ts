@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat, BlobStore } from '../../../core/engine/ports/blob-store.js'
+import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
 import { FileBody } from './file-body.js'
 import {
@@ -56,7 +57,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
         let bytes = 0
         let modifiedAt: number
         try {
-          for await (const chunk of abortable(source, signal)) {
+          for await (const chunk of abortable(blobChunks(source), signal)) {
             await append(file, chunk)
             bytes += chunk.byteLength
           }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat, BlobStore, ByteRange } from '../../../core/engine/ports/blob-store.js'
+import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
 import { SortedList } from '../../stores/shared/sorted-list.js'
 
@@ -32,7 +33,7 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
       try {
         const chunks: Uint8Array[] = []
         let bytes = 0
-        for await (const chunk of abortable(source, signal)) {
+        for await (const chunk of abortable(blobChunks(source), signal)) {
           if (write.revoked) break
           // A copy: sources may use their buffer again.
           chunks.push(Uint8Array.from(chunk))

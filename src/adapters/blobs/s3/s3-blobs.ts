@@ -1,3 +1,4 @@
+import { blobChunks } from '../shared/blob-chunks.js'
 import { Readable } from 'node:stream'
 import {
   DeleteObjectCommand,
@@ -95,7 +96,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
           bucket,
           key,
           objectKey: prefix + key,
-          source,
+          source: blobChunks(source),
           contentType,
           ifAbsent,
           partBytes,

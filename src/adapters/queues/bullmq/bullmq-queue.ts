@@ -3,7 +3,7 @@ import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
-import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
+import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
 import { within } from '../shared/time-limit.js'
@@ -42,7 +42,7 @@ const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
-  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = silentLogger } = options
+  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = defaultLogger } = options
   if (!/^[^:]+$/.test(name))
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -50,7 +50,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     )
 
   const onError = (error: unknown) =>
-    logger.warn({ queue: name, error }, 'The connection of the queue to Redis has a problem.')
+    logger.warn({ queue: name, err: error }, 'The connection of the queue to Redis has a problem.')
   const connections = new RedisConnections(connection, onError)
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined

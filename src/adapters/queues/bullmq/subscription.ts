@@ -38,7 +38,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     { connection, prefix, concurrency: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
   )
   worker.on('error', (error) =>
-    logger.warn({ queue: name, error }, 'The queue reported an error; it goes on when Redis answers again.'),
+    logger.warn({ queue: name, err: error }, 'The queue reported an error; it goes on when Redis answers again.'),
   )
 
   const stop = async () => {
@@ -47,7 +47,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     await running
     // Without Redis, BullMQ waits for ever to confirm the last notification.
     await within(closed, answerTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
-      logger.warn({ queue: name, error }, 'Redis did not confirm the end of the subscription.'),
+      logger.warn({ queue: name, err: error }, 'Redis did not confirm the end of the subscription.'),
     )
     connection.disconnect()
   }

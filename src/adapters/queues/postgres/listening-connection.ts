@@ -52,7 +52,7 @@ export class ListeningConnection {
         await this.#listen()
       } catch (error) {
         if (!signal.aborted)
-          logger.warn({ queue: channel, error }, 'The queue lost its connection to Postgres, and connects again.')
+          logger.warn({ queue: channel, err: error }, 'The queue lost its connection to Postgres, and connects again.')
       }
       this.#isHearing = false
       // Not all processes of a deployment at the same moment. The timer keeps a worker alive that has nothing else to wait for.

@@ -1,6 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
-import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
+import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { within } from '../shared/time-limit.js'
@@ -34,7 +34,13 @@ export interface PostgresQueueOptions {
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function postgresQueue(options: PostgresQueueOptions): JobQueue {
-  const { pool, schema = 'stemwork', answerTimeoutMs = 5000, checkIntervalMs = 20_000, logger = silentLogger } = options
+  const {
+    pool,
+    schema = 'stemwork',
+    answerTimeoutMs = 5000,
+    checkIntervalMs = 20_000,
+    logger = defaultLogger,
+  } = options
   requireSchemaName(schema)
   if (pool.options?.max === 1)
     throw new StemworkError(
@@ -61,7 +67,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
         delayed.delete(timer)
         notifyNow().catch((error: unknown) =>
           logger.warn(
-            { queue: schema, error },
+            { queue: schema, err: error },
             'A delayed notification could not be sent; the next sweep does its work.',
           ),
         )

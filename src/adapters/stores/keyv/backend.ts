@@ -8,11 +8,23 @@ import { StemworkError } from '../../../core/engine/errors.js'
  */
 export class Backend {
   static readonly #known = new WeakMap<Keyv, Backend>()
+  /** The first instance over each backend. */
+  static readonly #owners = new WeakMap<object, Keyv>()
 
-  /** One per Keyv instance, which is set to throw, and of whose `error` events this is a listener. */
+  /**
+   * One per Keyv instance, which is set to throw, and of whose `error` events this is a listener.
+   *
+   * @throws StemworkError `INVALID_OPTIONS` if another instance with another namespace has the same backend.
+   */
   static of(keyv: Keyv): Backend {
     const known = this.#known.get(keyv)
     if (known) return known
+    const store: unknown = keyv.store
+    if (keepsNamespace(store)) {
+      const owner = this.#owners.get(store) ?? keyv
+      if (owner.namespace !== keyv.namespace) throw sharedBackend(owner.namespace, keyv.namespace)
+      this.#owners.set(store, owner)
+    }
     const backend = new Backend(keyv)
     this.#known.set(keyv, backend)
     return backend
@@ -65,6 +77,8 @@ export class Backend {
     operation: () => Promise<Result>,
     isDone: (result: Result) => boolean = () => true,
   ): Promise<Result> {
+    const { store, namespace } = this.#keyv as { store: unknown; namespace?: string }
+    if (keepsNamespace(store) && store.namespace !== namespace) throw sharedBackend(namespace, store.namespace)
     const errorsBefore = this.#errors
     let result: Result
     try {
@@ -77,6 +91,18 @@ export class Backend {
     if (!isDone(result)) throw unavailable(undefined)
     return result
   }
+}
+
+/** Keyv writes its namespace into its backend, and the backend puts it before every key. A Map is given whole keys. */
+function keepsNamespace(store: unknown): store is { namespace: string | undefined } {
+  return typeof store === 'object' && store !== null && !(store instanceof Map) && 'namespace' in store
+}
+
+function sharedBackend(own: string | undefined, other: string | undefined): StemworkError {
+  return new StemworkError(
+    'INVALID_OPTIONS',
+    `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend knows one namespace, that of the instance made last, so the entries of one of them would be lost with a change of order. Give each Keyv a backend of its own (new KeyvRedis(...) twice), or use one Keyv for both stores.`,
+  )
 }
 
 /** A part of a key that stands for `name`: short, and of characters that which every backend tells apart, also one that ignores case. */

@@ -2,7 +2,8 @@ import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { StemworkError } from '../errors.js'
+import { errorText } from '../error-text.js'
+import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
@@ -38,6 +39,8 @@ export interface AttemptPorts {
   logger: Logger
   /** Called with each job that has ended here, whatever its listeners do. */
   onEnd(job: JobRecord): void
+  /** Called when a job has failed because of how this process is set up. */
+  onSetupError(): void
 }
 
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
@@ -267,13 +270,16 @@ export class Attempt {
         ...this.#claim,
         delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1),
         onShutdown: false,
+        failure: errorText(error),
       }
     }
-    this.#warn('The job failed.', error)
+    if (isSetupError(error)) this.#ports.onSetupError()
+    this.#logEnd(error)
     return {
       kind: 'fail',
       ...this.#claim,
       error: jobError(error),
+      failure: errorText(error),
       retentionMs: retention.resultsMs,
       messages: webhookMessages(this.#job, 'job.failed'),
     }
@@ -342,8 +348,18 @@ export class Attempt {
     return { jobId: this.#job.id, app: this.#job.app, workflow: this.#job.workflow, attempt: this.#job.attempts }
   }
 
+  #logEnd(error: unknown): void {
+    const fields = { jobId: this.#job.id, token: this.#job.token, err: error }
+    const { code } = jobError(error)
+    // Canceled on request: nothing that an operator has to look at.
+    this.#ports.logger[code === 'CANCELED' ? 'info' : code === 'INTERNAL_ERROR' ? 'error' : 'warn'](
+      fields,
+      'The job failed.',
+    )
+  }
+
   #warn(message: string, error: unknown): void {
-    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, error }, message)
+    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
   }
 }
 

@@ -65,10 +65,22 @@ export class Dispatcher {
     this.#openLane()
   }
 
-  /** Claims the named job, or the next in turn, and runs it to its end. `undefined`: nothing to claim, or the lease was lost. */
-  async run(id?: string): Promise<JobRecord | undefined> {
+  /**
+   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was lost. A signal that
+   * fires hands the job back to the queue without counting the attempt.
+   */
+  async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const job = await this.#claim(id)
-    return job && (await this.#runToEnd(job))
+    if (!job) return undefined
+    const handBack = () => this.interrupt(job.id, shuttingDown())
+    const attempt = this.#attempt(job)
+    if (signal?.aborted) handBack()
+    signal?.addEventListener('abort', handBack, { once: true })
+    try {
+      return await attempt
+    } finally {
+      signal?.removeEventListener('abort', handBack)
+    }
   }
 
   /** Ends the run of a job in this process, if there is one. */
@@ -138,12 +150,15 @@ export class Dispatcher {
       try {
         job = await this.#claim(undefined, this.#stages.slowApplications)
       } catch (error) {
-        this.#ports.logger.warn({ error }, 'The job store could not be asked for a job; the next sweep asks again.')
+        this.#ports.logger.warn(
+          { err: error },
+          'The job store could not be asked for a job; the next sweep asks again.',
+        )
         return
       }
       if (job) {
         this.#lookForMore()
-        await this.#runToEnd(job, this.#stages)
+        await this.#attempt(job, this.#stages)
         // A slow fetch has let other jobs in: this lane may be one too many.
         if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
       } else if (wakes === this.#wakes) return
@@ -160,7 +175,7 @@ export class Dispatcher {
     this.#notified = false
     this.#ports.queue
       .notify()
-      .catch((error: unknown) => this.#ports.logger.warn({ error }, 'No other worker could be notified.'))
+      .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
   async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
@@ -170,7 +185,7 @@ export class Dispatcher {
   }
 
   /** @param stages absent: the host asked for this run, which waits for no slot */
-  async #runToEnd(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
+  async #attempt(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
     const attempt = new Attempt(job, this.#ports, this.#scratch, stages)
     this.#running.set(job.id, attempt)
     // A claim that the store answered late.
@@ -179,7 +194,7 @@ export class Dispatcher {
       return await attempt.run()
     } catch (error) {
       this.#ports.logger.error(
-        { jobId: job.id, error },
+        { jobId: job.id, err: error },
         'The end of a run could not be recorded; its lease will run out and the job is run again.',
       )
       return undefined

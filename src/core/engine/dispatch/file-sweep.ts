@@ -49,7 +49,7 @@ export class FileSweep {
       report.uploads = await this.#removeUnusedUploads()
       report.orphans = await this.#removeOrphans(allowMassRemoval)
     } catch (error) {
-      this.#ports.logger.warn({ error }, 'The sweep of files did not come to its end; the next one does it again.')
+      this.#ports.logger.warn({ err: error }, 'The sweep of files did not come to its end; the next one does it again.')
     }
     return report
   }
@@ -104,7 +104,7 @@ export class FileSweep {
       await this.#ports.blobs.delete(key)
       return 1
     } catch (error) {
-      this.#ports.logger.warn({ key, error }, 'A file that belongs to nothing could not be removed.')
+      this.#ports.logger.warn({ key, err: error }, 'A file that belongs to nothing could not be removed.')
       return 0
     }
   }

@@ -80,7 +80,7 @@ export class HeartbeatLoop {
       if (job.cancelRequested) this.#options.interrupt(canceled())
     } catch (error) {
       this.#unwritten = true
-      this.#logger.warn({ jobId: this.#job.id, error }, 'A heartbeat did not reach the job store.')
+      this.#logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
       if (sinceRenewalMs >= this.#options.leaseMs) this.#options.interrupt(leaseLost())
     }
   }

@@ -20,7 +20,7 @@ export async function removeDeadFolders(directory: string, prefix: string, logge
   const names = await readdir(directory).catch(() => [])
   for (const name of names.filter((one) => one.startsWith(`${prefix}.`) && isLeftover(one.slice(prefix.length)))) {
     await rm(join(directory, name), { recursive: true, force: true }).catch((error: unknown) =>
-      logger.warn({ folder: name, error }, 'The files of a dead process could not be removed.'),
+      logger.warn({ folder: name, err: error }, 'The files of a dead process could not be removed.'),
     )
   }
 }

@@ -54,7 +54,7 @@ export class Sweep {
     try {
       return await work()
     } catch (error) {
-      this.#ports.logger.warn({ step, error }, 'A step of the sweep failed; the next sweep does it again.')
+      this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep does it again.')
       return 0
     }
   }
@@ -74,7 +74,7 @@ export class Sweep {
       } catch (error) {
         failed.add(job.id)
         this.#ports.logger.warn(
-          { step: kind, jobId: job.id, error },
+          { step: kind, jobId: job.id, err: error },
           'The files of a job could not be removed; the next sweep does it again.',
         )
       }

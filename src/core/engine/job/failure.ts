@@ -1,4 +1,4 @@
-import { internalError, StemworkError } from '../errors.js'
+import { internalError, isSetupError, notSetUp, StemworkError } from '../errors.js'
 import type { JobError } from './job.js'
 
 const titles: Record<JobError['code'], string> = {
@@ -10,6 +10,7 @@ const titles: Record<JobError['code'], string> = {
 
 /** What a job shows of the error that ended it. An error that is not the library's own says nothing of its text to the client. */
 export function jobError(error: unknown): JobError {
+  if (isSetupError(error)) return jobError(notSetUp(error))
   if (!StemworkError.is(error) || !isJobCode(error.code)) return jobError(internalError(error))
   const { code, message, reason = null, retryable } = error
   return { code, title: titles[code], message, reason, retryable }

@@ -83,6 +83,11 @@ const jobFields = z.object({
   /** What the workflow reports about how the result was made, for example the model's name and hash. */
   details: z.record(z.string(), z.unknown()),
   error: jobErrorSchema.nullable(),
+  /**
+   * Why the last attempt failed, with stack and causes, for the operator alone: it may hold paths and addresses, and no answer, event
+   * stream or webhook message carries it. At most about 8,000 characters.
+   */
+  failure: z.string().nullable().default(null),
 
   createdAt: z.number(),
   startedAt: z.number().nullable(),

@@ -35,6 +35,7 @@ export function newJob(request: JobRequest): JobRecord {
     outputs: null,
     details: {},
     error: null,
+    failure: null,
     createdAt: 0,
     startedAt: null,
     completedAt: null,

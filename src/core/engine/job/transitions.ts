@@ -22,9 +22,16 @@ export type JobChange =
       messages: readonly WebhookMessage[]
     } & HeldClaim)
   /** Ends the claim, and the job, with an error. */
-  | ({ kind: 'fail'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] } & HeldClaim)
+  | ({
+      kind: 'fail'
+      error: JobError
+      /** For the operator alone. */
+      failure?: string
+      retentionMs: number
+      messages: readonly WebhookMessage[]
+    } & HeldClaim)
   /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
-  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean } & HeldClaim)
+  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
   /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Hides the job for good and fences its worker off. */
@@ -105,12 +112,18 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         ...ended(job, now, change),
         status: 'SUCCEEDED',
         progress: 1,
+        failure: null,
         outputs: change.outputs,
         details: change.details,
       }
     case 'fail':
       if (!heldLease(job, change)) return undefined
-      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+      return {
+        ...ended(job, now, change),
+        status: 'FAILED',
+        error: change.error,
+        failure: change.failure ?? job.failure,
+      }
     case 'requeue':
       if (!heldLease(job, change)) return undefined
       return {
@@ -120,6 +133,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         progress: 0,
         stage: null,
         notBefore: now + change.delayMs,
+        failure: change.failure ?? job.failure,
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
         shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
       }

@@ -25,6 +25,9 @@ export interface PutOptions {
   signal?: AbortSignal
 }
 
+/** What a blob is made of: a stream of bytes (Node's or the web's), or all of them at once; a text is stored as UTF-8. */
+export type BlobSource = AsyncIterable<Uint8Array> | Uint8Array | string
+
 /**
  * Files by key. Keys are made by the library, never from user text: `[A-Za-z0-9._-]` segments joined by `/`, no segment `.` or
  * `..` (`checkBlobKey`). No key is the folder of another: next to `a/b` there is no `a`. Keys and prefixes of another form are
@@ -40,7 +43,7 @@ export interface BlobStore {
    * @throws whatever `source` throws, unchanged; the signal's reason; StemworkError `ALREADY_EXISTS`; `STORE_UNAVAILABLE`
    * (retryable) when the store cannot keep the bytes.
    */
-  put(key: string, source: AsyncIterable<Uint8Array>, options?: PutOptions): Promise<BlobStat>
+  put(key: string, source: BlobSource, options?: PutOptions): Promise<BlobStat>
 
   /**
    * A stream of the blob, or of the part of it that lies in `range`; `undefined` if there is no blob. The stream delivers the

@@ -56,6 +56,17 @@ export interface Runner {
    * `worker_lost` when the process that ran it died. The signal's reason.
    */
   run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
+  /**
+   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition): what is missing shows
+   * before a job runs. Cheap when it is done again. Absent in runners without processes.
+   *
+   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot start, else
+   * what the workflow throws. The signal's reason.
+   */
+  prepare?(
+    workflow: Pick<WorkOrder, 'workflow' | 'module' | 'settings'>,
+    options: { signal: AbortSignal },
+  ): Promise<void>
   /** For health checks: slots and whether each has a live process. */
   status(): { slots: number; busy: number; restarts: number }
   /** Ends idle and running processes. Runs in progress are aborted, later ones refused, with `SHUTTING_DOWN`. */

@@ -1,4 +1,4 @@
-import { silentLogger, type Logger } from '../ports/logger.js'
+import { defaultLogger, type Logger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { execute } from './execute.js'
@@ -10,7 +10,7 @@ import { workflowFromModule } from './workflow-module.js'
  * host, and an aborted stage that ignores its signal goes on unseen; `processRunner` has neither fault.
  */
 export function inlineRunner(options: { resolve(workflowId: string): Workflow; logger?: Logger }): Runner {
-  const { resolve, logger = silentLogger } = options
+  const { resolve, logger = defaultLogger } = options
   const runs = new RunGroup()
 
   return {
@@ -37,7 +37,7 @@ export function runInline(
     try {
       onProgress(progress)
     } catch (error) {
-      logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
+      logger.warn({ jobId: order.jobId, err: error }, 'a progress listener threw')
     }
   }
   return new Promise<WorkResult>((resolve, reject) => {

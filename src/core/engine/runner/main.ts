@@ -29,17 +29,22 @@ function fail(run: number, error: unknown, fatal: boolean): void {
   if (fatal) setTimeout(die, lastWordMs)
 }
 
-async function take({ run, order }: HostMessage): Promise<void> {
+async function take(message: HostMessage): Promise<void> {
+  const { run } = message
   currentRun = run
   const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
   try {
-    if (order.module === null) throw new TypeError('an order without a module cannot be run in a child')
+    const { module, settings } = message.type === 'run' ? message.order : message
+    if (module === null) throw new TypeError('an order without a module cannot be run in a child')
     // A module that failed to load stays failed in this process: only a fresh one can try again.
-    const workflow = await workflowFromModule(order.module, order.settings).catch(
-      (error: unknown) => void fail(run, error, true),
-    )
+    const workflow = await workflowFromModule(module, settings).catch((error: unknown) => void fail(run, error, true))
     if (!workflow) return
-    const result = await execute(workflow, order, { signal: neverAborted, onProgress: progress.push })
+    if (message.type === 'prepare') {
+      await workflow.prepare?.()
+      send({ type: 'done', run, result: { outputs: {}, details: {} } })
+      return
+    }
+    const result = await execute(workflow, message.order, { signal: neverAborted, onProgress: progress.push })
     progress.flush()
     send({ type: 'done', run, result })
   } catch (error) {

@@ -1,42 +1,34 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import { silentLogger, type Logger } from '../ports/logger.js'
-import type { Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import { defaultLogger, isLogger, type Logger } from '../ports/logger.js'
+import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
+import { type ChildOptions, childOptionsSchema } from './child-options.js'
 import { runInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
 import { ProcessSlot } from './process-slot.js'
+import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 
-export interface ProcessRunnerOptions {
+export interface ProcessRunnerOptions extends ChildOptions {
   /** The workflow of an order without a module; such orders run in this process. */
   resolve(workflowId: string): Workflow
   /** Child processes, each with one order at a time. Default: 1, as a network uses all cores but one anyway. */
   slots?: number
   /** Added to the children's scheduling priority value, -20..19. Default: 10, so that the host stays responsive. */
   niceness?: number
-  /** How long a new child may take until it answers. Default: 30,000. */
-  startTimeoutMs?: number
-  /** How long an unused child is kept with what it has loaded. Default: 600,000. */
-  idleMs?: number
-  /** Variables for the children, beside the few they inherit (`PATH`, `STEMWORK_*`, ...). The host's others are withheld. */
-  environment?: Record<string, string>
-  /** Arguments of Node for the children, for example `['--max-old-space-size=2048']`. The host's own are not inherited. */
-  nodeArguments?: readonly string[]
   logger?: Logger
 }
 
-const countsSchema = z.object({
+const optionsSchema = childOptionsSchema.extend({
+  resolve: z.custom<ProcessRunnerOptions['resolve']>(
+    (value) => typeof value === 'function',
+    'must be a function that returns the workflow with an id',
+  ),
   slots: z.number().int().positive().default(1),
   niceness: nicenessSchema,
-  startTimeoutMs: z.number().int().positive().default(30_000),
-  idleMs: z
-    .number()
-    .int()
-    .positive()
-    .max(2 ** 31 - 1)
-    .default(600_000),
+  logger: z.custom<Logger>(isLogger, 'must have the methods debug, info, warn and error').optional(),
 })
 
 /**
@@ -48,13 +40,12 @@ const countsSchema = z.object({
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects
  */
 export function processRunner(options: ProcessRunnerOptions): Runner {
-  const counts = countsSchema.safeParse(options)
-  if (!counts.success) {
-    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(counts.error, 'options')}.`)
+  const checked = optionsSchema.safeParse(options)
+  if (!checked.success) {
+    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked.error, 'options')}.`)
   }
-  const { environment = {}, nodeArguments = [], logger = silentLogger, resolve } = options
-  const settings = { ...counts.data, environment, nodeArguments, logger }
-  const slots = Array.from({ length: counts.data.slots }, () => new ProcessSlot(settings))
+  const { resolve, slots: count, logger = defaultLogger, ...child } = checked.data
+  const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
   // The last one given back is taken first: it is the warmest.
   const free = [...slots]
   // Not p-queue: it lets the next run in when a signal fires, while the aborted run's process is still ending in its slot.
@@ -84,10 +75,10 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
     else free.push(slot)
   }
 
-  async function inChild(order: WorkOrder, run: RunOptions): Promise<WorkResult> {
+  async function inChild(request: HostRequest, run: RunOptions): Promise<WorkResult> {
     const slot = await take(run.signal)
     try {
-      return await slot.run(order, run)
+      return await slot.run(request, run)
     } finally {
       giveBack(slot)
     }
@@ -98,7 +89,12 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
       runs.run(signal, async (ending) => {
         const run = { signal: ending, onProgress }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
-        return await inChild(order, run)
+        return await inChild({ type: 'run', order }, run)
+      }),
+    prepare: ({ module, settings }, { signal }) =>
+      runs.run(signal, async (ending) => {
+        if (module === null) return
+        await inChild({ type: 'prepare', module, settings }, { signal: ending, onProgress: () => {} })
       }),
     status: () => ({
       slots: slots.length,

@@ -1,16 +1,19 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { internalError, StemworkError } from '../errors.js'
 import type { Logger } from '../ports/logger.js'
-import type { RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { RunOptions, WorkResult } from '../ports/runner.js'
 import { childArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { setSessionPriority } from './process-priority.js'
-import { childMessageSchema, errorOf, type HostMessage } from './protocol.js'
+import { childMessageSchema, errorOf, type HostMessage, type HostRequest } from './protocol.js'
 
 const entry = fileURLToPath(new URL('./main.js', import.meta.url))
+/** Where it lies in the package. Code that was bundled believes in another place, and the file there may be the host's own program. */
+const isOwnEntry = /[/\\]core[/\\]engine[/\\]runner[/\\]main\.js$/.test(entry)
 
 const maxStderrLength = 8_000
 /** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
@@ -46,15 +49,15 @@ export class ProcessSlot {
     return this.#losses
   }
 
-  /** One order at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
-  async run(order: WorkOrder, options: RunOptions): Promise<WorkResult> {
+  /** One request at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
+  async run(request: HostRequest, options: RunOptions): Promise<WorkResult> {
     options.signal.throwIfAborted()
     clearTimeout(this.#idleTimer)
     const child = this.#child?.connected ? this.#child : this.#start()
     this.#stderr = ''
     hold(child, true)
     try {
-      return await this.#converse(child, order, options)
+      return await this.#converse(child, request, options)
     } finally {
       if (this.#child === child) {
         hold(child, false)
@@ -71,10 +74,12 @@ export class ProcessSlot {
     if (child) await kill(child)
   }
 
-  #converse(child: ChildProcess, order: WorkOrder, { signal, onProgress }: RunOptions): Promise<WorkResult> {
+  #converse(child: ChildProcess, request: HostRequest, { signal, onProgress }: RunOptions): Promise<WorkResult> {
     const run = ++this.#runs
+    const jobId = request.type === 'run' ? request.order.jobId : undefined
     const { logger, startTimeoutMs } = this.#settings
     const detach = new AbortController()
+    let isReady = this.#ready
 
     return new Promise<WorkResult>((resolve, reject) => {
       const killThenReject = (reason: unknown) => {
@@ -85,7 +90,10 @@ export class ProcessSlot {
       const onMessage = (value: unknown) => {
         // Anything else on the channel is a workflow's own business.
         const message = childMessageSchema.safeParse(value).data
-        if (message?.type === 'ready') clearTimeout(startTimer)
+        if (message?.type === 'ready') {
+          isReady = true
+          clearTimeout(startTimer)
+        }
         if (!message || message.type === 'ready' || message.run !== run) return
         if (message.type === 'done') resolve(message.result)
         else if (message.type === 'failed') {
@@ -96,7 +104,7 @@ export class ProcessSlot {
           try {
             onProgress(message.progress)
           } catch (error) {
-            logger.warn({ jobId: order.jobId, error }, 'a progress listener threw')
+            logger.warn({ jobId, err: error }, 'a progress listener threw')
           }
         }
       }
@@ -105,8 +113,8 @@ export class ProcessSlot {
         // The exit may be heard before the last message, which knows better how the run ended.
         await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
         if (detach.signal.aborted) return
-        const error = workerLost(child, this.#stderr, cause)
-        logger.warn({ jobId: order.jobId, pid: child.pid, error: error.cause }, 'a runner process ended during a run')
+        const error = isReady ? workerLost(child, this.#stderr, cause) : startFailed(child, this.#stderr, cause)
+        logger.debug({ jobId, pid: child.pid, err: error }, 'a runner process ended during a run')
         reject(error)
       }
       const onSpawnError = (error: unknown) => {
@@ -126,13 +134,14 @@ export class ProcessSlot {
         signal.removeEventListener('abort', onAbort)
       })
 
-      const message: HostMessage = { type: 'run', run, order }
+      const message: HostMessage = { ...request, run }
       // A channel that is already closed is followed by the exit, which tells more.
       child.send(message, () => {})
     }).finally(() => detach.abort())
   }
 
   #start(): ChildProcess {
+    if (!isOwnEntry || !existsSync(entry)) throw entryMissing()
     const { environment, nodeArguments, niceness, logger } = this.#settings
     const child = fork(entry, [], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -155,7 +164,7 @@ export class ProcessSlot {
     })
     if (child.pid !== undefined) {
       setSessionPriority(child.pid, niceness).catch((error: unknown) => {
-        logger.debug({ pid: child.pid, niceness, error }, 'the priority of a runner process could not be set')
+        logger.debug({ pid: child.pid, niceness, err: error }, 'the priority of a runner process could not be set')
       })
     }
     logger.debug({ pid: child.pid }, 'runner process started')
@@ -207,6 +216,27 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
       details: { exitCode: child.exitCode, signal: child.signalCode },
       cause: cause ?? new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
     },
+  )
+}
+
+const outOfBundles =
+  'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: serverExternalPackages), and its folder in node_modules complete.'
+
+function entryMissing(): StemworkError {
+  return new StemworkError(
+    'RUNNER_UNAVAILABLE',
+    `The child process that runs jobs cannot start: its program is not where this code expects it. A bundler has moved the code or left the file out. ${outOfBundles}`,
+    { cause: new Error(`there is no child's entry at ${entry}`) },
+  )
+}
+
+/** The child has said nothing yet. One that ends so by itself does it every time; what the system ends may start another time. */
+function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
+  if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
+  return new StemworkError(
+    'RUNNER_UNAVAILABLE',
+    `The child process that runs jobs ended while it started, with exit code ${child.exitCode}; the cause has its last words. Does it find its program and its packages without the loaders of the host (Yarn PnP, tsx, a bundle)? ${outOfBundles} Arguments and variables for it are options: createEngine({ child: { nodeArguments, environment } }).`,
+    { cause: new Error(`the runner process ${child.pid} ended with exit code ${child.exitCode}; ${endOf(stderr)}`) },
   )
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { errorText } from '../error-text.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
 import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 
@@ -32,19 +33,23 @@ const failureSchema = z.object({
   message: z.string(),
   retryable: z.boolean(),
   details: z.record(z.string(), z.unknown()),
-  /** For the operator's log only. */
-  cause: z.object({ message: z.string(), stack: z.string() }).nullable(),
+  // The rest is for the operator alone.
+  stack: z.string(),
+  cause: z.object({ name: z.string(), code: z.string().optional(), message: z.string(), stack: z.string() }).nullable(),
 })
 /** A `StemworkError` as plain JSON. */
 export type Failure = z.infer<typeof failureSchema>
 
-/** What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. */
-export const hostMessageSchema = z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema })
-export interface HostMessage {
-  type: 'run'
-  run: number
-  order: WorkOrder
-}
+/**
+ * What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. To `prepare` is a
+ * run without outputs.
+ */
+export const hostMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),
+  z.object({ type: z.literal('prepare'), run: z.number(), module: z.string(), settings: z.unknown() }),
+])
+export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
+export type HostMessage = HostRequest & { run: number }
 
 /** What the child tells the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
@@ -56,8 +61,6 @@ export const childMessageSchema = z.discriminatedUnion('type', [
 ])
 export type ChildMessage = z.infer<typeof childMessageSchema>
 
-const maxCauseLength = 8_000
-
 export function failureOf(error: StemworkError): Failure {
   return {
     code: error.code,
@@ -65,24 +68,28 @@ export function failureOf(error: StemworkError): Failure {
     message: error.message,
     retryable: error.retryable,
     details: plainDetails(error.details),
+    stack: error.stack ?? '',
     cause: error.cause === undefined ? null : causeOf(error.cause),
   }
 }
 
-/** The error that `failureOf` described, with its cause's text for the log. */
+/** The error that `failureOf` described, with the texts of its stack and causes. */
 export function errorOf(failure: Failure): StemworkError {
-  return new StemworkError(failure.code as ErrorCode, failure.message, {
+  const error = new StemworkError(failure.code as ErrorCode, failure.message, {
     reason: (failure.reason as FailureReason | null) ?? undefined,
     retryable: failure.retryable,
     details: failure.details,
-    cause: failure.cause ? Object.assign(new Error(failure.cause.message), { stack: failure.cause.stack }) : undefined,
+    cause: failure.cause ? Object.assign(new Error(failure.cause.message), failure.cause) : undefined,
   })
+  return Object.assign(error, { stack: failure.stack })
 }
 
-function causeOf(cause: unknown): { message: string; stack: string } {
-  const message = cause instanceof Error ? cause.message : String(cause)
-  const stack = cause instanceof Error ? (cause.stack ?? message) : message
-  return { message: message.slice(0, maxCauseLength), stack: stack.slice(0, maxCauseLength) }
+/** The stack tells of the causes behind this one, too. */
+function causeOf(cause: unknown): Failure['cause'] {
+  if (!(cause instanceof Error)) return { name: 'Error', message: String(cause), stack: errorText(cause) }
+  const { name, message } = cause
+  const { code } = cause as NodeJS.ErrnoException
+  return { name, code: typeof code === 'string' ? code : undefined, message, stack: errorText(cause) }
 }
 
 function plainDetails(details: Record<string, unknown>): Record<string, unknown> {

@@ -90,7 +90,7 @@ export class Outbox {
         if (await this.#try(job, delivery)) sent++
       } catch (error) {
         this.#ports.logger.warn(
-          { jobId: job.id, deliveryId: delivery.id, error },
+          { jobId: job.id, deliveryId: delivery.id, err: error },
           'A webhook message could not be handled; its next try is due later.',
         )
       }
@@ -162,7 +162,7 @@ export class Outbox {
       response.cancel()
       return response.status
     } catch (error) {
-      logger.info({ jobId: job.id, deliveryId: delivery.id, error }, 'A webhook receiver could not be reached.')
+      logger.info({ jobId: job.id, deliveryId: delivery.id, err: error }, 'A webhook receiver could not be reached.')
       return null
     }
   }

@@ -79,6 +79,11 @@ export interface WorkflowDefinition<
    * stages run in the host's process, which suits light work only.
    */
   module?: { url: string | URL; settings?: unknown }
+  /**
+   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first job, so that
+   * what is missing shows when the worker starts. What it throws is thrown by `engine.start()`.
+   */
+  prepare?(): Promise<void>
 }
 
 /** A checked workflow, as the registry keeps it. */
@@ -90,6 +95,7 @@ export interface Workflow {
   readonly inputs: readonly string[]
   readonly stages: readonly Stage[]
   readonly module: { url: string; settings: unknown } | null
+  prepare?(): Promise<void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
 }
 
@@ -149,6 +155,7 @@ export function defineWorkflow<
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
+    ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
     outputs(params) {
       const given: Record<string, OutputDeclaration | undefined> =
         typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { StemworkError } from '../../engine/errors.js'
+import { isSetupError } from '../../engine/errors.js'
 import type { Tensor } from './network.js'
 import { openSession } from './session.js'
 import type { ThreadMessage, ThreadRequest, ThreadSettings } from './threaded-network.js'
@@ -22,7 +22,7 @@ try {
   parentPort?.on('message', ({ id, feeds, fetches }: ThreadRequest) => {
     session.run(feeds, fetches).then(
       (result) => post({ kind: 'ran', id, result }, [...buffers(result.feeds), ...buffers(result.fetches)]),
-      (error: unknown) => post({ kind: 'failed', id, message: String(error), missingDependency: false }),
+      (error: unknown) => post({ kind: 'failed', id, message: String(error) }),
     )
   })
 } catch (error) {
@@ -30,6 +30,9 @@ try {
     kind: 'failed',
     id: undefined,
     message: error instanceof Error ? error.message : String(error),
-    missingDependency: StemworkError.is(error) && error.code === 'MISSING_DEPENDENCY',
+    missing:
+      isSetupError(error) && error.cause instanceof Error
+        ? { stack: error.cause.stack ?? error.cause.message }
+        : undefined,
   })
 }

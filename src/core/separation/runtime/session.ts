@@ -81,13 +81,20 @@ async function importRuntime() {
   try {
     return (await import('onnxruntime-node')).default
   } catch (error) {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      'Separation needs the package onnxruntime-node, which could not be loaded. ' +
-        'Install it: npm install onnxruntime-node --onnxruntime-node-install=skip',
-      { cause: error },
-    )
+    throw new StemworkError('MISSING_DEPENDENCY', isNotInstalled(error) ? notInstalled : notLoadable, { cause: error })
   }
+}
+
+const install = 'npm install onnxruntime-node --onnxruntime-node-install=skip'
+const notInstalled = `Separation needs the package onnxruntime-node, which is not installed. Install it: ${install}`
+const notLoadable =
+  'The package onnxruntime-node is installed, but its native library cannot be loaded: it is damaged, or of another platform. ' +
+  `Remove node_modules/onnxruntime-node and install it again on this machine: ${install}. There is none for Alpine Linux and Intel Macs.`
+
+/** Not found is also the library inside of the package, on a platform that it has none for. */
+function isNotInstalled(error: unknown): boolean {
+  const { code, message } = error as NodeJS.ErrnoException
+  return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? '') && /['"]onnxruntime-(node|common)['"]/.test(message)
 }
 
 function tensorInfo(metadata: {

@@ -19,7 +19,13 @@ export type ThreadMessage =
   | { kind: 'ready'; inputs: readonly TensorInfo[]; outputs: readonly TensorInfo[]; fallback?: ProviderFallback }
   | { kind: 'ran'; id: number; result: NetworkResult }
   /** Without an `id`, the network could not be loaded. */
-  | { kind: 'failed'; id: number | undefined; message: string; missingDependency: boolean }
+  | {
+      kind: 'failed'
+      id: number | undefined
+      message: string
+      /** Why the runtime itself could not be loaded. */
+      missing?: { stack: string }
+    }
 
 const entry = new URL('./network-thread.js', import.meta.url)
 
@@ -99,8 +105,11 @@ export async function openNetworkThread(path: string, options: SessionOptions = 
   }
 }
 
-function loadError({ message, missingDependency }: { message: string; missingDependency: boolean }): StemworkError {
-  if (missingDependency) return new StemworkError('MISSING_DEPENDENCY', message)
+function loadError({ message, missing }: { message: string; missing?: { stack: string } }): StemworkError {
+  if (missing) {
+    const cause = Object.assign(new Error(missing.stack.split('\n', 1)[0]), { stack: missing.stack })
+    return new StemworkError('MISSING_DEPENDENCY', message, { cause })
+  }
   return new StemworkError(
     'INVALID_OPTIONS',
     'The model file could not be loaded as an ONNX network. Check that it is complete and that the manifest names the right file.',

@@ -53,9 +53,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
   signal?.throwIfAborted()
   checkOptions(options)
   const startedAt = performance.now()
-  const choices = typeof model === 'string' ? [{ model }] : model
-  const models = await Promise.all(choices.map((choice) => resolveModel(choice.model)))
-  const paths = models.flatMap((each) => each.paths)
+  const { choices, models, paths } = await resolveModels(model)
   return withWarmNetworks(paths, { threads, provider, maxWarmBytes }, async (networks) => {
     const passes: Pass[] = []
     try {
@@ -79,6 +77,21 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       for (const { architecture } of passes) architecture.close()
     }
   })
+}
+
+/** Loads the model and its networks, which the next separations find warm. Throws as `separate` does. */
+export async function loadNetworks(
+  options: Pick<SeparationOptions, 'model' | 'threads' | 'provider' | 'maxWarmBytes'>,
+): Promise<void> {
+  const { model = embeddedModelName, ...network } = options
+  const { paths } = await resolveModels(model)
+  await withWarmNetworks(paths, network, async () => {})
+}
+
+async function resolveModels(model: NonNullable<SeparationOptions['model']>) {
+  const choices = typeof model === 'string' ? [{ model }] : model
+  const models: Model[] = await Promise.all(choices.map((choice) => resolveModel(choice.model)))
+  return { choices, models, paths: models.flatMap((each) => each.paths) }
 }
 
 /** One pass of a model over the track; there is one per shift. */

@@ -1,6 +1,6 @@
 import type { Workflow } from '../../engine/workflow/workflow.js'
 import { drawStems } from '../pictures/draw-stems.js'
-import { separate } from './separate.js'
+import { loadNetworks, separate } from './separate.js'
 import { defineStems } from './stems-workflow.js'
 
 /** The stems workflows as the child process loads them: with the code that separates. */
@@ -41,6 +41,7 @@ export default function stemsModule(definition: unknown): Workflow {
         if (warnings.length > 0) context.detail('warnings', warnings)
       },
       draw: (context) => drawStems(stems, context),
+      prepare: () => loadNetworks({ model, threads, provider, maxWarmBytes }),
     }),
   )
 }

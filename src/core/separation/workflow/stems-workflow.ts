@@ -156,6 +156,8 @@ export interface StemsWork {
   separate: Stage<StemsParams>['run']
   /** Pictures of the finished stems. */
   draw: Stage<StemsParams>['run']
+  /** Loads the default model and its networks. */
+  prepare?(): Promise<void>
 }
 
 /** Reading the files once more is quick compared with the separation. */
@@ -168,7 +170,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16', allowedModels } = checked.data
-  const { separate, draw } = work(checked.data)
+  const { separate, draw, prepare } = work(checked.data)
   return defineWorkflow({
     id,
     name,
@@ -187,6 +189,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
       },
     ],
     module: { url: moduleUrl, settings: checked.data },
+    prepare,
   })
 }
 

@@ -1,0 +1,45 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { fail, sampleJob } from '../../src/contract/job-samples.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { stemwork } from './stemwork.js'
+
+let data: string
+let id: string
+
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), 'stemwork-jobs-'))
+  const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  id = (await jobs.create(sampleJob())).job.id
+  const claimed = await jobs.claim({ id, owner: 'worker-1', leaseMs: 60_000 })
+  await jobs.apply(id, fail(claimed!.token, { failure: 'Error: the disk is full\n    at here' }))
+  close()
+})
+afterEach(() => rm(data, { recursive: true, force: true }))
+
+test('a job is shown as clients see it, and with --why also the cause of its failure', async () => {
+  const shown = await stemwork(['jobs', 'show', id, '--data', data])
+  expect(shown).toMatchObject({ status: 0, stderr: '' })
+  expect(shown.stdout).toContain('FAILED')
+  expect(shown.stdout).not.toContain('the disk is full')
+  const why = await stemwork(['jobs', 'show', id, '--data', data, '--why'])
+  expect(why.stdout).toContain('why\n  Error: the disk is full\n      at here\n')
+  const json = await stemwork(['jobs', 'show', id, '--data', data, '--why', '--json'])
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    id,
+    status: 'FAILED',
+    attempts: 1,
+    why: 'Error: the disk is full\n    at here',
+  })
+})
+
+test('an unknown job, another action and a missing store are named', async () => {
+  expect(await stemwork(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('There is no job nothing'),
+  })
+  expect(await stemwork(['jobs', 'kill', id, '--data', data])).toMatchObject({ status: 2 })
+  expect(await stemwork(['jobs', 'show', id])).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
+})
