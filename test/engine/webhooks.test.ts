@@ -162,9 +162,9 @@ describe('webhooks', () => {
   })
 
   describe('to a receiver that takes the request and never answers', () => {
-    let reached: ReturnType<typeof gate>
+    let reached: ReturnType<typeof gate<void>>
     beforeEach(() => {
-      reached = gate()
+      reached = gate<void>()
       server.removeAllListeners('request')
       server.on('request', () => reached.open())
     })
