@@ -66,7 +66,7 @@ export async function encoder(format: string, name: string, load: () => Promise<
 
 export async function ffmpeg(): Promise<Outcome> {
   try {
-    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'])
+    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'], { timeout: 10_000 })
     return { status: 'ok', found: stdout.split('\n', 1)[0] ?? 'found' }
   } catch (error) {
     const what =
