@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { FileWriter } from './file-writer.js'
 import { blockSamples, FlacBlocks, type FlacFormat } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
@@ -46,7 +46,7 @@ export class FlacWriter implements AudioEncoder {
     }
   }
 
-  async close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }> {
+  async close(): Promise<WrittenAudio> {
     try {
       if (this.#pending > 0) await this.#endBlock()
       await this.#flush()

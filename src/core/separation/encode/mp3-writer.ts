@@ -1,5 +1,5 @@
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
-import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import { encoderPackage } from './encoder-package.js'
 import { FileWriter } from './file-writer.js'
@@ -43,7 +43,7 @@ export class Mp3Writer implements AudioEncoder {
     await this.#append(this.#encoder.encode(planes))
   }
 
-  async close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }> {
+  async close(): Promise<WrittenAudio> {
     try {
       await this.#append(this.#encoder.finalize())
       if (this.#header) {

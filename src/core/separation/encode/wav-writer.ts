@@ -1,4 +1,5 @@
 import { open, type FileHandle } from 'node:fs/promises'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
 export interface WavWriterOptions {
@@ -9,20 +10,12 @@ export interface WavWriterOptions {
   maxRiffBytes?: number
 }
 
-export interface WrittenWav {
-  sampleCount: number
-  /** Samples beyond the integer range that were clipped; always 0 for floats. */
-  clippedSamples: number
-  /** Size of the file. */
-  bytes: number
-}
-
 /**
  * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes
  * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
  * so samples from a file of the same width keep their bytes.
  */
-export class WavWriter {
+export class WavWriter implements AudioEncoder {
   readonly #file: FileHandle
   readonly #options: WavWriterOptions
   #dataBytes = 0
@@ -50,7 +43,7 @@ export class WavWriter {
   }
 
   /** Completes the header and closes the file. */
-  async close(): Promise<WrittenWav> {
+  async close(): Promise<WrittenAudio> {
     try {
       const padding = this.#dataBytes % 2
       if (padding) await this.#writeAll(new Uint8Array(1))

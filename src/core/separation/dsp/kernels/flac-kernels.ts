@@ -5,6 +5,8 @@ import { createKernel, type Kernel } from './kernel.js'
  * are exact; residuals are 32-bit integers. Offsets count floats, those of doubles are even.
  */
 export interface FlacKernels {
+  /** Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`. */
+  middleAndSide(left: number, right: number, middle: number, side: number, count: number): void
   /**
    * Writes five doubles: the sums of the magnitudes of the signal and of its first to fourth differences, of the fifth sample and
    * those after it, without the last if the count is odd.
@@ -45,6 +47,14 @@ export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels
   const integers = new Int32Array(memory.buffer)
   const view = new DataView(memory.buffer)
   return {
+    middleAndSide(left, right, middle, side, count) {
+      for (let i = 0; i < count + (count % 2); i++) {
+        const [a, b] = [doubles[left / 2 + i], doubles[right / 2 + i]]
+        doubles[middle / 2 + i] = Math.floor((a + b) / 2)
+        doubles[side / 2 + i] = a - b
+      }
+    },
+
     differenceSums(signal, to, count) {
       const sums = new Float64Array(5)
       const start = signal / 2

@@ -104,13 +104,8 @@ export class FlacBlocks {
     const [left, right] = plain
     const middle = { plane: 2, bits }
     const side = { plane: 3, bits: bits + 1 }
-    const [l, r, m, s] = [0, 1, 2, 3].map((plane) => this.#offsets.plane(plane) / 2)
-    const doubles = this.#doubles
-    for (let i = 0; i < sampleCount; i++) {
-      const [a, b] = [doubles[l + i], doubles[r + i]]
-      doubles[m + i] = Math.floor((a + b) / 2)
-      doubles[s + i] = a - b
-    }
+    const [l, r, m, s] = [0, 1, 2, 3].map(this.#offsets.plane)
+    this.#kernel.middleAndSide(l, r, m, s, sampleCount)
     const [leftBits, rightBits, middleBits, sideBits] = [0, 1, 2, 3].map((plane) => {
       this.#fillUp(plane, sampleCount)
       return Math.log2(Math.min(...this.#sumDifferences(plane, sampleCount)) + 1)
@@ -201,18 +196,19 @@ export class FlacBlocks {
     if (sampleCount <= maxOrder) return best.coded
     this.#kernel.autocorrelate(from, window, windowed, autocorrelation, sampleCount)
     const lags = this.#doubles.subarray(autocorrelation / 2, autocorrelation / 2 + maxOrder + 1)
-    const precision = this.#format.bits === 16 ? 12 : 14
+    const block = { sampleCount, sampleBits: bits }
     const predictors = [
-      fixedPredictor(sums),
-      linearPredictor(lags, { sampleCount, sampleBits: bits, precision }),
-    ]
+      fixedPredictor(sums, block),
+      linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 14),
+    ].filter((predictor) => predictor !== undefined)
+    const leastBits = Math.min(...predictors.map((predictor) => predictor.bits))
     for (const [index, predictor] of predictors.entries()) {
-      if (!predictor) continue
+      if (predictor.bits > leastBits + sampleCount * estimateErrorBits) continue
       const coded = this.#predicted(predictor, from, residuals[index], sampleCount)
       if (!coded) continue
       const order = predictor.coefficients.length
-      const headerBits = order * bits + (predictor.precision > 0 ? 9 + order * predictor.precision : 0) + 6
-      if (headerBits + coded.partitions.bits < best.bits) best = { coded, bits: headerBits + coded.partitions.bits }
+      const headBits = order * bits + (predictor.precision > 0 ? 9 + order * predictor.precision : 0) + 6
+      if (headBits + coded.partitions.bits < best.bits) best = { coded, bits: headBits + coded.partitions.bits }
     }
     return best.coded
   }
@@ -221,14 +217,7 @@ export class FlacBlocks {
     const { coefficients, shift } = predictor
     const order = coefficients.length
     this.#doubles.set(coefficients, this.#offsets.coefficients / 2)
-    const largest = this.#kernel.residual(
-      from,
-      this.#offsets.coefficients,
-      order,
-      2 ** -shift,
-      residual,
-      sampleCount,
-    )
+    const largest = this.#kernel.residual(from, this.#offsets.coefficients, order, 2 ** -shift, residual, sampleCount)
     if (largest >= largestResidual) return undefined
     const partitions = ricePartitions(sampleCount, order, this.#maxParameter, (start, count) =>
       this.#kernel.foldedSum(residual + start, count),
@@ -242,6 +231,9 @@ export class FlacBlocks {
     return true
   }
 }
+
+/** What is expected of a predictor may be wrong by so many bits a sample: beyond that, only the better one is tried. */
+const estimateErrorBits = 0.1
 
 /** Folded, it must fit in 32 bits. */
 const largestResidual = 2 ** 30

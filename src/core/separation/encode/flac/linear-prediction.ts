@@ -5,6 +5,14 @@ export interface Predictor {
   shift: number
   /** Of the coefficients, in bits with their sign; 0 for the predictors that FLAC knows by their order. */
   precision: number
+  /** Bits to be expected of all residuals and coefficients, without what all residuals have in common. */
+  bits: number
+}
+
+export interface Block {
+  sampleCount: number
+  /** Of a sample that is stored as it is: as many as the order of the predictor. */
+  sampleBits: number
 }
 
 /** The polynomials through the last 0 to 4 samples (RFC 9639, 9.2.5). */
@@ -15,10 +23,13 @@ const fixedCoefficients = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
  *
  * @param differenceSums sums of magnitudes of the differences, by order
  */
-export function fixedPredictor(differenceSums: Float64Array): Predictor {
+export function fixedPredictor(differenceSums: Float64Array, { sampleCount, sampleBits }: Block): Predictor {
   let order = 0
-  for (let other = 1; other < differenceSums.length; other++) if (differenceSums[other] < differenceSums[order]) order = other
-  return { coefficients: fixedCoefficients[order], shift: 0, precision: 0 }
+  for (let other = 1; other < differenceSums.length; other++)
+    if (differenceSums[other] < differenceSums[order]) order = other
+  const mean = (Math.LN2 * differenceSums[order]) / sampleCount
+  const bits = Math.max(0, Math.log2(mean)) * sampleCount + order * sampleBits
+  return { coefficients: fixedCoefficients[order], shift: 0, precision: 0, bits }
 }
 
 const maxShift = 15
@@ -27,12 +38,12 @@ const maxShift = 15
  * The linear predictor with the fewest bits to be expected (Levinson and Durbin's recursion).
  *
  * @param autocorrelation of the windowed signal, from lag 0 to the highest order
- * @param sampleBits of a sample that is stored as it is, as many as the order
  * @returns `undefined` where nothing can be predicted, or not in coefficients of that precision
  */
 export function linearPredictor(
   autocorrelation: Float64Array,
-  { sampleCount, sampleBits, precision }: { sampleCount: number; sampleBits: number; precision: number },
+  { sampleCount, sampleBits }: Block,
+  precision: number,
 ): Predictor | undefined {
   let error = autocorrelation[0]
   if (!(error > 0)) return undefined
@@ -46,13 +57,12 @@ export function linearPredictor(
     for (let i = 0; i < before.length; i++) current[i] -= reflection * before[before.length - 1 - i]
     current.push(reflection)
     error *= 1 - reflection * reflection
-    const bits =
-      residualBits(error, sampleCount) * (sampleCount - order) + order * (sampleBits + precision)
+    const bits = residualBits(error, sampleCount) * (sampleCount - order) + order * (sampleBits + precision)
     if (!best || bits < best.bits) best = { bits, coefficients: current.slice() }
     // Nothing is left to predict, or rounding has taken over.
     if (!(error > 0)) break
   }
-  return best && quantised(best.coefficients, precision)
+  return best && quantised(best, precision)
 }
 
 /** Bits for each residual to be expected of a normal distribution whose squares add up to `error`. */
@@ -61,7 +71,10 @@ function residualBits(error: number, sampleCount: number): number {
 }
 
 /** Whole coefficients; what is lost by rounding one is added to the next. */
-function quantised(coefficients: readonly number[], precision: number): Predictor | undefined {
+function quantised(
+  { coefficients, bits }: { coefficients: readonly number[]; bits: number },
+  precision: number,
+): Predictor | undefined {
   const largest = Math.max(...coefficients.map(Math.abs))
   const limit = 2 ** (precision - 1)
   const shift = Math.min(maxShift, precision - 2 - Math.floor(Math.log2(largest)))
@@ -74,5 +87,5 @@ function quantised(coefficients: readonly number[], precision: number): Predicto
     lost = wanted - value
     rounded.push(value)
   }
-  return { coefficients: rounded, shift, precision }
+  return { coefficients: rounded, shift, precision, bits }
 }

@@ -22,7 +22,8 @@ export function ricePartitions(
   foldedSum: (from: number, count: number) => number,
 ): RicePartitions {
   let order = 0
-  while (order < maxOrder && sampleCount % 2 ** (order + 1) === 0 && sampleCount >> (order + 1) > predictorOrder) order++
+  while (order < maxOrder && sampleCount % 2 ** (order + 1) === 0 && sampleCount >> (order + 1) > predictorOrder)
+    order++
   let sums = Array.from({ length: 2 ** order }, (_, index) => {
     const length = sampleCount >> order
     return index === 0 ? foldedSum(predictorOrder, length - predictorOrder) : foldedSum(index * length, length)
@@ -47,13 +48,13 @@ export function ricePartitions(
 
 function bestParameter(sum: number, count: number, maxParameter: number): number {
   if (count === 0) return 0
-  const low = Math.min(Math.max(Math.floor(Math.log2((sum / count) * Math.LN2)), 0), maxParameter)
+  const low = Math.min(31 - Math.clz32(Math.max(1, (sum / count) * Math.LN2)), maxParameter)
   const high = Math.min(low + 1, maxParameter)
   return codeBits(sum, count, high) < codeBits(sum, count, low) ? high : low
 }
 
 /** A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all on average. */
 function codeBits(sum: number, count: number, parameter: number): number {
-  const step = 2 ** parameter
+  const step = 1 << parameter
   return count * (1 + parameter) + Math.max(0, (sum - (count * (step - 1)) / 2) / step)
 }

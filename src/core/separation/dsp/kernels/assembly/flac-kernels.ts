@@ -4,6 +4,23 @@ import { at, float, vector } from './memory'
 
 const double: usize = 8
 
+export function middleAndSide(left: usize, right: usize, middle: usize, side: usize, count: i32): void {
+  left = at(left)
+  right = at(right)
+  middle = at(middle)
+  side = at(side)
+  for (; count > 0; count -= 2) {
+    const a = v128.load(left)
+    const b = v128.load(right)
+    v128.store(middle, f64x2.floor(f64x2.mul(f64x2.add(a, b), f64x2.splat(0.5))))
+    v128.store(side, f64x2.sub(a, b))
+    left += vector
+    right += vector
+    middle += vector
+    side += vector
+  }
+}
+
 export function differenceSums(signal: usize, to: usize, count: i32): void {
   let address = at(signal) + 4 * double
   let sum0 = f64x2.splat(0)
@@ -100,10 +117,7 @@ export function residual(signal: usize, coefficients: usize, order: i32, scale: 
     low = f64x2.sub(v128.load(address), f64x2.floor(f64x2.mul(low, scales)))
     high = f64x2.sub(v128.load(address, vector), f64x2.floor(f64x2.mul(high, scales)))
     largest = f64x2.max(largest, f64x2.max(f64x2.abs(low), f64x2.abs(high)))
-    v128.store(
-      to,
-      v128.shuffle<i32>(i32x4.trunc_sat_f64x2_s_zero(low), i32x4.trunc_sat_f64x2_s_zero(high), 0, 1, 4, 5),
-    )
+    v128.store(to, v128.shuffle<i32>(i32x4.trunc_sat_f64x2_s_zero(low), i32x4.trunc_sat_f64x2_s_zero(high), 0, 1, 4, 5))
     address += 2 * vector
     to += vector
   }
@@ -136,7 +150,7 @@ export function writeRice(residual: usize, count: i32, parameter: u32, to: usize
   let address = start + (bit >> 3)
   /** The last bits that do not fill a word yet, and how many they are: fewer than 32. */
   let used = bit & 7
-  let pending: u64 = <u64>load<u8>(address) >> (8 - used)
+  let pending: u64 = (<u64>load<u8>(address)) >> (8 - used)
   for (; count > 0; count--) {
     const folded = fold(load<i32>(residual))
     let zeros = folded >> parameter
@@ -151,7 +165,7 @@ export function writeRice(residual: usize, count: i32, parameter: u32, to: usize
       }
     }
     const length = zeros + 1 + parameter
-    pending = (pending << length) | (<u64>1 << parameter) | (folded & ((1 << parameter) - 1))
+    pending = (pending << length) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
     used += length
     if (used >= 32) {
       used -= 32
