@@ -6,6 +6,7 @@ import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
+import { nameInUrl } from '../job/download-name.js'
 import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { JobChange } from '../job/transitions.js'
@@ -181,7 +182,7 @@ export class Attempt {
           policy: options.fetch,
           timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
         })
-        inputs[param] = { path, bytes }
+        inputs[param] = { path, bytes, name: nameInUrl(url) }
       }
     }
     return inputs
@@ -213,7 +214,7 @@ export class Attempt {
     for (const [name, file] of Object.entries(result.outputs)) {
       const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
-      const { bytes, contentType, fileName } = file
+      const { bytes, contentType, fileName, downloadName } = file
       const copyTo = this.#job.copyResultsTo[name]
       if (copyTo !== undefined) {
         await copyResult(name, file, copyTo, { signal, policy: options.fetch })
@@ -222,7 +223,7 @@ export class Attempt {
       }
       const key = attemptPrefix(this.#job) + fileName
       await this.#throughOutage(() => blobs.put(key, createReadStream(file.path), { contentType, signal }))
-      outputs[name] = { key, bytes, contentType, fileName }
+      outputs[name] = { key, bytes, contentType, fileName, downloadName }
     }
     return outputs
   }

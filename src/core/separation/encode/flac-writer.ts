@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
+import type { AudioTags } from '../tags/audio-tags.js'
+import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
 import { FileWriter } from './file-writer.js'
 import { blockSamples, FlacBlocks, type FlacFormat } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
 /** Frames are gathered to pieces of this size before they are written. */
 const pieceBytes = 512 * 1024
+/** Of the first byte of a metadata block: audio follows. */
+const lastBlockFlag = 0x80
 
 /**
  * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in what is only known then:
@@ -14,6 +18,7 @@ const pieceBytes = 512 * 1024
 export class FlacWriter implements AudioEncoder {
   readonly #file: FileWriter
   readonly #format: FlacFormat
+  readonly #hasTags: boolean
   readonly #blocks: FlacBlocks
   readonly #pcm: PcmEncoder
   readonly #md5 = createHash('md5')
@@ -24,16 +29,21 @@ export class FlacWriter implements AudioEncoder {
   #sampleCount = 0
   #frameBytes = { least: 0, most: 0 }
 
-  private constructor(file: FileWriter, format: FlacFormat) {
+  private constructor(file: FileWriter, format: FlacFormat, hasTags: boolean) {
     this.#file = file
+    this.#hasTags = hasTags
     this.#format = format
     this.#blocks = new FlacBlocks(format)
     this.#pcm = new PcmEncoder(format.bits === 16 ? '16' : '24')
   }
 
-  static async open(path: string, format: FlacFormat): Promise<FlacWriter> {
-    const writer = new FlacWriter(await FileWriter.open(path), format)
+  static async open(path: string, format: FlacFormat, tags: AudioTags = {}): Promise<FlacWriter> {
+    const blocks = flacTagBlocks(tags)
+    const writer = new FlacWriter(await FileWriter.open(path), format, blocks.length > 0)
     await writer.#file.append(writer.#streamInfo())
+    const last = blocks.at(-1)
+    if (last) last[0] |= lastBlockFlag
+    for (const block of blocks) await writer.#file.append(block)
     return writer
   }
 
@@ -96,8 +106,9 @@ export class FlacWriter implements AudioEncoder {
     const { sampleRate, channels, bits } = this.#format
     const header = Buffer.alloc(42)
     header.write('fLaC', 0, 'latin1')
-    // The last metadata block, of type 0 and 34 bytes.
-    header.writeUInt32BE(0x8000_0000 + 34, 4)
+    // A metadata block of type 0 and 34 bytes.
+    header[4] = this.#hasTags ? 0 : lastBlockFlag
+    header[7] = 34
     header.writeUInt16BE(blockSamples, 8)
     header.writeUInt16BE(blockSamples, 10)
     header.writeUIntBE(this.#frameBytes.least, 12, 3)

@@ -93,7 +93,7 @@ async function addPasses(
 }
 
 async function separateWith(passes: readonly Pass[], inputPath: string, options: SeparationOptions) {
-  const { outputs, format = '16', signal, maxSeconds, onProgress } = options
+  const { outputs, format = '16', tags, signal, maxSeconds, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const decoded = toStereo(resample(await openAudio(inputPath, { signal, maxSeconds }), sampleRate))
   const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
@@ -105,7 +105,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
     const [first] = members
-    const opened = (files = await StemFiles.open(outputs, sampleRate, format))
+    const opened = (files = await StemFiles.open(outputs, { sampleRate, format, tags }))
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,

@@ -4,11 +4,18 @@ import type { AudioEncoder } from '../encode/audio-encoder.js'
 import { openEncoder } from '../encode/encoder.js'
 import { openThreadedEncoder } from '../encode/threaded-encoder.js'
 import type { StemName, Stems } from '../stems.js'
+import type { AudioTags } from '../tags/audio-tags.js'
 
 interface StemFile {
   stem: StemName
   path: string
   encoder: AudioEncoder
+}
+
+export interface StemFilesOptions {
+  sampleRate: number
+  format: OutputFormat
+  tags?: (stem: StemName) => AudioTags
 }
 
 /** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
@@ -21,15 +28,14 @@ export class StemFiles {
 
   static async open(
     paths: Partial<Record<StemName, string>>,
-    sampleRate: number,
-    format: OutputFormat,
+    { sampleRate, format, tags }: StemFilesOptions,
   ): Promise<StemFiles> {
     // Packing samples takes no longer than handing them to another thread.
     const open = isCompressed(format) ? openThreadedEncoder : openEncoder
     const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
       stem,
       path,
-      encoder: await open(`${path}.part`, { sampleRate, channels: 2, format }),
+      encoder: await open(`${path}.part`, { sampleRate, channels: 2, format, tags: tags?.(stem) }),
     }))
     try {
       return new StemFiles(await Promise.all(opening))

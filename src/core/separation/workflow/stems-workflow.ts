@@ -64,6 +64,12 @@ const settingsShape = {
     .boolean()
     .optional()
     .describe('Architecture `mdx`: averages the outputs for the mixture and for its negative. Default: false.'),
+  keepTags: z
+    .boolean()
+    .optional()
+    .describe(
+      "Whether results carry the input's tags (title, artist, album, track, date, genre, cover) and its name, unless a job says otherwise. Default: true.",
+    ),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)
@@ -87,6 +93,8 @@ export interface StemsParams {
   /** Adds peaks for players and an overview picture of each stem to the outputs. */
   pictures: boolean
   format?: OutputFormat
+  /** Whether results carry the input's tags and its name. */
+  keepTags?: boolean
   model?: string
 }
 
@@ -186,6 +194,7 @@ function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<S
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
     format: z.enum(outputFormats).optional(),
+    keepTags: z.boolean().optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
 }
