@@ -209,7 +209,10 @@ export class Attempt {
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
   async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
-    const { blobs, options } = this.#ports
+    const {
+      blobs,
+      options: { fetch: policy },
+    } = this.#ports
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
       const { signal } = this.#controller
@@ -217,12 +220,15 @@ export class Attempt {
       const { bytes, contentType, fileName, downloadName } = file
       const copyTo = this.#job.copyResultsTo[name]
       if (copyTo !== undefined) {
-        await copyResult(name, file, copyTo, { signal, policy: options.fetch })
+        await copyResult(name, file, copyTo, { signal, policy })
         outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
         continue
       }
       const key = attemptPrefix(this.#job) + fileName
-      await this.#throughOutage(() => blobs.put(key, createReadStream(file.path), { contentType, signal }))
+      const options = { contentType, signal }
+      await this.#throughOutage(() =>
+        blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
+      )
       outputs[name] = { key, bytes, contentType, fileName, downloadName }
     }
     return outputs

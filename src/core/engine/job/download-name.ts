@@ -3,7 +3,7 @@ const maxLength = 255
 /** A file name without separators of paths and control characters, and not too long; whatever a workflow or a client called it. */
 export function downloadName(text: string): string {
   const safe = text.replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}/\\]/gu, '_')
-  return [...safe].slice(0, maxLength).join('')
+  return Array.from(safe).slice(0, maxLength).join('')
 }
 
 /** The last part of a URL's path, decoded; `undefined` if there is none. */

@@ -25,7 +25,7 @@ const maxTextLength = 500
 
 /** Adds a text, unless there is one already or nothing is left of it without control characters and spaces. */
 export function addText(tags: AudioTags, name: TextTag, text: string): void {
-  const clean = [...cleanText(text)].slice(0, maxTextLength).join('').trim()
+  const clean = Array.from(cleanText(text)).slice(0, maxTextLength).join('').trim()
   if (clean !== '') tags[name] ??= clean
 }
 

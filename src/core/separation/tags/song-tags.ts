@@ -28,11 +28,8 @@ const maxSongNameBytes = 150
  * @returns `undefined` if nothing is left
  */
 export function songName(text: string): string | undefined {
-  const characters = [
-    ...cleanText(text.normalize('NFC'))
-      .replace(/[/\\:*?"<>|]+/g, '_')
-      .replace(/\s+/g, ' '),
-  ]
+  const allowed = cleanText(text.normalize('NFC')).replace(/[/\\:*?"<>|]+/g, '_')
+  const characters = Array.from(allowed.replace(/\s+/g, ' '))
   let bytes = Buffer.byteLength(characters.join(''))
   while (bytes > maxSongNameBytes) bytes -= Buffer.byteLength(characters.pop() ?? '')
   // Files whose names begin with a dot are hidden; Windows removes dots and spaces at the end.
