@@ -199,11 +199,11 @@ export class FlacBlocks {
     const block = { sampleCount, sampleBits: bits }
     const predictors = [
       fixedPredictor(sums, block),
-      linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 14),
+      linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 15),
     ].filter((predictor) => predictor !== undefined)
     const leastBits = Math.min(...predictors.map((predictor) => predictor.bits))
     for (const [index, predictor] of predictors.entries()) {
-      if (predictor.bits > leastBits + sampleCount * estimateErrorBits) continue
+      if (predictor.bits > leastBits + sampleCount * estimateErrorBits[this.#format.bits]) continue
       const coded = this.#predicted(predictor, from, residuals[index], sampleCount)
       if (!coded) continue
       const order = predictor.coefficients.length
@@ -232,8 +232,11 @@ export class FlacBlocks {
   }
 }
 
-/** What is expected of a predictor may be wrong by so many bits a sample: beyond that, only the better one is tried. */
-const estimateErrorBits = 0.1
+/**
+ * What is expected of a predictor may be wrong by so many bits a sample: beyond that, only the better one is tried. With 24 bits
+ * the rounding of the coefficients, which is not expected, may matter more than the music.
+ */
+const estimateErrorBits = { 16: 0.1, 24: Infinity }
 
 /** Folded, it must fit in 32 bits. */
 const largestResidual = 2 ** 30
