@@ -57,10 +57,7 @@ describe('results in a folder', () => {
       const answer = await fetch(link)
       expect(await answer.text()).toBe('the song')
       expect(answer.headers.get('content-disposition')).toBe(
-        `attachment; filename="____________X: 1_ 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`.replace(
-          /"_+X/,
-          '"_______X',
-        ),
+        `attachment; filename="________X: 1_ 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`,
       )
       const key = link.pathname.slice(link.pathname.indexOf('results/'))
       expect((await stat(join(directory, key))).ino).toBe((details as { inode: number }).inode)
@@ -91,6 +88,7 @@ test('a store that serves clients itself is told the name', async () => {
       asked.push(fileName)
       return `https://bucket.example/${key}`
     },
+    signPut: async (key: string) => `https://bucket.example/${key}`,
   }
   await withService({ blobs, http: { directStorage: true } }, async (service) => {
     await jobOf(service, songUrl())
