@@ -69,7 +69,6 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
   )
   yield separation
   if (separation.status === 'ok') yield await examine('onnxruntime', () => providers(textOf(input, 'provider')))
-  yield await examine('FLAC', () => encoder('FLAC', '@audio/encode-flac', () => import('@audio/encode-flac')))
   yield await examine('MP3', () => encoder('MP3', 'wasm-media-encoders', () => import('wasm-media-encoders')))
   yield await examine('ffmpeg', ffmpeg)
 }

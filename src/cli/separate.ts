@@ -1,9 +1,11 @@
 import { rmSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { getPriority } from 'node:os'
 import { basename, extname, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
 import type { InputFile, WorkResult } from '../core/engine/ports/runner.js'
+import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { outputFormats } from '../core/separation/encode/output-format.js'
 import { type StemName, stemNames } from '../core/separation/stems.js'
@@ -41,6 +43,7 @@ export const separateCommand: Command = {
       value: 'list',
       help: 'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
     },
+    'no-tags': { type: 'boolean', help: "Do not write the song's tags (title, artist, cover, ...) into the files." },
     ...separationCommandOptions,
     json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
@@ -107,7 +110,7 @@ function requestOf(input: CommandInput): SeparationRequest {
     source,
     isUrl,
     folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-stems`),
-    settings: { ...separationSettings(input), format },
+    settings: { ...separationSettings(input), format, keepTags: input.values['no-tags'] !== true },
     stems: stemsOf(input),
     allowPrivate: input.values['allow-private-inputs'] === true,
   }
@@ -153,7 +156,8 @@ async function separateSong(
   const directory = await mkdtemp(join(request.folder, '.unfinished-'))
   const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
   process.once('exit', removeAtOnce)
-  const runner = processRunner({ resolve: () => workflow })
+  // The user waits for it: no nicer than this process.
+  const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   let outputs: Record<string, string> | undefined
   try {
     const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
@@ -193,7 +197,7 @@ async function localFile(path: string): Promise<InputFile> {
     )
   })
   if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
-  return { path: resolve(path), bytes: stats.size }
+  return { path: resolve(path), bytes: stats.size, name: basename(path) }
 }
 
 async function download(
@@ -208,7 +212,7 @@ async function download(
     maxBytes: maxDownloadBytes,
     policy: { allowPrivate, detail: true },
   })
-  return { path, bytes }
+  return { path, bytes, name: nameInUrl(source) }
 }
 
 async function publish(result: WorkResult, folder: string): Promise<Record<string, string>> {

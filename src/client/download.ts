@@ -66,6 +66,17 @@ function counted(
 }
 
 function fileName(disposition: string | null, url: string): string {
-  const named = /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
+  const encoded = /filename\*=UTF-8''([^\s;]+)/i.exec(disposition ?? '')?.[1]
+  const named = (encoded && decoded(encoded)) ?? /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
   return named ?? (new URL(url).pathname.split('/').at(-1) || 'download')
+}
+
+/** `undefined` for what is not UTF-8, or would name another folder. */
+function decoded(name: string): string | undefined {
+  try {
+    const text = decodeURIComponent(name)
+    return /[/\\]/.test(text) ? undefined : text
+  } catch {
+    return undefined
+  }
 }

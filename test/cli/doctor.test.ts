@@ -115,8 +115,8 @@ describe('a check', () => {
   })
 
   test('of an encoder that is not there is no problem', async () => {
-    const missing = await encoder('FLAC', '@audio/encode-flac', () => Promise.reject(new Error('not found')))
-    expect(missing).toMatchObject({ status: 'note', todo: expect.stringContaining('npm install @audio/encode-flac') })
+    const missing = await encoder('MP3', 'wasm-media-encoders', () => Promise.reject(new Error('not found')))
+    expect(missing).toMatchObject({ status: 'note', todo: expect.stringContaining('npm install wasm-media-encoders') })
   })
 
   test('that gets no answer is a problem, not a wait without end', async () => {

@@ -16,6 +16,7 @@ const { VocalsRefinement } = await dsp('wiener')
 const { Stft } = await dsp('stft')
 const { hasSimd } = await dsp('kernels/kernel')
 const { PcmEncoder } = await import(new URL('core/separation/encode/pcm-encoder.js', dist).href)
+const { FlacBlocks } = await import(new URL('core/separation/encode/flac/flac-blocks.js', dist).href)
 const compiledByImport = compiled
 
 const digests = {}
@@ -25,6 +26,7 @@ for (let round = 0; round < 2; round++) {
   digests.resampled = digest(await resampled(noise(20_000), 48_000, 44_100))
   digests.packed = digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)]))
   digests.refined = digest(...refined())
+  digests.flac = digest(flacFrames())
   if (globalThis.WebAssembly) ({ roundTripError, spectrum } = await transformed())
 }
 console.log(
@@ -39,6 +41,22 @@ async function resampled(plane, from, to) {
   for await (const { channels } of resample({ sampleRate: from, channelCount: 1, blocks }, to).blocks)
     output.push(...channels[0])
   return Float32Array.from(output)
+}
+
+function flacFrames() {
+  const blocks = new FlacBlocks({ sampleRate: 44_100, channels: 2, bits: 16 })
+  const frames = []
+  for (const [seed, scale] of [
+    [8, 9],
+    [9, 12_000],
+  ]) {
+    for (const channel of [0, 1])
+      blocks
+        .plane(channel)
+        .set(noise(4096, seed + channel).map((value, i) => Math.round(scale * (value + Math.sin(i / 20)))))
+    frames.push(Buffer.from(blocks.encode(seed === 8 ? 4096 : 1001)))
+  }
+  return Buffer.concat(frames)
 }
 
 function refined() {

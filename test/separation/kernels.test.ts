@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createDotProduct, plainDotProduct } from '../../src/core/separation/dsp/kernels/dot-product.js'
 import { createFrameKernels, plainFrameKernels } from '../../src/core/separation/dsp/kernels/frame-kernels.js'
+import { createFlacKernels, maxOrder, plainFlacKernels } from '../../src/core/separation/dsp/kernels/flac-kernels.js'
 import { hasSimd, type Kernel } from '../../src/core/separation/dsp/kernels/kernel.js'
 import { createStereoPacking, plainStereoPacking } from '../../src/core/separation/dsp/kernels/pack-stereo.js'
 import {
@@ -132,6 +133,59 @@ describe.skipIf(!hasSimd())('a kernel and its plain twin give the same, bit for 
   })
 })
 
+describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the same, bit for bit,', () => {
+  const most = 1000
+  // Doubles, and a signal that has eight samples before it, as all of them do.
+  const [left, right, middle, side, window, windowed, sums, factors] = Array.from(
+    { length: 8 },
+    (_, index) => 2 * (16 + index * (most + 32)),
+  ) as [number, number, number, number, number, number, number, number]
+  const residual = 2 * (16 + 8 * (most + 32))
+  const codes = residual + most + 32
+  const flac = createFlacKernels(codes + 40 * most)
+
+  function fillOf(bits: number): Float32Array {
+    const fill = new Float32Array(flac.memory.length)
+    const doubles = new Float64Array(fill.buffer)
+    const put = (at: number, seed: number, scale: number, step: (value: number) => number) =>
+      noise(most + 8, seed).forEach((value, i) => (doubles[at / 2 + i] = step(scale * value)))
+    put(left, 1, 2 ** (bits - 1), Math.round)
+    put(right, 2, 2 ** (bits - 1), Math.round)
+    put(window, 3, 1, Math.abs)
+    put(factors, 4, 2 ** 13, Math.round)
+    return fill
+  }
+
+  const check = (fill: Float32Array, run: (kernels: ReturnType<typeof plainFlacKernels>) => number | void) =>
+    expect(difference(flac, plainFlacKernels, fill, run)).toBeUndefined()
+
+  it.each([9, 10, 15, 16, 17, 64, 999, 1000])('of %i samples of 16 and of 24 bits', (count) => {
+    for (const bits of [16, 24]) {
+      const fill = fillOf(bits)
+      check(fill, ({ middleAndSide }) => middleAndSide(left, right, middle, side, count))
+      check(fill, ({ differenceSums }) => differenceSums(left, sums, count))
+      check(fill, ({ autocorrelate }) => autocorrelate(left, window, windowed, sums, count))
+      for (let order = 0; order <= maxOrder; order++) {
+        for (const shift of [0, 9, 15])
+          check(fill, (kernels) => kernels.residual(left, factors, order, 2 ** -shift, residual, count))
+      }
+    }
+  })
+
+  it.each([0, 1, 2, 5, 13, 14, 20, 29, 30])('in Rice codes with %i bits, after any number of bits', (parameter) => {
+    const fill = fillOf(16)
+    const values = new Int32Array(fill.buffer)
+    // Codes of up to some hundred zeros, and of the largest residuals.
+    const scale = Math.min(2 ** parameter * 40, 2 ** 30 - 1)
+    noise(most, 7).forEach((value, i) => (values[residual + i] = value * scale))
+    for (const count of [0, 1, 7, 1000]) {
+      check(fill, ({ foldedSum }) => foldedSum(residual, count))
+      for (let bit = 0; bit < 40; bit++)
+        check(fill, ({ writeRice }) => writeRice(residual, count, parameter, codes, bit))
+    }
+  })
+})
+
 describe('the pipeline', () => {
   const run = (...flags: string[]) => {
     const script = new URL('kernels-child.mjs', import.meta.url)
@@ -143,7 +197,7 @@ describe('the pipeline', () => {
 
   it.skipIf(!hasSimd())('compiles each kernel once, when it is first used', () => {
     // Everything is run twice with a memory of its own; packing has one for the whole process.
-    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 4, instances: 7 })
+    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 5, instances: 9 })
   })
 
   it('gives the same without any WebAssembly, where it needs no FFT', () => {
@@ -176,7 +230,7 @@ describe('the package', () => {
     const kernels = readdirSync(`${root}src/core/separation/dsp/kernels/assembly`)
       .filter((file) => file.endsWith('.ts') && file !== 'memory.ts')
       .map((file) => folder + file.replace(/ts$/, 'wasm'))
-    expect(kernels).toHaveLength(4)
+    expect(kernels).toHaveLength(5)
     expect(published.filter((path) => path.endsWith('.wasm')).sort()).toEqual(kernels.sort())
     expect(published.filter((path) => path.includes('assembly'))).toEqual([])
     const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))

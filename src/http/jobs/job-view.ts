@@ -36,14 +36,18 @@ async function resultLinks(job: JobRecord, call: Call): Promise<Record<string, s
 }
 
 async function resultLink(output: JobOutput, app: string, call: Call): Promise<string> {
-  const { key, fileName, contentType, copied } = output
+  const { key, contentType, downloadName, copied } = output
   if (copied) return customStorage
   const { engine, options } = call.service
   const seconds = options.links.resultSeconds
   const direct = options.directStorage
-    ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
+    ? await engine.blobs.signGet?.(key, {
+        expiresInSeconds: seconds,
+        fileName: downloadName ?? output.fileName,
+        contentType,
+      })
     : undefined
-  return direct ?? storageLink(call, { method: 'GET', key, app, seconds })
+  return direct ?? storageLink(call, { method: 'GET', key, app, seconds, fileName: downloadName })
 }
 
 /** A workflow that the host no longer offers keeps its id as its name. */

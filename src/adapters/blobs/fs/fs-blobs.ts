@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Stats } from 'node:fs'
-import { type FileHandle, link, open, rename, rm, stat, unlink } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, lstat, open, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
-import type { BlobStat, BlobStore } from '../../../core/engine/ports/blob-store.js'
+import type { BlobSource, BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
 import { FileBody } from './file-body.js'
@@ -17,6 +17,8 @@ import {
   temporaryName,
   walk,
 } from './folders.js'
+import { alreadyExists, append, modifiedAtOf, publish, sync } from './durable-file.js'
+import { linkFile, publishWithTrailer } from './moved-file.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer, readTrailer } from './trailer.js'
 
@@ -44,30 +46,29 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
 
   return {
     traits: { scope: 'shared' },
+    put,
 
-    async put(key, source, { contentType = 'application/octet-stream', ifAbsent = false, signal } = {}) {
+    async putFile(key, source, options = {}) {
+      const { contentType = 'application/octet-stream', signal } = options
       const path = pathOf(key)
       const etag = randomUUID()
       const trailer = encodeTrailer({ contentType, etag })
       signal?.throwIfAborted()
-      if (ifAbsent && (await statOf(key))) throw alreadyExists(key)
-      const { file, temporary } = await openTemporary(dirname(path))
+      const temporary = join(dirname(path), temporaryName())
+      // Of a symbolic link, the link itself would be moved.
+      const isFile = (await lstat(source)).isFile()
+      if (!isFile || !(await inFolder(dirname(path), () => linkFile(source, temporary)))) {
+        const copied = await put(key, createReadStream(source), options)
+        await rm(source, { force: true })
+        return copied
+      }
       writing.add(temporary)
       try {
-        let bytes = 0
-        let modifiedAt: number
-        try {
-          for await (const chunk of abortable(blobChunks(source), signal)) {
-            await append(file, chunk)
-            bytes += chunk.byteLength
-          }
-          await append(file, trailer)
-          modifiedAt = await sync(file)
-        } finally {
-          await file.close()
-        }
-        signal?.throwIfAborted()
-        await publish(temporary, path, key, ifAbsent)
+        const { bytes, modifiedAt } = await publishWithTrailer(temporary, trailer, path, async () => {
+          signal?.throwIfAborted()
+          await publish(temporary, path, key, false)
+        })
+        await rm(source, { force: true })
         return { key, bytes, contentType, etag, modifiedAt }
       } catch (error) {
         await rm(temporary, { force: true }).catch(() => {})
@@ -160,6 +161,43 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
     },
   }
 
+  async function put(
+    key: string,
+    source: BlobSource,
+    { contentType = 'application/octet-stream', ifAbsent = false, signal }: PutOptions = {},
+  ): Promise<BlobStat> {
+    const path = pathOf(key)
+    const etag = randomUUID()
+    const trailer = encodeTrailer({ contentType, etag })
+    signal?.throwIfAborted()
+    if (ifAbsent && (await statOf(key))) throw alreadyExists(key)
+    const { file, temporary } = await openTemporary(dirname(path))
+    writing.add(temporary)
+    try {
+      let bytes = 0
+      let modifiedAt: number
+      try {
+        for await (const chunk of abortable(blobChunks(source), signal)) {
+          await append(file, chunk)
+          bytes += chunk.byteLength
+        }
+        await append(file, trailer)
+        modifiedAt = await sync(file)
+      } finally {
+        await file.close()
+      }
+      signal?.throwIfAborted()
+      await publish(temporary, path, key, ifAbsent)
+      return { key, bytes, contentType, etag, modifiedAt }
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => {})
+      await removeEmptyFolders(dirname(path), root)
+      throw error
+    } finally {
+      writing.delete(temporary)
+    }
+  }
+
   /** The only two places where a path is made from a key, and only from a checked one. */
   function pathOf(key: string): string {
     return join(root, checkBlobKey(key))
@@ -181,62 +219,19 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
 
   async function openTemporary(folder: string): Promise<{ file: FileHandle; temporary: string }> {
     const temporary = join(folder, temporaryName())
+    return { file: await inFolder(folder, () => open(temporary, 'wx', 0o600)), temporary }
+  }
+
+  async function inFolder<Result>(folder: string, begin: () => Promise<Result>): Promise<Result> {
     for (let attempt = 1; ; attempt++) {
       try {
         await makeFolder(folder)
-        return { file: await open(temporary, 'wx', 0o600), temporary }
+        return await begin()
       } catch (error) {
         // A delete next door may remove the folder, empty as it still is, just after it was made.
         if (!isAbsent(error) || attempt === 10) throw storageError('begin a blob', error)
       }
     }
-  }
-}
-
-async function append(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  try {
-    for (let written = 0; written < chunk.byteLength;) {
-      written += (await file.write(chunk, written, chunk.byteLength - written)).bytesWritten
-    }
-  } catch (error) {
-    throw storageError('write a blob', error)
-  }
-}
-
-/** Makes the bytes durable. Returns when the file was last modified. */
-async function sync(file: FileHandle): Promise<number> {
-  try {
-    await file.sync()
-    return modifiedAtOf(await file.stat())
-  } catch (error) {
-    throw storageError('write a blob', error)
-  }
-}
-
-/** The one step in which the blob appears. */
-async function publish(temporary: string, path: string, key: string, ifAbsent: boolean): Promise<void> {
-  try {
-    if (ifAbsent) {
-      // A link fails where the name is taken, a rename would replace: of two writers only one can win.
-      await link(temporary, path)
-      await unlink(temporary)
-    } else {
-      await rename(temporary, path)
-    }
-    await syncFolder(dirname(path))
-  } catch (error) {
-    if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
-    if (isAbsent(error)) {
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
-        `The folder of ${key} was deleted while it was written. Write it again.`,
-        {
-          retryable: true,
-          cause: error,
-        },
-      )
-    }
-    throw storageError('publish a blob', error)
   }
 }
 
@@ -267,14 +262,6 @@ async function isFolder(path: string): Promise<boolean> {
     (found) => found.isDirectory(),
     () => false,
   )
-}
-
-function modifiedAtOf(stats: Stats): number {
-  return Math.floor(stats.mtimeMs)
-}
-
-function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `There is a blob with the key ${key} already; it was left untouched.`)
 }
 
 function damaged(key: string): StemworkError {

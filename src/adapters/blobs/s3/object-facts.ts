@@ -23,15 +23,3 @@ export function unquoted(etag: string): string {
 export function wholeSeconds(date = new Date()): number {
   return Math.floor(date.getTime() / 1000) * 1000
 }
-
-/** RFC 6266, for file names that the library made and for any other. */
-export function attachment(fileName: string): string {
-  const plain = fileName.replace(/[^\x20-\x7e]|["\\%]/g, '_')
-  const encoded = encodeURIComponent(fileName).replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16)}`,
-  )
-  return plain === fileName
-    ? `attachment; filename="${plain}"`
-    : `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
-}

@@ -7,6 +7,7 @@ import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
+import { nameInUrl } from '../job/download-name.js'
 import { canceled, jobError, isTransient } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { HeldClaim, JobChange } from '../job/transitions.js'
@@ -188,7 +189,7 @@ export class Attempt {
           policy: options.fetch,
           timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
         })
-        inputs[param] = { path, bytes }
+        inputs[param] = { path, bytes, name: nameInUrl(url) }
       }
     }
     return inputs
@@ -215,21 +216,27 @@ export class Attempt {
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
   async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
-    const { blobs, options } = this.#ports
+    const {
+      blobs,
+      options: { fetch: policy },
+    } = this.#ports
     const outputs: Record<string, JobOutput> = {}
     for (const [name, file] of Object.entries(result.outputs)) {
       const { signal } = this.#controller
       this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
-      const { bytes, contentType, fileName } = file
+      const { bytes, contentType, fileName, downloadName } = file
       const copyTo = this.#job.copyResultsTo[name]
       if (copyTo !== undefined) {
-        await copyResult(name, file, copyTo, { signal, policy: options.fetch })
+        await copyResult(name, file, copyTo, { signal, policy })
         outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
         continue
       }
       const key = attemptPrefix(this.#job) + fileName
-      await this.#throughOutage(() => blobs.put(key, createReadStream(file.path), { contentType, signal }))
-      outputs[name] = { key, bytes, contentType, fileName }
+      const options = { contentType, signal }
+      await this.#throughOutage(() =>
+        blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
+      )
+      outputs[name] = { key, bytes, contentType, fileName, downloadName }
     }
     return outputs
   }

@@ -46,6 +46,12 @@ export interface BlobStore {
   put(key: string, source: BlobSource, options?: PutOptions): Promise<BlobStat>
 
   /**
+   * Stores a local file as `put` stores its bytes, and takes it: after it returns, there is no file at `path`; if it throws, the
+   * file is there as it was. For stores that can move a file instead of copying it.
+   */
+  putFile?(key: string, path: string, options?: Omit<PutOptions, 'ifAbsent'>): Promise<BlobStat>
+
+  /**
    * A stream of the blob, or of the part of it that lies in `range`; `undefined` if there is no blob. The stream delivers the
    * blob that `stat` describes also when it is replaced or deleted meanwhile, or else throws: never fewer bytes, nor other ones.
    * Destroy (end the iteration) or drain the stream to free it.

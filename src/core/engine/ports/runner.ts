@@ -2,6 +2,8 @@
 export interface InputFile {
   path: string
   bytes: number
+  /** What the file is called where it comes from, with its extension, if that is known. Any text may be in it. */
+  name?: string
 }
 
 /** One run of a workflow, in plain data: it may be sent to another process. */
@@ -28,6 +30,8 @@ export interface OutputFile {
   bytes: number
   contentType: string
   fileName: string
+  /** What a downloader is offered instead of `fileName`. */
+  downloadName?: string
 }
 
 export interface WorkResult {

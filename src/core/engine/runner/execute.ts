@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../errors.js'
+import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { stageProgress } from './stage-progress.js'
@@ -20,6 +21,7 @@ export async function execute(
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
   const details = new Map<string, unknown>()
+  const downloadNames = new Map<string, string>()
   const progress = stageProgress(workflow.stages, onProgress)
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
@@ -35,6 +37,7 @@ export async function execute(
         limits: order.limits,
         signal,
         outputPath,
+        downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
         progress: (fraction) => progress.report(index, fraction),
         detail: (name, value) => void details.set(name, value),
       })
@@ -45,7 +48,10 @@ export async function execute(
     progress.report(index, 1)
   }
   signal.throwIfAborted()
-  return { outputs: await collect(declared, outputPath, workflow.id), details: Object.fromEntries(details) }
+  return {
+    outputs: await collect(declared, outputPath, downloadNames, workflow.id),
+    details: Object.fromEntries(details),
+  }
 }
 
 /** The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply here. */
@@ -80,6 +86,7 @@ function pathOf(
 async function collect(
   declared: Record<string, OutputDeclaration>,
   outputPath: (name: string) => string,
+  downloadNames: ReadonlyMap<string, string>,
   workflow: string,
 ): Promise<Record<string, OutputFile>> {
   const outputs: [string, OutputFile][] = []
@@ -87,7 +94,8 @@ async function collect(
     const path = outputPath(name)
     // lstat: a link would publish a file that is not the run's own.
     const stat = await lstat(path).catch(() => undefined)
-    if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName }])
+    const downloadName = downloadNames.get(name)
+    if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
     else if (!optional || stat) {
       const message = `Workflow ${workflow} ended without its output "${name}". This is its fault: tell the operator the job id.`
       throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })

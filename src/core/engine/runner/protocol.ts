@@ -9,7 +9,7 @@ const workOrderSchema = z.object({
   module: z.string().nullable(),
   settings: z.unknown(),
   params: z.record(z.string(), z.unknown()),
-  inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number() })),
+  inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })),
   directory: z.string(),
   limits: z.looseObject({ maxAudioSeconds: z.number() }),
 }) satisfies z.ZodType<WorkOrder>
@@ -22,7 +22,13 @@ const workProgressSchema = z.object({
 const workResultSchema = z.object({
   outputs: z.record(
     z.string(),
-    z.object({ path: z.string(), bytes: z.number(), contentType: z.string(), fileName: z.string() }),
+    z.object({
+      path: z.string(),
+      bytes: z.number(),
+      contentType: z.string(),
+      fileName: z.string(),
+      downloadName: z.string().optional(),
+    }),
   ),
   details: z.record(z.string(), z.unknown()),
 }) satisfies z.ZodType<WorkResult>

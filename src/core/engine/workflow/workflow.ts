@@ -31,6 +31,11 @@ export interface StageContext<
   readonly signal: AbortSignal
   /** Path at which the stage writes the named output. */
   outputPath(name: Output): string
+  /**
+   * Names the output for those who download it; without this they are offered its `fileName`. Control characters and separators
+   * of paths are replaced.
+   */
+  downloadName(name: Output, fileName: string): void
   /** 0..1 within this stage. */
   progress(fraction: number): void
   /** Adds to the job's `details`. */

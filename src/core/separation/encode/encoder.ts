@@ -1,4 +1,5 @@
 import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioTags } from '../tags/audio-tags.js'
 import type { OutputFormat } from './output-format.js'
 import { FlacWriter } from './flac-writer.js'
 import { Mp3Writer } from './mp3-writer.js'
@@ -8,28 +9,29 @@ export interface EncoderOptions {
   sampleRate: number
   channels: number
   format: OutputFormat
+  tags?: AudioTags
 }
 
 /**
  * Creates or replaces the file.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` for FLAC and MP3 without the package that encodes them
+ * @throws StemworkError `MISSING_DEPENDENCY` for MP3 without the package that encodes it
  */
 export async function openEncoder(
   path: string,
-  { sampleRate, channels, format }: EncoderOptions,
+  { sampleRate, channels, format, tags }: EncoderOptions,
 ): Promise<AudioEncoder> {
   switch (format) {
     case '16':
     case '24':
     case '32f':
-      return WavWriter.open(path, { sampleRate, channels, format })
+      return WavWriter.open(path, { sampleRate, channels, format, tags })
     case 'flac':
-      return FlacWriter.open(path, { sampleRate, channels, bits: 16 })
+      return FlacWriter.open(path, { sampleRate, channels, bits: 16 }, tags)
     case 'flac24':
-      return FlacWriter.open(path, { sampleRate, channels, bits: 24 })
+      return FlacWriter.open(path, { sampleRate, channels, bits: 24 }, tags)
     case 'mp3':
-      return Mp3Writer.open(path, { sampleRate, channels })
+      return Mp3Writer.open(path, { sampleRate, channels, tags })
     default:
       return format satisfies never
   }

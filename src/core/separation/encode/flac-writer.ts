@@ -1,101 +1,123 @@
 import { createHash } from 'node:crypto'
-import type { AudioEncoder } from './audio-encoder.js'
-import { encoderPackage } from './encoder-package.js'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
+import type { AudioTags } from '../tags/audio-tags.js'
+import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
 import { FileWriter } from './file-writer.js'
+import { blockSamples, FlacBlocks, type FlacFormat } from './flac/flac-blocks.js'
+import { PcmEncoder } from './pcm-encoder.js'
 
-export interface FlacOptions {
-  sampleRate: number
-  channels: number
-  bits: 16 | 24
-}
-
-/** Samples per channel that go through the encoder at once: it copies them into a heap of fixed size. */
-const pieceSamples = 16_384
-
-/** Position of the sample count and of the audio's MD5 in the file (RFC 9639, 8.2). */
-const streamInfoTail = { position: 21, bytes: 21 }
-
-type Encoder = Awaited<ReturnType<(typeof import('@audio/encode-flac'))['default']>>
+/** Frames are gathered to pieces of this size before they are written. */
+const pieceBytes = 512 * 1024
+/** Of the first byte of a metadata block: audio follows. */
+const lastBlockFlag = 0x80
 
 /**
- * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width: rounded from `sample * 2^(bits-1)` and
- * clipped. `close` fills in length and MD5, for players and `flac -t`.
+ * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in what is only known then:
+ * length, size of the frames and MD5, for players and `flac -t`.
  */
 export class FlacWriter implements AudioEncoder {
   readonly #file: FileWriter
-  readonly #encoder: Encoder
-  readonly #options: FlacOptions
+  readonly #format: FlacFormat
+  readonly #hasTags: boolean
+  readonly #blocks: FlacBlocks
+  readonly #pcm: PcmEncoder
   readonly #md5 = createHash('md5')
+  readonly #piece = new Uint8Array(pieceBytes)
+  #pieceLength = 0
+  /** Samples of the block that is not full yet. */
+  #pending = 0
   #sampleCount = 0
-  #clippedSamples = 0
+  #frameBytes = { least: 0, most: 0 }
 
-  private constructor(file: FileWriter, encoder: Encoder, options: FlacOptions) {
+  private constructor(file: FileWriter, format: FlacFormat, hasTags: boolean) {
     this.#file = file
-    this.#encoder = encoder
-    this.#options = options
+    this.#hasTags = hasTags
+    this.#format = format
+    this.#blocks = new FlacBlocks(format)
+    this.#pcm = new PcmEncoder(format.bits === 16 ? '16' : '24')
   }
 
-  static async open(path: string, options: FlacOptions): Promise<FlacWriter> {
-    const { default: createEncoder } = await encoderPackage(
-      '@audio/encode-flac',
-      'FLAC',
-      () => import('@audio/encode-flac'),
-    )
-    const { sampleRate, channels, bits } = options
-    const encoder = await createEncoder({ sampleRate, channels, bitDepth: bits })
-    return new FlacWriter(await FileWriter.open(path), encoder, options)
+  static async open(path: string, format: FlacFormat, tags: AudioTags = {}): Promise<FlacWriter> {
+    const blocks = flacTagBlocks(tags)
+    const writer = new FlacWriter(await FileWriter.open(path), format, blocks.length > 0)
+    await writer.#file.append(writer.#streamInfo())
+    const last = blocks.at(-1)
+    if (last) last[0] |= lastBlockFlag
+    for (const block of blocks) await writer.#file.append(block)
+    return writer
   }
 
   async write(planes: readonly Float32Array[]): Promise<void> {
-    for (let start = 0; start < planes[0].length; start += pieceSamples) {
-      await this.#writePiece(planes.map((plane) => plane.subarray(start, start + pieceSamples)))
+    for (let start = 0; start < planes[0].length;) {
+      const end = Math.min(start + blockSamples - this.#pending, planes[0].length)
+      this.#take(planes.map((plane) => plane.subarray(start, end)))
+      if (this.#pending === blockSamples) await this.#endBlock()
+      start = end
     }
   }
 
-  async close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }> {
+  async close(): Promise<WrittenAudio> {
     try {
-      await this.#file.append(this.#encoder.flush())
-      const tail = new Uint8Array(streamInfoTail.bytes)
-      // The length has 36 bits. Its upper four share a byte with the lower four of (bits per sample - 1).
-      tail[0] = (((this.#options.bits - 1) & 0xf) << 4) | Math.floor(this.#sampleCount / 2 ** 32)
-      new DataView(tail.buffer).setUint32(1, this.#sampleCount % 2 ** 32)
-      tail.set(this.#md5.digest(), 5)
-      await this.#file.correct(tail, streamInfoTail.position)
-      return { sampleCount: this.#sampleCount, clippedSamples: this.#clippedSamples, bytes: this.#file.bytes }
+      if (this.#pending > 0) await this.#endBlock()
+      await this.#flush()
+      await this.#file.correct(this.#streamInfo(this.#md5.digest()), 0)
+      return { sampleCount: this.#sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: this.#file.bytes }
     } finally {
       await this.#file.close()
     }
   }
 
   async abandon(): Promise<void> {
-    this.#encoder.free()
     await this.#file.close()
   }
 
-  async #writePiece(planes: readonly Float32Array[]): Promise<void> {
-    const { bits } = this.#options
-    const largest = 2 ** (bits - 1) - 1
-    const bytes = bits / 8
-    const pcm = Buffer.alloc(planes[0].length * planes.length * bytes)
-    const scaled = planes.map((plane, channel) => {
-      // The encoder multiplies by the largest integer; with doubles, that restores exactly the integer chosen here.
-      const values = new Float64Array(plane.length)
-      for (let i = 0; i < plane.length; i++) {
-        const value = this.#integer(plane[i], largest)
-        pcm.writeIntLE(value, (i * planes.length + channel) * bytes, bytes)
-        values[i] = value / largest
-      }
-      return values
-    })
-    this.#md5.update(pcm)
-    this.#sampleCount += planes[0].length
-    await this.#file.append(this.#encoder.encode(scaled as unknown as Float32Array[]))
+  #take(planes: readonly Float32Array[]): void {
+    const count = planes[0].length
+    const { bytes, samples } = this.#pcm.integers(planes)
+    this.#md5.update(bytes)
+    for (let channel = 0; channel < planes.length; channel++) {
+      const plane = this.#blocks.plane(channel).subarray(this.#pending, this.#pending + count)
+      for (let i = 0, at = channel; i < count; i++, at += planes.length) plane[i] = samples[at]
+    }
+    this.#pending += count
+    this.#sampleCount += count
   }
 
-  #integer(sample: number, largest: number): number {
-    const value = Math.round(sample * (largest + 1))
-    if (value <= largest && value >= -largest - 1) return value
-    this.#clippedSamples++
-    return value > 0 ? largest : -largest - 1
+  async #endBlock(): Promise<void> {
+    const frame = this.#blocks.encode(this.#pending)
+    this.#pending = 0
+    const { least, most } = this.#frameBytes
+    this.#frameBytes = {
+      least: least === 0 ? frame.length : Math.min(least, frame.length),
+      most: Math.max(most, frame.length),
+    }
+    if (this.#pieceLength + frame.length > pieceBytes) await this.#flush()
+    this.#piece.set(frame, this.#pieceLength)
+    this.#pieceLength += frame.length
+  }
+
+  async #flush(): Promise<void> {
+    await this.#file.append(this.#piece.subarray(0, this.#pieceLength))
+    this.#pieceLength = 0
+  }
+
+  /** The file's signature and its first metadata block (RFC 9639, 8.2). */
+  #streamInfo(md5: Uint8Array = new Uint8Array(16)): Uint8Array {
+    const { sampleRate, channels, bits } = this.#format
+    const header = Buffer.alloc(42)
+    header.write('fLaC', 0, 'latin1')
+    // A metadata block of type 0 and 34 bytes.
+    header[4] = this.#hasTags ? 0 : lastBlockFlag
+    header[7] = 34
+    header.writeUInt16BE(blockSamples, 8)
+    header.writeUInt16BE(blockSamples, 10)
+    header.writeUIntBE(this.#frameBytes.least, 12, 3)
+    header.writeUIntBE(this.#frameBytes.most, 15, 3)
+    // 20 bits of rate, 3 of channels, 5 of sample width, 36 of length.
+    header.writeUIntBE(sampleRate * 16 + (channels - 1) * 2 + ((bits - 1) >> 4), 18, 3)
+    header[21] = (((bits - 1) & 0xf) << 4) | Math.floor(this.#sampleCount / 2 ** 32)
+    header.writeUInt32BE(this.#sampleCount % 2 ** 32, 22)
+    header.set(md5, 26)
+    return header
   }
 }

@@ -1,12 +1,15 @@
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
-import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
+import type { AudioTags } from '../tags/audio-tags.js'
+import { id3Tag } from '../tags/id3-writer.js'
 import { encoderPackage } from './encoder-package.js'
 import { FileWriter } from './file-writer.js'
 
 export interface Mp3Options {
   sampleRate: number
   channels: number
+  tags?: AudioTags
 }
 
 const bitrate = 320
@@ -19,6 +22,8 @@ export class Mp3Writer implements AudioEncoder {
   readonly #file: FileWriter
   readonly #encoder: WasmMediaEncoder<'audio/mpeg'>
   #sampleCount = 0
+  /** Of the tag before the first frame. */
+  #tagBytes = 0
   #header: Uint8Array | undefined
   /** Bytes until the next frame header, and the number of headers so far. */
   #toHeader = 0
@@ -31,11 +36,15 @@ export class Mp3Writer implements AudioEncoder {
     this.#encoder = encoder
   }
 
-  static async open(path: string, { sampleRate, channels }: Mp3Options): Promise<Mp3Writer> {
+  static async open(path: string, { sampleRate, channels, tags = {} }: Mp3Options): Promise<Mp3Writer> {
     const { createMp3Encoder } = await encoderPackage('wasm-media-encoders', 'MP3', () => import('wasm-media-encoders'))
     const encoder = await createMp3Encoder()
     encoder.configure({ sampleRate, channels: channels === 1 ? 1 : 2, bitrate })
-    return new Mp3Writer(await FileWriter.open(path), encoder)
+    const writer = new Mp3Writer(await FileWriter.open(path), encoder)
+    const tag = id3Tag(tags)
+    writer.#tagBytes = tag.length
+    await writer.#file.append(tag)
+    return writer
   }
 
   async write(planes: readonly Float32Array[]): Promise<void> {
@@ -43,12 +52,13 @@ export class Mp3Writer implements AudioEncoder {
     await this.#append(this.#encoder.encode(planes))
   }
 
-  async close(): Promise<{ sampleCount: number; clippedSamples: number; bytes: number }> {
+  async close(): Promise<WrittenAudio> {
     try {
       await this.#append(this.#encoder.finalize())
       if (this.#header) {
-        const facts = { frameCount: this.#frameCount, bytes: this.#file.bytes, sampleCount: this.#sampleCount }
-        await this.#file.correct(mp3InfoFrame(this.#header, facts), 0)
+        const bytes = this.#file.bytes - this.#tagBytes
+        const facts = { frameCount: this.#frameCount, bytes, sampleCount: this.#sampleCount }
+        await this.#file.correct(mp3InfoFrame(this.#header, facts), this.#tagBytes)
       }
       // MP3 stores no integers that could clip; clipping is up to the decoder.
       return { sampleCount: this.#sampleCount, clippedSamples: 0, bytes: this.#file.bytes }
@@ -66,7 +76,7 @@ export class Mp3Writer implements AudioEncoder {
     const bytes = encoded.slice()
     if (bytes.length === 0) return
     this.#countFrames(bytes)
-    if (this.#file.bytes === 0 && this.#header)
+    if (this.#file.bytes === this.#tagBytes && this.#header)
       await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
     await this.#file.append(bytes)
   }

@@ -22,3 +22,8 @@ export function fileType(format: OutputFormat): { extension: string; contentType
       return format satisfies never
   }
 }
+
+/** Whether encoding takes much longer than writing the samples as they are. */
+export function isCompressed(format: OutputFormat): boolean {
+  return format === 'flac' || format === 'flac24' || format === 'mp3'
+}

@@ -23,6 +23,11 @@ export class PcmEncoder {
 
   /** @returns bytes that are valid until the next call */
   encode(planes: readonly Float32Array[]): Uint8Array {
+    return this.integers(planes).bytes
+  }
+
+  /** @returns the samples, also as the numbers that they are, valid until the next call */
+  integers(planes: readonly Float32Array[]): { bytes: Uint8Array; samples: Samples } {
     const format = this.#format
     const count = planes.length * planes[0].length
     if (this.#samples.length < count) this.#samples = new sampleArrays[format](count)
@@ -32,7 +37,8 @@ export class PcmEncoder {
     } else {
       for (let from = 0; from < planes[0].length; from += samplesAtOnce) this.#interleave(planes, from, samples)
     }
-    return format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
+    const bytes = format === '24' ? lowThreeBytes(samples) : new Uint8Array(samples.buffer, 0, samples.byteLength)
+    return { bytes, samples }
   }
 
   /** Writes one channel after the other. */

@@ -1,20 +1,17 @@
 import { open, type FileHandle } from 'node:fs/promises'
+import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
+import type { AudioTags } from '../tags/audio-tags.js'
+import { riffTagChunks } from '../tags/riff-tag-chunks.js'
 import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
 export interface WavWriterOptions {
   sampleRate: number
   channels: number
   format: PcmFormat
+  /** Written after the samples. */
+  tags?: AudioTags
   /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
-}
-
-export interface WrittenWav {
-  sampleCount: number
-  /** Samples beyond the integer range that were clipped; always 0 for floats. */
-  clippedSamples: number
-  /** Size of the file. */
-  bytes: number
 }
 
 /**
@@ -22,7 +19,7 @@ export interface WrittenWav {
  * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
  * so samples from a file of the same width keep their bytes.
  */
-export class WavWriter {
+export class WavWriter implements AudioEncoder {
   readonly #file: FileHandle
   readonly #options: WavWriterOptions
   #dataBytes = 0
@@ -50,14 +47,17 @@ export class WavWriter {
   }
 
   /** Completes the header and closes the file. */
-  async close(): Promise<WrittenWav> {
+  async close(): Promise<WrittenAudio> {
     try {
       const padding = this.#dataBytes % 2
       if (padding) await this.#writeAll(new Uint8Array(1))
-      const header = wavHeader(this.#options, this.#dataBytes)
+      const tagChunks = riffTagChunks(this.#options.tags ?? {})
+      await this.#writeAll(tagChunks)
+      const header = wavHeader(this.#options, this.#dataBytes, tagChunks.length)
       await this.#file.write(header, 0, header.length, 0)
       const sampleCount = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: header.length + this.#dataBytes + padding }
+      const bytes = header.length + this.#dataBytes + padding + tagChunks.length
+      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes }
     } finally {
       await this.#file.close()
     }
@@ -79,13 +79,14 @@ const largestRiffBytes = 0xffff_ffff
 function wavHeader(
   { sampleRate, channels, format, maxRiffBytes = largestRiffBytes }: WavWriterOptions,
   dataBytes: number,
+  tagBytes = 0,
 ): Uint8Array {
   const isFloat = format === '32f'
   const width = bytesPerSample[format]
   // A float file needs the 18-byte `fmt ` and a `fact` chunk, or strict readers warn.
   const formatBytes = isFloat ? 18 : 16
   const length = 12 + 36 + 8 + formatBytes + (isFloat ? 12 : 0) + 8
-  const riffBytes = length - 8 + dataBytes + (dataBytes % 2)
+  const riffBytes = length - 8 + dataBytes + (dataBytes % 2) + tagBytes
   const isRf64 = riffBytes > maxRiffBytes
   const sampleCount = dataBytes / (width * channels)
   const header = Buffer.alloc(length)

@@ -116,7 +116,7 @@ async function addPasses(
 }
 
 async function separateWith(passes: readonly Pass[], inputPath: string, options: SeparationOptions) {
-  const { outputs, format = '16', signal, maxSeconds, decoders, onProgress } = options
+  const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders })
   // Mixed down first, so that only two channels are resampled.
@@ -130,7 +130,7 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
       members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
     }
     const [first] = members
-    const stemFiles = (files = await StemFiles.open(outputs, sampleRate, format))
+    const stemFiles = (files = await StemFiles.open(outputs, { sampleRate, format, tags }))
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,

@@ -2,6 +2,7 @@ import { StemworkError } from '../../engine/errors.js'
 import type { Decoders } from '../decode/open-audio.js'
 import type { OutputFormat } from '../encode/output-format.js'
 import type { StemName } from '../stems.js'
+import type { AudioTags } from '../tags/audio-tags.js'
 import type { ExecutionProvider } from '../runtime/execution-provider.js'
 
 export interface SeparationProgress {
@@ -29,6 +30,8 @@ export interface SeparationOptions {
    * the weighted mean of their estimates, and the accompaniments are the rest of the mixture. Default: the bundled model.
    */
   model?: string | readonly ModelChoice[]
+  /** Tags to write into the files. Default: none. */
+  tags?: (stem: StemName) => AudioTags
   /** Format of the files. Default: `'16'`, 16-bit WAV. */
   format?: OutputFormat
   /** Threads for the network. Default: the number of processors minus one. */

@@ -1,13 +1,21 @@
 import { rename, rm } from 'node:fs/promises'
-import type { OutputFormat } from '../encode/output-format.js'
+import { isCompressed, type OutputFormat } from '../encode/output-format.js'
 import type { AudioEncoder } from '../encode/audio-encoder.js'
 import { openEncoder } from '../encode/encoder.js'
+import { openThreadedEncoder } from '../encode/threaded-encoder.js'
 import type { StemName, Stems } from '../stems.js'
+import type { AudioTags } from '../tags/audio-tags.js'
 
 interface StemFile {
   stem: StemName
   path: string
   encoder: AudioEncoder
+}
+
+export interface StemFilesOptions {
+  sampleRate: number
+  format: OutputFormat
+  tags?: (stem: StemName) => AudioTags
 }
 
 /** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
@@ -20,19 +28,22 @@ export class StemFiles {
 
   static async open(
     paths: Partial<Record<StemName, string>>,
-    sampleRate: number,
-    format: OutputFormat,
+    { sampleRate, format, tags }: StemFilesOptions,
   ): Promise<StemFiles> {
-    const files: StemFile[] = []
+    // Packing samples takes no longer than handing them to another thread.
+    const open = isCompressed(format) ? openThreadedEncoder : openEncoder
+    const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
+      stem,
+      path,
+      encoder: await open(`${path}.part`, { sampleRate, channels: 2, format, tags: tags?.(stem) }),
+    }))
     try {
-      for (const [stem, path] of Object.entries(paths) as [StemName, string][]) {
-        files.push({ stem, path, encoder: await openEncoder(`${path}.part`, { sampleRate, channels: 2, format }) })
-      }
+      return new StemFiles(await Promise.all(opening))
     } catch (error) {
-      await new StemFiles(files).discard()
+      for (const opened of await Promise.allSettled(opening))
+        if (opened.status === 'fulfilled') await new StemFiles([opened.value]).discard()
       throw error
     }
-    return new StemFiles(files)
   }
 
   async write(audio: Stems): Promise<void> {

@@ -1,5 +1,7 @@
 import type { Workflow } from '../../engine/workflow/workflow.js'
+import { fileType } from '../encode/output-format.js'
 import { drawStems } from '../pictures/draw-stems.js'
+import { songTags } from '../tags/song-tags.js'
 import { loadNetworks, separate } from './separate.js'
 import { defineStems } from './stems-workflow.js'
 
@@ -7,15 +9,18 @@ import { defineStems } from './stems-workflow.js'
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
     definition,
-    ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise, decoders }) => ({
+    ({ stems, model, format, keepTags, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise, decoders }) => ({
       async separate(context) {
         const { inputs, limits, params, signal } = context
         const { inputUrl } = inputs
         if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
+        const usedFormat = params.format ?? format ?? '16'
+        const tags = (params.keepTags ?? keepTags ?? true) ? await songTags(inputUrl) : undefined
         const { seconds, sampleRate, clippedSamples, timings, models, hint, warnings } = await separate(inputUrl.path, {
           outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
           model: params.model ?? model,
-          format: params.format ?? format,
+          format: usedFormat,
+          tags: tags?.ofStem,
           threads,
           provider,
           maxWarmBytes,
@@ -28,6 +33,8 @@ export default function stemsModule(definition: unknown): Workflow {
           signal,
           onProgress: ({ progress }) => context.progress(progress),
         })
+        for (const stem of tags?.song === undefined ? [] : stems)
+          context.downloadName(stem, `${tags?.song} - ${stem}.${fileType(usedFormat).extension}`)
         const timingsMs = Object.fromEntries(Object.entries(timings).map(([part, ms]) => [part, Math.round(ms)]))
         const details = {
           seconds,

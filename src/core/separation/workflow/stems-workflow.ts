@@ -73,6 +73,12 @@ const settingsShape = {
       'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true }` for the ffmpeg on the `PATH`, ' +
         'or its path. It runs in a process of its own, without network, with limits of memory and time. Default: none.',
     ),
+  keepTags: z
+    .boolean()
+    .optional()
+    .describe(
+      "Whether results carry the input's tags (title, artist, album, track, date, genre, cover) and its name, unless a job says otherwise. Default: true.",
+    ),
 }
 
 export const stemsSettingsSchema = z.strictObject(settingsShape)
@@ -96,6 +102,8 @@ export interface StemsParams {
   /** Adds peaks for players and an overview picture of each stem to the outputs. */
   pictures: boolean
   format?: OutputFormat
+  /** Whether results carry the input's tags and its name. */
+  keepTags?: boolean
   model?: string
 }
 
@@ -198,6 +206,7 @@ function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<S
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
     format: z.enum(outputFormats).optional(),
+    keepTags: z.boolean().optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
 }

@@ -1,0 +1,63 @@
+import type { Stats } from 'node:fs'
+import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { syncFolder } from './folders.js'
+import { codeOf, isAbsent, storageError } from './storage-error.js'
+
+export async function append(file: FileHandle, chunk: Uint8Array, position?: number): Promise<void> {
+  try {
+    for (let written = 0; written < chunk.byteLength;) {
+      written += (
+        await file.write(chunk, written, chunk.byteLength - written, position === undefined ? null : position + written)
+      ).bytesWritten
+    }
+  } catch (error) {
+    throw storageError('write a blob', error)
+  }
+}
+
+/** Makes the bytes durable. Returns when the file was last modified. */
+export async function sync(file: FileHandle): Promise<number> {
+  try {
+    await file.sync()
+    return modifiedAtOf(await file.stat())
+  } catch (error) {
+    throw storageError('write a blob', error)
+  }
+}
+
+/** The one step in which the blob appears. */
+export async function publish(temporary: string, path: string, key: string, ifAbsent: boolean): Promise<void> {
+  try {
+    if (ifAbsent) {
+      // A link fails where the name is taken, a rename would replace: of two writers only one can win.
+      await link(temporary, path)
+      await unlink(temporary)
+    } else {
+      await rename(temporary, path)
+    }
+    await syncFolder(dirname(path))
+  } catch (error) {
+    if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
+    if (isAbsent(error)) {
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The folder of ${key} was deleted while it was written. Write it again.`,
+        {
+          retryable: true,
+          cause: error,
+        },
+      )
+    }
+    throw storageError('publish a blob', error)
+  }
+}
+
+export function modifiedAtOf(stats: Stats): number {
+  return Math.floor(stats.mtimeMs)
+}
+
+export function alreadyExists(key: string): StemworkError {
+  return new StemworkError('ALREADY_EXISTS', `There is a blob with the key ${key} already; it was left untouched.`)
+}
