@@ -5,6 +5,7 @@ import { localQueue } from './adapters/queues/local/local-queue.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
+import { audioPeaks as makeAudioPeaks } from './core/separation/pictures/audio-peaks.js'
 import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 
@@ -29,7 +30,7 @@ const tokens = {
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function createEngine(options: CreateEngineOptions = {}): JobEngine {
-  const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
+  const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)
   provide(tokens.queue, queue, localQueue)
@@ -49,6 +50,7 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
       applications: scope.resolve(tokens.applications),
       workflows: scope.resolve(tokens.workflows),
       runner: scope.resolve(tokens.runner),
+      audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),
     },
     settings,
   )

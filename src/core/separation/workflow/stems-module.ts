@@ -1,4 +1,5 @@
 import type { Workflow } from '../../engine/workflow/workflow.js'
+import { outputFormats } from '../encode/output-format.js'
 import { drawStems } from '../pictures/draw-stems.js'
 import { separate } from './separate.js'
 import { defineStems } from './stems-workflow.js'
@@ -6,7 +7,8 @@ import { defineStems } from './stems-workflow.js'
 /** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
-    definition,
+    // The host has checked the format; a package that is missing here is told by the encoder.
+    { ...(definition as object), formats: outputFormats },
     ({ stems, model, format, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise }) => ({
       async separate(context) {
         const { inputs, limits, params, signal } = context
