@@ -34,7 +34,7 @@ describe('the console', () => {
     const html = await page.text()
     expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
-    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js'])
+    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js', 'docs'])
     for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
   })
 

@@ -25,6 +25,10 @@ const longFactsBytes = 4 + 24
 /** Sizes and times in UTF-8 names with a data descriptor behind the data (flags 3 and 11). */
 const flags = 0x0808
 const deflate = 8
+/** Some programs take names of other systems for a DOS code page, whatever the flag says. */
+const madeOnUnix = 3 << 8
+/** Mode 0644. */
+const regularFile = (0o100644 << 16) >>> 0
 const usualVersion = 20
 const longVersion = 45
 
@@ -166,7 +170,7 @@ function centralHead(file: Placed, sum: number): Buffer {
   const isLong = hasLongFacts(file)
   const head = Buffer.alloc(centralHeadBytes)
   head.writeUInt32LE(0x0201_4b50, 0)
-  head.writeUInt16LE(isLong ? longVersion : usualVersion, 4)
+  head.writeUInt16LE(madeOnUnix | (isLong ? longVersion : usualVersion), 4)
   head.writeUInt16LE(isLong ? longVersion : usualVersion, 6)
   head.writeUInt16LE(flags, 8)
   head.writeUInt16LE(deflate, 10)
@@ -176,6 +180,7 @@ function centralHead(file: Placed, sum: number): Buffer {
   head.writeUInt32LE(isLong ? limit32 : entry.bytes, 24)
   head.writeUInt16LE(name.byteLength, 28)
   head.writeUInt16LE(isLong ? longFactsBytes : 0, 30)
+  head.writeUInt32LE(regularFile, 38)
   head.writeUInt32LE(isLong ? limit32 : offset, 42)
   if (!isLong) return Buffer.concat([head, name])
   const extra = Buffer.alloc(longFactsBytes)

@@ -180,7 +180,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     id,
     name,
     description,
-    params: paramsSchema(formats, allowedModels),
+    params: paramsSchema(formats, usualFormat, allowedModels),
     outputs: ({ pictures, format = usualFormat }) => ({
       ...stemOutputs(stems, format),
       ...(pictures ? pictureOutputs(stems) : {}),
@@ -199,12 +199,13 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
 
 function paramsSchema(
   formats: readonly OutputFormat[],
+  usualFormat: OutputFormat,
   allowedModels: readonly string[] | undefined,
 ): z.ZodType<StemsParams> {
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
-    format: z.enum(formats, { error: ({ input }) => formatIssue(input, formats) }).optional(),
+    format: z.enum(formats, { error: ({ input }) => formatIssue(input, formats) }).optional().meta({ default: usualFormat }),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
 }
