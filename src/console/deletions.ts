@@ -47,11 +47,15 @@ export function useDeletions(client: Client): Deletions {
     (jobs: readonly { id: string; name: string | null }[]) => {
       const ids = jobs.map(({ id }) => id)
       setHidden((all) => new Set([...all, ...ids]))
-      for (const id of ids) pending.current.set(id, setTimeout(() => destroy(id), toastMs))
+      for (const id of ids)
+        pending.current.set(
+          id,
+          setTimeout(() => destroy(id), toastMs),
+        )
       const [first] = jobs
       show({
         text: jobs.length === 1 ? `Deleted ${first?.name ?? 'the song'}.` : `Deleted ${jobs.length} songs.`,
-        undo: {
+        action: {
           label: 'Undo',
           run() {
             for (const id of ids) {

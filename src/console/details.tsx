@@ -1,7 +1,8 @@
 import type { Job } from '../client/client.js'
+import { baseUrl } from './session.js'
 import { durationOf } from './song-facts.js'
 import { Snippets } from './snippets.js'
-import { clock, durationWords, explainFailure, sizeWords, whenWords } from './words.js'
+import { clock, durationWords, explainFailure, outputWords, sizeWords, whenWords } from './words.js'
 
 /** How a job went and what it was made with, for those who ask why or want the same by program. */
 export function Details({ job }: { job: Job }) {
@@ -85,14 +86,17 @@ export function Details({ job }: { job: Job }) {
         title="Params"
         facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [
           name,
-          typeof value === 'string' ? value.replace(/\?.*signature=.*/, '') : JSON.stringify(value),
+          typeof value === 'string' ? shownParam(value) : JSON.stringify(value),
         ])}
       />
       {Object.keys(job.metadata).length > 0 && <Facts title="Metadata" facts={Object.entries(job.metadata)} />}
       {files && (
         <Facts
           title="Files"
-          facts={Object.values(files).map(({ fileName, bytes }): Fact => [fileName, sizeWords(bytes)])}
+          facts={Object.entries(files).map(([name, { fileName, bytes }]): Fact => [
+            outputWords(name),
+            `${fileName} · ${sizeWords(bytes)}`,
+          ])}
         />
       )}
       <Snippets job={job} />
@@ -120,6 +124,11 @@ function Facts({ title, facts }: { title: string; facts: readonly Fact[] }) {
       </dl>
     </section>
   )
+}
+
+/** The address of an uploaded file says nothing, and its signature is nobody's business. */
+function shownParam(value: string): string {
+  return value.startsWith(`${baseUrl}/storage/uploads/`) ? 'an uploaded file' : value
 }
 
 function between(from: string, to: string): string {

@@ -22,7 +22,10 @@ export interface Choosable {
 
 export async function choosable(client: Client, workflow: string, signal: AbortSignal): Promise<Choosable> {
   const { params } = await client.workflow(workflow, { signal })
-  const properties = (params.properties ?? {}) as Record<string, { enum?: readonly string[]; default?: unknown } | undefined>
+  const properties = (params.properties ?? {}) as Record<
+    string,
+    { enum?: readonly string[]; default?: unknown } | undefined
+  >
   return {
     models: properties.model?.enum ?? [],
     formats: properties.format?.enum ?? [],
@@ -115,11 +118,13 @@ function Choice({ label, names, chosen, usual, words, onChange }: ChoiceProps) {
       {label}
       <select value={chosen ?? ''} onChange={(event) => onChange(event.currentTarget.value || undefined)}>
         <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
-        {names.filter((name) => name !== usual).map((name) => (
-          <option key={name} value={name}>
-            {words(name)}
-          </option>
-        ))}
+        {names
+          .filter((name) => name !== usual)
+          .map((name) => (
+            <option key={name} value={name}>
+              {words(name)}
+            </option>
+          ))}
       </select>
     </label>
   )

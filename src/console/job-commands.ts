@@ -1,4 +1,4 @@
-import { type Client, type Job } from '../client/client.js'
+import type { Client, Job, NewJob } from '../client/client.js'
 import type { Deletions } from './deletions.js'
 import { useMessages } from './messages.js'
 import { chooseFile, sendAgain } from './send-again.js'
@@ -24,6 +24,16 @@ export function useJobCommands(client: Client, uploads: Uploads, deletions: Dele
       show({ text: explain(error).text })
     }
   }
+  // A button of its own: browsers open the dialogue only right after a press.
+  const askForFile = (job: Job, again: NewJob) =>
+    show({
+      text: `The service has removed the file of ${job.name ?? 'this song'}.`,
+      isLasting: true,
+      action: {
+        label: 'Choose the file',
+        run: () => void chooseFile().then((file) => file && uploads.addLike(file, again)),
+      },
+    })
   return {
     stop: (jobs) =>
       guarded(async () => {
@@ -39,9 +49,9 @@ export function useJobCommands(client: Client, uploads: Uploads, deletions: Dele
             ids.push(sent.id)
             continue
           }
-          const file = uploads.fileOf(job.id) ?? (await chooseFile())
+          const file = uploads.fileOf(job.id)
           if (file) uploads.addLike(file, sent.job)
-          else show({ text: `${job.name ?? 'The song'} was not sent: its file is not on the service any more.` })
+          else askForFile(job, sent.job)
         }
         if (ids.length > 0) show({ text: ids.length === 1 ? 'Sent again.' : `Sent ${ids.length} songs again.` })
       })

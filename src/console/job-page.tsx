@@ -82,22 +82,12 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
           </div>
           <span class="actions">
             {hasEnded(job) && (
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Send ${name} again`}
-                onClick={() => void again()}
-              >
+              <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => void again()}>
                 Send again
               </button>
             )}
             {!hasEnded(job) && (
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Stop ${name}`}
-                onClick={() => void commands.stop([job])}
-              >
+              <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
                 Stop
               </button>
             )}

@@ -54,7 +54,7 @@ export function LibraryRow({ job, isChosen, onChoose, commands }: LibraryRowProp
           <button
             type="button"
             class="plain"
-            aria-label={`Send ${name} again`}
+            aria-label={`Send again: ${name}`}
             onClick={() => void commands.again([job])}
           >
             Send again

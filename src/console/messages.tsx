@@ -3,7 +3,9 @@ import { useCallback, useContext, useMemo, useRef, useState } from 'preact/hooks
 
 interface Toast {
   text: string
-  undo?: { label: string; run(): void }
+  action?: { label: string; run(): void }
+  /** It stays until it is answered. */
+  isLasting?: boolean
 }
 
 interface Messages {
@@ -42,7 +44,7 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
       clearTimeout(timer.current)
       setToast(next)
       announce(next.text)
-      timer.current = setTimeout(() => setToast(undefined), toastMs)
+      if (!next.isLasting) timer.current = setTimeout(() => setToast(undefined), toastMs)
     },
     [announce],
   )
@@ -56,15 +58,20 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
       {toast && (
         <section class="toast" aria-label="Message">
           <span>{toast.text}</span>
-          {toast.undo && (
+          {toast.action && (
             <button
               type="button"
               onClick={() => {
                 hide()
-                toast.undo?.run()
+                toast.action?.run()
               }}
             >
-              {toast.undo.label}
+              {toast.action.label}
+            </button>
+          )}
+          {toast.isLasting && (
+            <button type="button" onClick={hide}>
+              Not now
             </button>
           )}
         </section>

@@ -257,13 +257,7 @@ export class Player {
     this.#options.onChange()
   }
 
-  #schedule(
-    run: Run,
-    context: PlayerContext,
-    name: string,
-    planes: Float32Array<ArrayBuffer>[],
-    at: number,
-  ): void {
+  #schedule(run: Run, context: PlayerContext, name: string, planes: Float32Array<ArrayBuffer>[], at: number): void {
     const frames = planes[0]?.length ?? 0
     const channel = this.#channels.get(name)
     if (frames <= 0 || !channel) return

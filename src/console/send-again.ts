@@ -27,9 +27,11 @@ export function chooseFile(): Promise<File | undefined> {
   const input = document.createElement('input')
   input.type = 'file'
   input.accept = 'audio/*,video/*'
-  return new Promise((resolve) => {
+  input.hidden = true
+  document.body.append(input)
+  return new Promise<File | undefined>((resolve) => {
     input.addEventListener('change', () => resolve(input.files?.[0]))
     input.addEventListener('cancel', () => resolve(undefined))
     input.click()
-  })
+  }).finally(() => input.remove())
 }

@@ -44,9 +44,9 @@ export function SignIn({ problem, onKey }: SignInProps) {
       <details>
         <summary>Where do I find a key?</summary>
         <p class="quiet">
-          <code>stemwork serve --console</code> prints a link that signs you in when it starts for the first time. Somebody
-          who is signed in can make another key under “API keys”. With the service stopped, the operator can run{' '}
-          <code>stemwork keys create --data &lt;folder&gt;</code>.
+          <code>stemwork serve --console</code> prints a link that signs you in when it starts for the first time.
+          Somebody who is signed in can make another key under “API keys”. With the service stopped, the operator can
+          run <code>stemwork keys create --data &lt;folder&gt;</code>.
         </p>
       </details>
     </form>

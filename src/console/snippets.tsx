@@ -27,10 +27,7 @@ export function Snippets({ job }: { job: Job }) {
       </div>
       <pre tabIndex={0}>{text}</pre>
       <p>
-        <button
-          type="button"
-          onClick={() => void navigator.clipboard.writeText(text).then(() => announce('Copied'))}
-        >
+        <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => announce('Copied'))}>
           Copy
         </button>
       </p>

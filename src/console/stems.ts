@@ -49,4 +49,3 @@ export function isWholeSong(names: readonly string[]): boolean {
   const has = (...wanted: string[]) => wanted.every((name) => names.includes(name)) && names.length === wanted.length
   return has('vocals', 'accompaniments') || has('vocals', 'drums', 'bass', 'other')
 }
-

@@ -86,12 +86,7 @@ export function Transport(props: TransportProps) {
           <legend class="hidden">Picture</legend>
           {(['waveform', 'spectrogram'] as const).map((one) => (
             <label key={one}>
-              <input
-                type="radio"
-                name="picture"
-                checked={picture === one}
-                onChange={() => props.onPicture(one)}
-              />
+              <input type="radio" name="picture" checked={picture === one} onChange={() => props.onPicture(one)} />
               <span>{one === 'waveform' ? 'Waveform' : 'Spectrogram'}</span>
             </label>
           ))}

@@ -24,7 +24,7 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
           <button
             type="button"
             class="plain"
-            aria-label={`Send ${file.name} again`}
+            aria-label={`Send again: ${file.name}`}
             onClick={() => uploads.retry(number)}
           >
             Send again

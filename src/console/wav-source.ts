@@ -70,4 +70,3 @@ function decodeFrames(bytes: DataView, { channelCount, encoding }: WavFormat): F
     return plane
   })
 }
-

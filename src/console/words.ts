@@ -37,8 +37,7 @@ const codes: Record<string, string> = {
 }
 
 export function explain(error: unknown): Explanation {
-  if (!ClientError.is(error))
-    return { text: 'This page failed. Reload it and try again.', detail: String(error) }
+  if (!ClientError.is(error)) return { text: 'This page failed. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
   const text = reasons[error.reason ?? ''] ?? codes[error.code]
   return text === undefined

@@ -70,7 +70,7 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
           )}
         </p>
       </header>
-      <main tabIndex={-1}>
+      <main id="main" tabIndex={-1}>
         {route.name === 'library' && (
           <Library
             client={client}

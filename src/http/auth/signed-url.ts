@@ -14,10 +14,12 @@ export interface Grant {
   app: string
   /** Id of the API key that asked for the link; absent for links that outlive it. */
   keyId?: string
+  /** What a downloader is offered as the file's name; absent: the end of the key. */
+  fileName?: string
 }
 
-/** Links with a key id are of the second form. */
-const versions = { plain: '1', ofKey: '2' }
+/** Links with a key id are of the second form, those with a file's name of the third. */
+const versions = { plain: '1', ofKey: '2', named: '3' }
 
 interface Secret {
   id: string
@@ -44,6 +46,7 @@ export class UrlSigner {
     if (!secret) throw new RangeError('links cannot be signed without a secret')
     const query = new URLSearchParams({ v: versionOf(grant), app: grant.app, expires: String(grant.expiresAt) })
     if (grant.keyId !== undefined) query.set('holder', grant.keyId)
+    if (grant.fileName !== undefined) query.set('name', grant.fileName)
     if (grant.method === 'PUT') query.set('limit', String(grant.maxBytes))
     query.set('key', secret.id)
     query.set('signature', mac(secret, grant).toString('base64url'))
@@ -59,7 +62,15 @@ export class UrlSigner {
     const signature = value('signature')
     const secret = this.#secrets.find(({ id }) => id === value('key'))
     if (expires === undefined || limit === undefined || app === undefined || !signature || !secret) return undefined
-    const grant: Grant = { method, key, expiresAt: expires, maxBytes: limit, app, keyId: value('holder') }
+    const grant: Grant = {
+      method,
+      key,
+      expiresAt: expires,
+      maxBytes: limit,
+      app,
+      keyId: value('holder'),
+      fileName: value('name'),
+    }
     if (value('v') !== versionOf(grant)) return undefined
     const expected = mac(secret, grant)
     const given = Buffer.from(signature, 'base64url')
@@ -79,11 +90,13 @@ function mac(secret: Secret, grant: Grant): Buffer {
     String(grant.maxBytes),
     grant.app,
     ...(grant.keyId === undefined ? [] : [grant.keyId]),
+    ...(grant.fileName === undefined ? [] : [grant.fileName]),
   ]
   return createHmac('sha256', secret.bytes).update(JSON.stringify(fields)).digest()
 }
 
-function versionOf({ keyId }: Grant): string {
+function versionOf({ keyId, fileName }: Grant): string {
+  if (fileName !== undefined) return versions.named
   return keyId === undefined ? versions.plain : versions.ofKey
 }
 

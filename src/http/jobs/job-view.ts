@@ -33,19 +33,20 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
 
 async function resultLinks(job: JobRecord, call: Call): Promise<Record<string, string>> {
   const links: Record<string, string> = {}
-  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job.app, call)
+  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job, call)
   return links
 }
 
-async function resultLink(output: JobOutput, app: string, call: Call): Promise<string> {
-  const { key, fileName, contentType, copied } = output
+async function resultLink(output: JobOutput, job: JobRecord, call: Call): Promise<string> {
+  const { key, contentType, copied } = output
   if (copied) return customStorage
   const { engine, options } = call.service
+  const fileName = downloadName(job, output)
   const seconds = options.links.resultSeconds
   const direct = options.directStorage
     ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
     : undefined
-  return direct ?? storageLink(call, { method: 'GET', key, app, seconds })
+  return direct ?? storageLink(call, { method: 'GET', key, app: job.app, seconds, fileName })
 }
 
 function fileFacts(job: JobRecord): NonNullable<JobView['files']> {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { attachment } from '../../core/engine/job/attachment.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
@@ -6,7 +7,6 @@ import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
-import { attachment } from './attachment.js'
 import { refuseExpired } from './storage-link.js'
 import { zipBytes, zipStream } from './zip.js'
 

@@ -1,3 +1,4 @@
+import { attachment } from '../../core/engine/job/attachment.js'
 import { parseResultKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStat } from '../../core/engine/ports/blob-store.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
@@ -10,12 +11,12 @@ import { requireGrant, storageKey } from './storage-link.js'
 /** Answers GET and HEAD of a signed link with the file, a part of it, or 304. */
 export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  requireGrant(call, 'GET', key)
+  const grant = requireGrant(call, 'GET', key)
   const { blobs } = call.service.engine
   const stat = await blobs.stat(key)
   if (!stat) throw await missing(call, key)
 
-  const headers = fileHeaders(stat)
+  const headers = fileHeaders(stat, grant.fileName)
   const decision = decideRange(call.request.headers, stat)
   switch (decision.kind) {
     case 'changed':
@@ -48,11 +49,10 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
   }
 }
 
-function fileHeaders(stat: BlobStat): Record<string, string> {
-  const fileName = stat.key.slice(stat.key.lastIndexOf('/') + 1)
+function fileHeaders(stat: BlobStat, fileName = stat.key.slice(stat.key.lastIndexOf('/') + 1)): Record<string, string> {
   return {
     'content-type': stat.contentType,
-    'content-disposition': `attachment; filename="${fileName}"`,
+    'content-disposition': attachment(fileName),
     etag: `"${stat.etag}"`,
     'last-modified': new Date(stat.modifiedAt).toUTCString(),
     'accept-ranges': 'bytes',

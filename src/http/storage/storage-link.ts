@@ -16,11 +16,11 @@ export function storageKey(path: string): string {
 /** An absolute signed link; the path ends in the key, so that it ends in the file's name. */
 export function storageLink(
   call: Call,
-  grant: Pick<Grant, 'method' | 'key' | 'app' | 'keyId'> & { seconds: number; maxBytes?: number },
+  grant: Pick<Grant, 'method' | 'key' | 'app' | 'keyId' | 'fileName'> & { seconds: number; maxBytes?: number },
 ): string {
-  const { method, key, app, keyId, seconds, maxBytes = 0 } = grant
+  const { method, key, app, keyId, fileName, seconds, maxBytes = 0 } = grant
   const expiresAt = Math.floor(Date.now() / 1000) + seconds
-  const query = call.service.signer.sign({ method, key, app, keyId, expiresAt, maxBytes })
+  const query = call.service.signer.sign({ method, key, app, keyId, fileName, expiresAt, maxBytes })
   return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 

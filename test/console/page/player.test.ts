@@ -32,7 +32,11 @@ function fakeContext() {
       return { plane, copyToChannel: (from: Float32Array) => plane.set(from) }
     },
     createBufferSource() {
-      const node = { stopped: false, playbackRate: { value: 1 }, buffer: undefined as { plane: Float32Array } | undefined }
+      const node = {
+        stopped: false,
+        playbackRate: { value: 1 },
+        buffer: undefined as { plane: Float32Array } | undefined,
+      }
       return Object.assign(node, {
         connect: () => undefined,
         disconnect: () => undefined,

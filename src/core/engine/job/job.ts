@@ -11,6 +11,8 @@ const jobOutputFields = z.object({
   contentType: z.string(),
   /** File name offered to a downloader, for example `vocals.wav`; also the end of the result URL's path. */
   fileName: z.string(),
+  /** What the result link offers a downloader instead, if the workflow knows better: any text without control characters. */
+  downloadName: z.string().optional(),
   /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
   copied: z.boolean().optional(),
 })
