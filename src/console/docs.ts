@@ -96,7 +96,7 @@ async function send(
 ): Promise<{ line: string; text: string }> {
   const of = (place: string) => values.filter((field) => field.in === place && field.value !== '')
   const filled = of('path').reduce(
-    (known, { name, value }) => known.replace(`{${name}}`, encodeURIComponent(value).replaceAll('%2F', '/')),
+    (known, { name, value }) => known.replace(`{${name}}`, encodeURIComponent(value)),
     path,
   )
   const query = new URLSearchParams(of('query').map(({ name, value }): [string, string] => [name, value]))

@@ -1,4 +1,4 @@
-import { decodeAudio, type OpenFile, type PcmSource } from './pcm-source.js'
+import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
 
 interface Mp3Info {
   sampleRate: number

@@ -1,29 +1,9 @@
+import { decodeAudio, type PcmSource, type RangeReader } from './pcm.js'
 import { openFlac } from './flac-source.js'
 import { openMp3 } from './mp3-source.js'
 import { wavFormat, wavSource } from './wav-source.js'
 
-/** Samples of a track, read piece by piece, so that an hour of audio needs no more memory than a minute. */
-export interface PcmSource {
-  readonly sampleRate: number
-  readonly frames: number
-  /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
-  read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>
-}
-
-/** Reads bytes of a file; both ends included, as in HTTP ranges. */
-export type RangeReader = (
-  range: { start: number; end?: number },
-  signal: AbortSignal,
-) => Promise<{ bytes: ArrayBuffer; totalBytes: number }>
-
-/** A file whose format is being found out. */
-export interface OpenFile {
-  read: RangeReader
-  /** Its first bytes. */
-  head: ArrayBuffer
-  totalBytes: number
-  signal: AbortSignal
-}
+export type { PcmSource, RangeReader } from './pcm.js'
 
 const headerBytes = 64 * 1024
 
@@ -37,12 +17,6 @@ export async function openPcm(read: RangeReader, signal: AbortSignal): Promise<P
   const streamed = (await openFlac(file)) ?? (await openMp3(file))
   if (streamed) return streamed
   return decodedSource((await read({ start: 0 }, signal)).bytes)
-}
-
-/** Decodes a whole file, or a part of one that is a file of its own. */
-export async function decodeAudio(file: ArrayBuffer, sampleRate: number): Promise<Float32Array<ArrayBuffer>[]> {
-  const buffer = await new OfflineAudioContext(2, 1, sampleRate).decodeAudioData(file)
-  return Array.from({ length: Math.min(2, buffer.numberOfChannels) }, (_, channel) => buffer.getChannelData(channel))
 }
 
 async function decodedSource(file: ArrayBuffer): Promise<PcmSource> {

@@ -1,4 +1,4 @@
-import type { PcmSource, RangeReader } from './pcm-source.js'
+import type { PcmSource, RangeReader } from './pcm.js'
 
 export interface WavFormat {
   sampleRate: number

@@ -305,17 +305,21 @@ describe.skipIf(!chromiumPath)(
       await row.locator('.status.failed').waitFor()
       expect(await row.innerText()).toContain('This file is not audio that the service can read')
       const rows = await page.locator('.rows li').count()
-      // The service keeps no input of a job that has ended; this visit still has the file.
+      // The service keeps the upload for a while, so it need not be sent twice.
       await row.getByRole('button', { name: 'Send again: notes.txt' }).click()
       await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
       await eventually(() => rowOf(page, 'notes.txt').locator('.status.failed').count()).toBe(1)
-      // Another visit has to ask for it.
+      // It goes with the first job that is deleted; then another visit has to ask for it.
+      const newest = await rowOf(page, 'notes.txt').getAttribute('data-job')
+      const headers = { authorization: service.key }
+      expect((await fetch(`${service.base}/job/${newest}`, { method: 'DELETE', headers })).status).toBe(200)
+      await eventually(() => page.locator('.rows li').count()).toBe(rows)
       await page.reload()
       const chooser = page.waitForEvent('filechooser')
       await rowOf(page, 'notes.txt').getByRole('button', { name: 'Send again: notes.txt' }).click()
       await page.getByRole('button', { name: 'Choose the file' }).click()
       await (await chooser).setFiles(path('short song.wav'))
-      await eventually(() => page.locator('.rows li').count()).toBe(rows + 2)
+      await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
       await page.getByLabel('Failed', { exact: true }).check({ force: true })
       await eventually(() => page.locator('.rows li .status.succeeded').count()).toBe(0)
       expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
@@ -403,8 +407,6 @@ describe.skipIf(!chromiumPath)(
 
     test.each([
       ['light', {}],
-      ['dark', {}],
-      ['light', phone],
       ['dark', phone],
       ['light', narrow],
     ] as const)(
