@@ -61,7 +61,8 @@ function wavHeader(sampleRate: number, frames: number): ArrayBuffer {
     [12, 'fmt '],
     [36, 'data'],
   ]
-  for (const [at, word] of words) [...word].forEach((letter, index) => view.setUint8(at + index, letter.charCodeAt(0)))
+  for (const [at, word] of words)
+    for (let index = 0; index < word.length; index++) view.setUint8(at + index, word.charCodeAt(index))
   view.setUint32(4, headerBytes - 8 + bytes, true)
   view.setUint32(16, 16, true)
   view.setUint16(20, 1, true)
