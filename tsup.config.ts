@@ -13,8 +13,13 @@ export default defineConfig([
     silent: true,
   },
   {
-    // The page of `/console`: one script and one style sheet, which the HTTP side serves.
-    entry: { app: 'src/console/app.tsx', console: 'src/console/console.css' },
+    // The pages `/console` and `/docs`: a script and a style sheet each, which the HTTP side serves.
+    entry: {
+      app: 'src/console/app.tsx',
+      docs: 'src/console/docs.ts',
+      console: 'src/console/console.css',
+      'docs-style': 'src/console/docs.css',
+    },
     outDir: 'dist/console',
     tsconfig: 'tsconfig.console.json',
     publicDir: 'src/console/public',

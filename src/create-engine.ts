@@ -6,6 +6,7 @@ import { StemworkError } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
+import { audioPeaks as makeAudioPeaks } from './core/separation/pictures/audio-peaks.js'
 import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 
@@ -30,7 +31,7 @@ const tokens = {
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function createEngine(options: CreateEngineOptions = {}): JobEngine {
-  const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
+  const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -62,6 +63,7 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
       applications: scope.resolve(tokens.applications),
       workflows: scope.resolve(tokens.workflows),
       runner: scope.resolve(tokens.runner),
+      audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),
     },
     settings,
   )

@@ -1,4 +1,5 @@
 import { type ExecutionProvider, executionProviders } from '../core/separation/runtime/execution-provider.js'
+import { outputFormats } from '../core/separation/encode/output-format.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/workflow/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
@@ -72,8 +73,9 @@ export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): P
   const fourStemModel = textOf(input, 'stems-4')
   const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
   if (isRunHere) for (const name of needed) await requireModel(name)
-  const workflows = [stemsWorkflow({ ...settings, model, allowedModels })]
-  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel }))
+  const formats = isRunHere ? undefined : [...outputFormats]
+  const workflows = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
+  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
   return workflows
 }
 

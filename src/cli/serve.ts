@@ -146,11 +146,16 @@ async function runService(
     publicUrl: request.publicUrl,
     secrets: secret ? [secret] : undefined,
     console: request.console,
+    manageKeys: true,
   })
   try {
     const server = await serve(handler, { host: request.host, port: request.port })
     if (!request.apiOnly) await engine.start()
-    if (request.console) stderr.write(`Console: ${server.origin}${basePath}/console\n`)
+    if (request.console) {
+      const base = request.publicUrl ?? server.origin + basePath
+      // Behind the hash, so that no server and no log but this one sees the key.
+      stderr.write(`Console: ${base}/console${newKey ? `#key=${encodeURIComponent(newKey)}` : ''}\n`)
+    }
     if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped

@@ -1,21 +1,28 @@
 import { Connection, type ClientOptions, type RequestOptions } from './connection.js'
 import { type Download, type DownloadOptions, openDownload } from './download.js'
-import type { Job, JobFilters, JobPage, NewJob, Workflow, WorkflowSummary } from './job.js'
+import { followJobs, type FollowOptions } from './follow.js'
+import type { ApiKey, IssuedKey, NewKey } from './key.js'
+import type { Archive, Job, JobFilters, JobPage, NewJob, Peaks, Workflow, WorkflowSummary } from './job.js'
 import { putFile, type TransferOptions, type UploadSource } from './upload.js'
 import { waitForJob, type WaitOptions } from './wait.js'
 
 export { ClientError } from './client-error.js'
 export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Download, DownloadOptions } from './download.js'
+export type { FollowOptions } from './follow.js'
+export type { ApiKey, IssuedKey, NewKey } from './key.js'
 export { hasEnded } from './job.js'
 export type {
+  Archive,
   Job,
   JobError,
+  JobFile,
   JobFilters,
   JobPage,
   JobProgress,
   JobStatus,
   NewJob,
+  Peaks,
   Workflow,
   WorkflowSummary,
 } from './job.js'
@@ -37,6 +44,12 @@ export interface Client {
   listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage>
   /** The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted. */
   waitForJob(id: string, options?: WaitOptions): Promise<Job>
+  /** Reports every change of the application's jobs, over connections that break too, until the signal fires. */
+  followJobs(options: FollowOptions): Promise<never>
+  /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and ends after a while. */
+  archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
+  /** What a player needs to draw an audio result. The first call for a result may take a while. */
+  peaks(id: string, output: string, options?: RequestOptions): Promise<Peaks>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
@@ -48,6 +61,11 @@ export interface Client {
   workflow(id: string, options?: RequestOptions): Promise<Workflow>
   /** The application that the key belongs to. */
   application(options?: RequestOptions): Promise<{ id: string; name: string }>
+  /** The application's working keys. This and the next two throw `NOT_FOUND` where the service does not manage keys. */
+  listKeys(options?: RequestOptions): Promise<ApiKey[]>
+  createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
+  /** The key stops working at once. */
+  endKey(id: string, options?: RequestOptions): Promise<void>
 }
 
 /**
@@ -88,6 +106,14 @@ export function createClient(options: ClientOptions): Client {
       return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
     },
     waitForJob: (id, wait) => waitForJob(connection, id, wait),
+    followJobs: (follow) => followJobs(connection, follow),
+    async archive(of, { signal } = {}) {
+      const query = new URLSearchParams('batchName' in of ? { batchName: of.batchName } : {})
+      if ('jobs' in of) for (const id of of.jobs) query.append('job', id)
+      return (await connection.json<Archive>('/archive', { query, signal })).value
+    },
+    peaks: async (id, output, { signal } = {}) =>
+      (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { signal })).value,
     download: (url, download) => openDownload(connection, url, download),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
@@ -100,6 +126,13 @@ export function createClient(options: ClientOptions): Client {
       (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
     application: async ({ signal } = {}) =>
       (await connection.json<{ id: string; name: string }>('/application', { signal })).value,
+    listKeys: async ({ signal } = {}) =>
+      (await connection.json<{ keys: ApiKey[] }>('/application/key', { signal })).value.keys,
+    createKey: async (key = {}, { signal } = {}) =>
+      (await connection.json<IssuedKey>('/application/key', { method: 'POST', json: key, signal })).value,
+    async endKey(id, { signal } = {}) {
+      await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+    },
   }
 }
 

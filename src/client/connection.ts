@@ -64,6 +64,8 @@ export class Connection {
     const request: RequestInit = {
       method,
       signal,
+      // A page that is being left may still send it.
+      ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
         ...(this.#apiKey === undefined ? {} : { authorization: this.#apiKey }),
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),

@@ -11,6 +11,8 @@ export interface DownloadOptions extends TransferOptions {
 export interface Download {
   /** Bytes of the answer, if the service tells them. */
   bytes: number | undefined
+  /** Bytes of the whole file, also when the answer is a part of it; undefined if the service does not tell them. */
+  totalBytes: number | undefined
   contentType: string
   /** Name for saving, for example `vocals.wav`. */
   fileName: string
@@ -33,8 +35,10 @@ export async function openDownload(
   const bytes = Number.isFinite(length) ? length : undefined
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
   const stream = counted(response.body, (done) => onProgress?.({ bytes: done, totalBytes: bytes }), signal)
+  const whole = Number(/\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1] ?? NaN)
   return {
     bytes,
+    totalBytes: Number.isFinite(whole) ? whole : bytes,
     contentType,
     fileName: fileName(response.headers.get('content-disposition'), url),
     stream,

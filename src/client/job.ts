@@ -23,6 +23,33 @@ export interface JobError {
   retryable: boolean
 }
 
+export interface JobFile {
+  /** A name to save the file under, for example `My song - vocals.wav`. */
+  fileName: string
+  contentType: string
+  bytes: number
+}
+
+/** The results of jobs as one ZIP file. */
+export interface Archive {
+  url: string
+  fileName: string
+  bytes: number
+  /** How many jobs have results in it. */
+  jobs: number
+}
+
+/** Peaks of an audio file in the format of audiowaveform: `data` alternates the lowest and the highest value of each stretch. */
+export interface Peaks {
+  sample_rate: number
+  /** Samples of a stretch. */
+  samples_per_pixel: number
+  bits: number
+  /** Number of stretches. */
+  length: number
+  data: number[]
+}
+
 /** A job as the service shows it. Times are ISO 8601 texts in UTC. */
 export interface Job {
   id: string
@@ -32,6 +59,8 @@ export interface Job {
   workflowParams: Record<string, unknown>
   /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
   result: Record<string, string> | null
+  /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
+  files?: Record<string, JobFile> | null
   /** How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED. */
   details: Record<string, unknown> | null
   error: JobError | null

@@ -16,17 +16,20 @@ export interface Choices {
 export interface Choosable {
   models: readonly string[]
   formats: readonly string[]
-  /** Whether it can draw the stems. */
-  hasPictures: boolean
+  /** What is made without a choice, if the workflow tells it. */
+  usualFormat: string | undefined
 }
 
 export async function choosable(client: Client, workflow: string, signal: AbortSignal): Promise<Choosable> {
   const { params } = await client.workflow(workflow, { signal })
-  const properties = (params.properties ?? {}) as Record<string, { enum?: readonly string[] } | undefined>
+  const properties = (params.properties ?? {}) as Record<
+    string,
+    { enum?: readonly string[]; default?: unknown } | undefined
+  >
   return {
     models: properties.model?.enum ?? [],
     formats: properties.format?.enum ?? [],
-    hasPictures: properties.pictures !== undefined,
+    usualFormat: typeof properties.format?.default === 'string' ? properties.format.default : undefined,
   }
 }
 
@@ -53,7 +56,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
     <>
       {workflows.length > 1 && (
         <label class="choice">
-          What to do with it
+          Separate into
           <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
             {workflows.map(({ id, name }) => (
               <option key={id} value={id}>
@@ -70,6 +73,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
             label="Format"
             names={options?.formats ?? []}
             chosen={choices.format}
+            usual={options?.usualFormat}
             words={formatWords}
             onChange={(format) => onChange({ ...choices, format })}
           />
@@ -77,6 +81,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
             label="Model"
             names={options?.models ?? []}
             chosen={choices.model}
+            usual={undefined}
             words={(name) => name}
             onChange={(model) => onChange({ ...choices, model })}
           />
@@ -100,22 +105,26 @@ interface ChoiceProps {
   label: string
   names: readonly string[]
   chosen: string | undefined
+  /** What stands for no choice; undefined if it is not known. */
+  usual: string | undefined
   words(name: string): string
   onChange(name: string | undefined): void
 }
 
-function Choice({ label, names, chosen, words, onChange }: ChoiceProps) {
+function Choice({ label, names, chosen, usual, words, onChange }: ChoiceProps) {
   if (names.length === 0) return null
   return (
     <label>
       {label}
       <select value={chosen ?? ''} onChange={(event) => onChange(event.currentTarget.value || undefined)}>
-        <option value="">Usual</option>
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {words(name)}
-          </option>
-        ))}
+        <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
+        {names
+          .filter((name) => name !== usual)
+          .map((name) => (
+            <option key={name} value={name}>
+              {words(name)}
+            </option>
+          ))}
       </select>
     </label>
   )

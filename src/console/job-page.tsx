@@ -1,43 +1,68 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type Job, type JobProgress } from '../client/client.js'
-import { JobActions } from './job-actions.js'
-import { Results } from './results.js'
+import { type Client, hasEnded, type Job } from '../client/client.js'
+import { Details } from './details.js'
 import { ErrorNotice } from './error-notice.js'
-import { TimeLeft } from './time-left.js'
+import type { JobCommands } from './job-commands.js'
+import type { LiveJobs } from './live-jobs.js'
+import { Results } from './results.js'
+import { jobAddress } from './route.js'
+import { useTimeLeft } from './time-left.js'
 import {
   explain,
   explainFailure,
   type Explanation,
+  jobStateWords,
   stageWords,
   statusWords,
   timeLeftWords,
   whenWords,
 } from './words.js'
 
+interface JobPageProps {
+  client: Client
+  live: LiveJobs
+  commands: JobCommands
+  id: string
+  tab: 'player' | 'details'
+}
+
 /** One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it was. */
-export function JobPage({ client, id }: { client: Client; id: string }) {
+export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [job, setJob] = useState<Job>()
   const [problem, setProblem] = useState<Explanation>()
   const [turn, setTurn] = useState(0)
+  const heading = useRef<HTMLHeadingElement>(null)
+  const isLoaded = job !== undefined
 
   useEffect(() => {
     const stop = new AbortController()
-    const { signal } = stop
-    const follow = async () => {
-      const first = await client.getJob(id, { signal })
-      setJob(first)
-      if (hasEnded(first)) return
-      const onProgress = (progress: JobProgress) => setJob((known) => known && { ...known, ...progress })
-      setJob(await client.waitForJob(id, { signal, onProgress }))
-    }
     setProblem(undefined)
-    follow().catch((error: unknown) => signal.aborted || setProblem(explain(error)))
+    client
+      .getJob(id, { signal: stop.signal })
+      // The links of a job that is shown already go on working; another object would start the player anew.
+      .then((read) => setJob((known) => (known?.result && read.result ? known : read)))
+      .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
     return () => stop.abort()
-  }, [client, id, turn])
-
+  }, [client, id, turn, live.turn])
+  useEffect(
+    () =>
+      live.listen({
+        onJob: (changed) => changed.id === id && setJob((known) => (known?.result ? known : changed)),
+        onDeleted: (gone) => gone === id && setProblem({ text: 'This song was deleted.' }),
+      }),
+    [live, id],
+  )
   useEffect(() => {
     document.title = job ? `${titleMark(job)}${job.name ?? 'Song'} – stemwork` : 'stemwork'
   }, [job])
+  useEffect(() => heading.current?.focus(), [isLoaded])
+
+  const again = async () => {
+    if (!job) return
+    const [next] = await commands.again([job])
+    location.hash = next === undefined ? '#/' : jobAddress(next)
+  }
+  const name = job?.name ?? 'Song without a name'
 
   return (
     <article class="job">
@@ -46,14 +71,38 @@ export function JobPage({ client, id }: { client: Client; id: string }) {
       </p>
       {job && (
         <header class="line">
-          <div>
-            <h1>{job.name ?? 'Song without a name'}</h1>
+          <div class="title">
+            <h1 ref={heading} tabIndex={-1}>
+              {name}
+            </h1>
             <p class="quiet">
-              {whenWords(job.createdAt)}
+              {jobStateWords(job)} · {whenWords(job.createdAt)}
               {job.result && job.expiresAt && ` · kept until ${whenWords(job.expiresAt)}`}
             </p>
           </div>
-          <JobActions client={client} job={job} onChange={() => undefined} onDeleted={() => (location.hash = '#/')} />
+          <span class="actions">
+            {hasEnded(job) && (
+              <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => void again()}>
+                Send again
+              </button>
+            )}
+            {!hasEnded(job) && (
+              <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
+                Stop
+              </button>
+            )}
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Delete ${name}`}
+              onClick={() => {
+                commands.remove([job])
+                location.hash = '#/'
+              }}
+            >
+              Delete
+            </button>
+          </span>
         </header>
       )}
       {problem && (
@@ -63,35 +112,47 @@ export function JobPage({ client, id }: { client: Client; id: string }) {
           </button>
         </ErrorNotice>
       )}
-      {!job && !problem && <p class="quiet">One moment …</p>}
-      {job && !hasEnded(job) && <Work job={job} />}
-      {job?.error && <ErrorNotice problem={explainFailure(job.error)} />}
-      {job?.result && <Results client={client} job={job} result={job.result} />}
+      {!job && !problem && <p class="quiet">Loading …</p>}
+      {job && (
+        <nav class="tabs" aria-label="Views of this song">
+          {(['player', 'details'] as const).map((one) => (
+            <a key={one} href={jobAddress(id, one)} {...(tab === one ? { 'aria-current': 'page' as const } : {})}>
+              {one === 'player' ? 'Player' : 'Details'}
+            </a>
+          ))}
+        </nav>
+      )}
+      {job && tab === 'details' && <Details job={job} />}
+      {/* It stays while the details are shown, so that the music goes on. */}
+      {job && (
+        <div class="job" hidden={tab !== 'player'}>
+          {!hasEnded(job) && <Work job={job} />}
+          {job.error && (
+            <ErrorNotice problem={explainFailure(job.error)}>
+              <button type="button" onClick={() => void again()}>
+                Send again
+              </button>
+            </ErrorNotice>
+          )}
+          {job.result && <Results client={client} job={job} commands={commands} />}
+        </div>
+      )}
     </article>
   )
 }
 
 function Work({ job }: { job: Job }) {
-  const timeLeft = useRef(new TimeLeft())
-  const [, setNow] = useState(0)
-  useEffect(() => {
-    const timer = setInterval(() => setNow(performance.now()), 1000)
-    return () => clearInterval(timer)
-  }, [])
+  const seconds = useTimeLeft(job)
   const isQueued = job.status === 'QUEUED'
-  if (!isQueued) timeLeft.current.observe(job.progress, performance.now())
-  const percent = Math.floor(job.progress * 100)
   return (
-    <section class="card work">
+    <section class="card work" aria-label="Progress">
       <p class="line">
         <strong role="status">{isQueued ? 'Waiting for its turn' : stageWords(job.stage)}</strong>
-        {!isQueued && <span class="figure">{percent} %</span>}
+        {!isQueued && <span class="figure">{Math.floor(job.progress * 100)} %</span>}
       </p>
       <progress aria-label="Progress" {...(isQueued ? {} : { value: job.progress })} />
       <p class="quiet">
-        {isQueued
-          ? 'It begins by itself. You can close this page meanwhile.'
-          : timeLeftWords(timeLeft.current.seconds(performance.now()))}
+        {isQueued ? 'It starts by itself. You can close this page meanwhile.' : timeLeftWords(seconds)}
       </p>
     </section>
   )

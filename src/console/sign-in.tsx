@@ -2,8 +2,14 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
 import type { Explanation } from './words.js'
 
-export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: string): void }) {
+interface SignInProps {
+  problem?: Explanation
+  onKey(key: string, onDevice: boolean): void
+}
+
+export function SignIn({ problem, onKey }: SignInProps) {
   const field = useRef<HTMLInputElement>(null)
+  const device = useRef<HTMLInputElement>(null)
   // Before it is painted: a person may type as soon as the field is seen.
   useLayoutEffect(() => field.current?.focus(), [])
   return (
@@ -12,14 +18,11 @@ export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: s
       onSubmit={(event) => {
         event.preventDefault()
         const key = field.current?.value.trim()
-        if (key) onKey(key)
+        if (key) onKey(key, device.current?.checked ?? false)
       }}
     >
       <h1>Separate a song</h1>
-      <p class="quiet">
-        Voice on one track, music on the other. Enter your key to begin; it stays in this tab and goes when you close
-        it.
-      </p>
+      <p class="quiet">Voice on one track, music on the other. Enter your API key to begin.</p>
       <label for="key">API key</label>
       <input
         id="key"
@@ -30,10 +33,22 @@ export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: s
         required
         aria-invalid={problem !== undefined}
       />
+      <label class="check">
+        <input ref={device} type="checkbox" />
+        Remember the key on this device
+      </label>
       {problem && <ErrorNotice problem={problem} />}
       <button type="submit" class="main">
         Continue
       </button>
+      <details>
+        <summary>Where do I find a key?</summary>
+        <p class="quiet">
+          <code>stemwork serve --console</code> prints a link that signs you in when it starts for the first time.
+          Somebody who is signed in can make another key under “API keys”. With the service stopped, the operator can
+          run <code>stemwork keys create --data &lt;folder&gt;</code>.
+        </p>
+      </details>
     </form>
   )
 }

@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { sampleAt } from './sample-at.js'
 import { readSpectrum } from './spectrum.js'
 import type { Stem } from './stems.js'
+import type { ViewWindow } from './view-window.js'
 
 const columns = 480
 const rows = 160
@@ -16,8 +17,15 @@ const colours: readonly (readonly [number, number, number])[] = [
   [252, 246, 190],
 ]
 
+interface SpectrogramProps {
+  stem: Stem
+  title: string
+  view: ViewWindow
+  duration: number
+}
+
 /** Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is shown. */
-export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
+export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
@@ -36,12 +44,17 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
     <canvas
       ref={canvas}
       class="spectrogram"
+      style={{ left: percent(-view.from / (view.to - view.from)), width: percent(duration / (view.to - view.from)) }}
       width={columns}
       height={rows}
       role="img"
       aria-label={`Spectrogram of ${title}`}
     />
   )
+}
+
+function percent(share: number): string {
+  return `${share * 100}%`
 }
 
 function colourOf(level: number): [number, number, number, number] {

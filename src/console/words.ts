@@ -1,4 +1,4 @@
-import { ClientError, type JobError, type JobStatus } from '../client/client.js'
+import { ClientError, type Job, type JobError, type JobStatus } from '../client/client.js'
 
 /** What went wrong, for a person: what it means, what to do, and underneath what the service said. */
 export interface Explanation {
@@ -10,34 +10,34 @@ const tooLarge = 'This file is larger than the service allows. A compressed copy
 
 const reasons: Record<string, string> = {
   unsupported_format:
-    'This file is not audio that can be read here. MP3, WAV, FLAC, M4A, OGG, Opus and the sound of most videos work.',
-  decode_failed: 'This file is damaged or incomplete. Try another copy of the song.',
-  no_audio: 'There is no sound in this file.',
-  too_long: 'This recording is longer than the service allows. Cut it into parts and try again.',
+    'This file is not audio that the service can read. Send MP3, WAV, FLAC, M4A, OGG, Opus or a video with sound.',
+  decode_failed: 'This file is damaged or incomplete. Send another copy of the song.',
+  no_audio: 'This file has no sound.',
+  too_long: 'This recording is longer than the service allows. Send it in parts.',
   too_large: tooLarge,
-  upload_missing: 'The upload did not arrive. Choose the file once more.',
-  worker_lost: 'The service was interrupted while it worked on this song. Try again.',
+  upload_missing: 'The service does not have the file any more. Choose it again.',
+  worker_lost: 'The service stopped while it worked on this song. Send it again.',
 }
 
 const codes: Record<string, string> = {
-  UNAUTHORIZED: 'This key is not valid here. Check it for missing characters, or ask for a new one.',
+  UNAUTHORIZED: 'This key is not valid. Check that it is complete, or get a new one.',
   NETWORK: 'The service cannot be reached. Check your connection and try again.',
-  NOT_FOUND: 'This job does not exist any more. It may have been deleted.',
-  GONE: 'The files of this job were removed because their time was over. Send the song once more.',
+  NOT_FOUND: 'This song is not here any more. It may have been deleted.',
+  GONE: 'The files have expired and were removed. Send the song again.',
   FORBIDDEN: 'This link is no longer valid. Reload the page.',
-  RATE_LIMITED: 'That was a little too fast for the service. Wait a moment and try again.',
-  QUEUE_FULL: 'Too many of your songs are waiting already. Try again when some are done.',
+  RATE_LIMITED: 'Too many requests. Wait a moment and try again.',
+  QUEUE_FULL: 'Too many songs are waiting. Try again when some are done.',
+  STORAGE_FULL: 'Your storage is full. Delete songs that you do not need any more.',
   STORE_UNAVAILABLE: 'The service cannot reach its storage just now. Try again in a minute.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
   TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',
   TIMEOUT: 'This took longer than the service allows.',
-  INTERNAL_ERROR: 'Something went wrong inside the service. Try again; if it happens again, tell its operator.',
+  INTERNAL_ERROR: 'The service failed. Send the song again. If it fails again, tell the operator.',
 }
 
 export function explain(error: unknown): Explanation {
-  if (!ClientError.is(error))
-    return { text: 'Something went wrong on this page. Reload it and try again.', detail: String(error) }
+  if (!ClientError.is(error)) return { text: 'This page failed. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
   const text = reasons[error.reason ?? ''] ?? codes[error.code]
   return text === undefined
@@ -55,6 +55,10 @@ export const statusWords: Record<JobStatus, string> = {
   STARTED: 'Working',
   SUCCEEDED: 'Done',
   FAILED: 'Failed',
+}
+
+export function jobStateWords({ status, error }: Pick<Job, 'status' | 'error'>): string {
+  return error?.code === 'CANCELED' ? 'Stopped' : statusWords[status]
 }
 
 const stages: Record<string, string> = {
@@ -78,11 +82,12 @@ export function outputWords(name: string): string {
 }
 
 const formats: Record<string, string> = {
-  '16': 'WAV, 16 bits',
-  '24': 'WAV, 24 bits',
-  '32f': 'WAV, 32-bit floats',
-  flac: 'FLAC, 16 bits',
-  flac24: 'FLAC, 24 bits',
+  '16': 'WAV 16-bit',
+  '24': 'WAV 24-bit',
+  '32f': 'WAV 32-bit float',
+  flac: 'FLAC 16-bit',
+  flac24: 'FLAC 24-bit',
+  mp3: 'MP3 320 kbit/s',
 }
 
 export function formatWords(format: string): string {
@@ -100,14 +105,16 @@ export function clock(seconds: number): string {
 }
 
 export function timeLeftWords(seconds: number | undefined): string {
-  if (seconds === undefined) return 'Working out the time left'
+  if (seconds === undefined) return 'Estimating the time left'
   if (seconds < 10) return 'A few seconds left'
   if (seconds < 55) return `About ${Math.ceil(seconds / 5) * 5} seconds left`
   const minutes = Math.round(seconds / 60)
-  return minutes < 2 ? 'About a minute left' : `About ${minutes} minutes left`
+  if (minutes < 2) return 'About a minute left'
+  return minutes < 90 ? `About ${minutes} minutes left` : `About ${Math.round(minutes / 60)} hours left`
 }
 
 export function sizeWords(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
@@ -117,4 +124,9 @@ export function whenWords(iso: string, now = new Date()): string {
   return when.toDateString() === now.toDateString()
     ? `Today, ${time}`
     : `${when.toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' })}, ${time}`
+}
+
+export function durationWords(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${clock(ms / 1000)} min`
 }

@@ -1,5 +1,6 @@
 import { isTerminal, type JobRecord } from '../core/engine/job/job.js'
 import type { HttpEngine } from './http-engine.js'
+import { applicationChanges, type JobChange } from './application-watch.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
@@ -17,13 +18,13 @@ export interface FollowOptions {
 
 /** Follows jobs for waiting requests and event streams. Listens to the engine only while somebody waits. */
 export class JobWatch {
-  readonly #engine: Pick<HttpEngine, 'get' | 'on' | 'off'>
+  readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
   readonly #maxWaiting: number
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #waiting = new Map<string, number>()
 
   /** @param maxWaiting followers that an application may have at a time. */
-  constructor(engine: Pick<HttpEngine, 'get' | 'on' | 'off'>, maxWaiting: number) {
+  constructor(engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>, maxWaiting: number) {
     this.#engine = engine
     this.#maxWaiting = maxWaiting
   }
@@ -31,6 +32,16 @@ export class JobWatch {
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
     return (this.#waiting.get(app) ?? 0) < this.#maxWaiting
+  }
+
+  /** The changes of all jobs of an application from now on, until `signal` fires. */
+  async *followAll(options: Required<FollowOptions>): AsyncGenerator<JobChange, void, undefined> {
+    this.#count(options.app, 1)
+    try {
+      yield* applicationChanges(this.#engine, options)
+    } finally {
+      this.#count(options.app, -1)
+    }
   }
 
   /** The job now and after each visible change, until it has ended, is deleted, or `signal` fires. */

@@ -172,6 +172,12 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+  manageKeys: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Serve /application/key, where the holder of a key lists, makes and ends the keys of its own application.',
+    ),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
 })

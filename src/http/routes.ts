@@ -1,11 +1,23 @@
 import { consoleRoutes } from './service/console.js'
 import type { Route } from './routing/route.js'
 import { jobRoutes } from './jobs/job-routes.js'
-import { docsRoutes, operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { docsRoutes } from './service/docs-routes.js'
+import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { keyRoutes } from './service/key-routes.js'
+import { indexRoute } from './service/index-route.js'
+import { archiveRoutes } from './storage/archive-routes.js'
 import { storageRoutes } from './storage/storage-routes.js'
 
 /** Every route of the service. The console is a client of it and no part of the described interface. */
-export function allRoutes(options: { docs: boolean; console?: boolean }): readonly Route[] {
-  const routes = [...storageRoutes, ...jobRoutes, ...serviceRoutes, ...operatorRoutes]
+export function allRoutes(options: { docs: boolean; console?: boolean; manageKeys?: boolean }): readonly Route[] {
+  const routes = [
+    ...storageRoutes,
+    ...archiveRoutes,
+    ...jobRoutes,
+    ...serviceRoutes,
+    ...(options.manageKeys ? keyRoutes : []),
+    indexRoute,
+    ...operatorRoutes,
+  ]
   return [...(options.docs ? docsRoutes(routes) : routes), ...(options.console ? consoleRoutes : [])]
 }

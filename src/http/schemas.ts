@@ -31,6 +31,17 @@ export const jobViewSchema = z
       .record(z.string(), z.string())
       .nullable()
       .describe('Output name to download link; null until SUCCEEDED. Every look at the job makes fresh links.'),
+    files: z
+      .record(
+        z.string(),
+        z.object({
+          fileName: z.string().describe('A name to save the file under, for example `My song - vocals.wav`.'),
+          contentType: z.string(),
+          bytes: z.number().int(),
+        }),
+      )
+      .nullable()
+      .describe('Output name to facts about the file behind its link; null until SUCCEEDED.'),
     details: z
       .record(z.string(), z.unknown())
       .nullable()
@@ -55,6 +66,18 @@ export const jobStatusViewSchema = jobViewSchema
   .pick({ id: true, status: true, progress: true, stage: true })
   .meta({ id: 'JobStatus' })
 
+export const peaksSchema = z
+  .object({
+    version: z.literal(2),
+    channels: z.literal(1),
+    sample_rate: z.number().int(),
+    samples_per_pixel: z.number().int(),
+    bits: z.literal(8),
+    length: z.number().int(),
+    data: z.array(z.number().int()),
+  })
+  .meta({ id: 'Peaks' })
+
 export const uploadTicketSchema = z
   .object({
     uploadUrl: z.url().describe('PUT the file here: as the plain body or in the multipart field `filedata`.'),
@@ -63,6 +86,26 @@ export const uploadTicketSchema = z
   .meta({ id: 'UploadTicket' })
 
 export const applicationViewSchema = z.object({ id: z.string(), name: z.string() }).meta({ id: 'Application' })
+
+export const keyViewSchema = z
+  .object({
+    id: z.string(),
+    label: z.string().nullable(),
+    createdAt: timestampSchema,
+    expiresAt: timestampSchema.nullable().describe('When the key stops working, or stopped; null: never.'),
+    isCurrent: z.boolean().describe('Whether this request came with it.'),
+  })
+  .meta({ id: 'Key' })
+
+export const keyListSchema = z.object({ keys: z.array(keyViewSchema) }).meta({ id: 'KeyList' })
+
+export const newKeySchema = z
+  .object({ label: z.string().trim().min(1).max(100).nullish().describe('What the key is for.') })
+  .meta({ id: 'NewKey' })
+
+export const issuedKeySchema = keyViewSchema
+  .extend({ key: z.string().describe('The key itself. It is stored nowhere and shown only in this answer.') })
+  .meta({ id: 'IssuedKey' })
 
 export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
 

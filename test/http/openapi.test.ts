@@ -2,14 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
 import { problemKinds } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
-import { jobViewSchema } from '../../src/http/schemas.js'
+import { jobViewSchema, newJobSchema } from '../../src/http/schemas.js'
 import { pollJob, type Service, startService } from './harness.js'
 
 let service: Service
 let document: OpenApiDocument
 let operations: [path: string, method: string, operation: Operation][]
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ http: { manageKeys: true } })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
   operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
@@ -24,7 +24,8 @@ test('the document is OpenAPI 3.1 and names the address that it was asked at', (
 
 test('every route of the table is in it, under a unique name', () => {
   const written = operations.map(([path, method]) => `${method.toUpperCase()} ${path}`).sort()
-  const known = allRoutes({ docs: true })
+  const known = allRoutes({ docs: true, manageKeys: true })
+    .filter(({ operation }) => operation !== 'getDocsAsset')
     .map((route) => `${route.method} ${route.path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')}`)
     .sort()
   expect(written).toEqual(known)
@@ -85,14 +86,25 @@ test('a job that the service shows has exactly the described fields', async () =
     expect(jobViewSchema.strict().parse(job)).toEqual(job)
 })
 
-test('the page shows every route, has no script, and is allowed to load nothing', async () => {
+test('the page shows every route with an example, and may load nothing but its own parts', async () => {
   const answer = await fetch(`${service.base}/docs`)
   const html = await answer.text()
-  for (const [path, method] of operations) expect(html).toContain(`${method.toUpperCase()}</span> ${path}`)
-  expect(html).not.toMatch(/<script|https?:\/\/(?!127\.0\.0\.1)|<link|<img/)
-  expect(answer.headers.get('content-security-policy')).toMatch(
-    /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'/,
-  )
+  for (const [path, method] of operations)
+    expect(html).toContain(`${method}">${method.toUpperCase()}</span> ${path}</code>`)
+  expect(html.match(/aria-label="Example with curl"/g)).toHaveLength(operations.length)
+  expect(html).not.toMatch(/<style|style="|<script>|\son\w+=|\{base\}/)
+  const addresses = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address = '']) => address)
+  for (const address of new Set(addresses)) expect((await fetch(new URL(address, answer.url))).status).toBe(200)
+  const policy = answer.headers.get('content-security-policy')
+  expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /)
+  expect(policy).toContain("require-trusted-types-for 'script'")
+})
+
+test('examples on the page pass the schemas that they are examples of', async () => {
+  const html = await (await fetch(`${service.base}/docs`)).text()
+  const body = /<section class="operation" id="createJob".*?data-try="([^"]*)"/s.exec(html)?.[1] ?? ''
+  const facts = JSON.parse(body.replaceAll('&quot;', '"').replaceAll('&amp;', '&')) as { body: unknown }
+  expect(newJobSchema.parse(facts.body)).toEqual(facts.body)
 })
 
 test('both can be turned off', async () => {

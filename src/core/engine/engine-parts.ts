@@ -1,5 +1,6 @@
 import { StemworkError } from './errors.js'
 import type { ApplicationStore } from './ports/application-store.js'
+import type { AudioPeaks } from './ports/audio-peaks.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
 import type { JobStore } from './ports/job-store.js'
@@ -14,6 +15,8 @@ export interface EngineParts {
   applications: ApplicationStore
   runner: Runner
   workflows: readonly Workflow[]
+  /** Measures results for players that draw them. Default: nothing is measured. */
+  audioPeaks?: AudioPeaks
 }
 
 interface PartKind {
@@ -23,7 +26,7 @@ interface PartKind {
   hasScope: boolean
 }
 
-const kinds: Record<Exclude<keyof EngineParts, 'workflows'>, PartKind> = {
+const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, PartKind> = {
   jobs: {
     what: 'a job store',
     methods: [

@@ -12,6 +12,7 @@ import { canceled, jobError } from './job/failure.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
+import { ResultPeaks } from './result-peaks.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
@@ -78,6 +79,7 @@ export class JobEngine {
   readonly #sweep: Sweep
   readonly #fileSweep: FileSweep
   readonly #outbox: Outbox
+  readonly #peaks: ResultPeaks
   #sweepTimer: NodeJS.Timeout | undefined
   #fileSweepTimer: NodeJS.Timeout | undefined
   #sweeping: Promise<unknown> | undefined
@@ -112,6 +114,7 @@ export class JobEngine {
     this.#sweep = new Sweep(shared)
     this.#fileSweep = new FileSweep(shared)
     this.#outbox = new Outbox(shared)
+    this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
   /**
@@ -168,6 +171,16 @@ export class JobEngine {
   /** Bytes of the result files that an application's jobs keep in the blob store. */
   resultBytes(app: string): Promise<number> {
     return this.#jobs.resultBytes(app)
+  }
+
+  /**
+   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and kept beside the result.
+   * `undefined`: no such file, or nothing here that measures.
+   *
+   * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
+   */
+  peaks(job: JobRecord, output: string, options: { signal?: AbortSignal } = {}): Promise<string | undefined> {
+    return this.#peaks.of(job, output, options.signal)
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */

@@ -16,6 +16,18 @@ const lastEventId = 'end'
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // The answer that stops an EventSource which reconnects after the end.
   if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
+  return eventStream(call, frames(call, job))
+}
+
+/**
+ * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, from when on none is missed, then
+ * `job` with the whole job at each change and `deleted` with its id. It ends only with the key.
+ */
+export function allJobEvents(call: KeyedCall): ApiAnswer {
+  return eventStream(call, allFrames(call))
+}
+
+function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, undefined>): ApiAnswer {
   const { watch, options } = call.service
   if (!watch.hasRoom(call.caller.id)) {
     throw new Problem(
@@ -30,7 +42,34 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
     'x-accel-buffering': 'no',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  return { status: 200, headers, body: pacedStream(frames(call, job), options.limits.idleMs) }
+  return { status: 200, headers, body: pacedStream(source, options.limits.idleMs) }
+}
+
+async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
+  const { heartbeatMs } = call.service.options.limits
+  const { caller, request, service } = call
+  let checkedAt = performance.now()
+  yield frame(`retry: ${reconnectMs}\nevent: ready\ndata: {}`)
+  const options = { app: caller.id, signal: request.signal, idleMs: heartbeatMs }
+  for await (const change of service.watch.followAll(options)) {
+    if (performance.now() - checkedAt >= heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(request, service, caller))) return
+    }
+    switch (change.kind) {
+      case 'job':
+        yield frame(`event: job\ndata: ${JSON.stringify(await jobView(change.job, call))}`)
+        break
+      case 'deleted':
+        yield frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
+        break
+      case 'idle':
+        yield frame(': still there')
+        break
+      default:
+        change satisfies never
+    }
+  }
 }
 
 async function* frames(call: KeyedCall, { id }: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {

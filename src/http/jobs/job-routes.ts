@@ -3,13 +3,13 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
-import { jobEvents } from './job-events.js'
+import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
 import { jobView } from './job-view.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
-import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema } from '../schemas.js'
+import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
 
 /** A job's id is a UUID: nothing of another length is worth a look-up, and no store ever sees a text of the client's size. */
 const mayBeId = (id: string) => id.length === 36
@@ -108,6 +108,40 @@ export const jobRoutes = [
       const job = mayBeId(params.id) ? await call.service.engine.cancel(params.id, { app: call.caller.id }) : undefined
       if (!job) throw noSuchJob()
       return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/events',
+    operation: 'followJobs',
+    summary: 'Follow all jobs by server-sent events',
+    description:
+      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, and `deleted` with the id of one that is gone. List the jobs after `ready` to miss none.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
+    handle: async (call) => allJobEvents(call),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/peaks/:output',
+    operation: 'getPeaks',
+    summary: 'Get the peaks of an audio result',
+    description:
+      'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then kept with the result.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The peaks.', schema: peaksSchema },
+    problems: ['NOT_FOUND', 'BAD_INPUT'],
+    async handle(call, { params }) {
+      const job = await requireJob(call, params.id)
+      const peaks = await call.service.engine.peaks(job, params.output, { signal: call.request.signal })
+      if (peaks === undefined)
+        throw new Problem(
+          'NOT_FOUND',
+          'The job has no such result file here. Its outputs are in `result`, unless they have expired or were sent to other storage.',
+        )
+      return jsonOf(peaks, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
     },
   }),
   defineRoute({

@@ -1,6 +1,7 @@
 import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
 import type { Call } from '../routing/call.js'
 import type { JobView } from '../schemas.js'
+import { downloadName } from '../storage/download-name.js'
 import { storageLink } from '../storage/storage-link.js'
 
 /** What is shown for an output that was sent to the client's own storage. */
@@ -15,6 +16,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     workflow: workflowSummary(job.workflow, call),
     workflowParams: job.params,
     result: job.status === 'SUCCEEDED' ? await resultLinks(job, call) : null,
+    files: job.status === 'SUCCEEDED' ? fileFacts(job) : null,
     details: job.status === 'SUCCEEDED' ? job.details : null,
     error: job.error,
     createdAt: timestamp(job.createdAt),
@@ -31,23 +33,29 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
 
 async function resultLinks(job: JobRecord, call: Call): Promise<Record<string, string>> {
   const links: Record<string, string> = {}
-  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job.app, call)
+  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job, call)
   return links
 }
 
-async function resultLink(output: JobOutput, app: string, call: Call): Promise<string> {
-  const { key, contentType, downloadName, copied } = output
+async function resultLink(output: JobOutput, job: JobRecord, call: Call): Promise<string> {
+  const { key, contentType, copied } = output
   if (copied) return customStorage
   const { engine, options } = call.service
+  const fileName = downloadName(job, output)
   const seconds = options.links.resultSeconds
   const direct = options.directStorage
-    ? await engine.blobs.signGet?.(key, {
-        expiresInSeconds: seconds,
-        fileName: downloadName ?? output.fileName,
-        contentType,
-      })
+    ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
     : undefined
-  return direct ?? storageLink(call, { method: 'GET', key, app, seconds, fileName: downloadName })
+  return direct ?? storageLink(call, { method: 'GET', key, app: job.app, seconds, fileName })
+}
+
+function fileFacts(job: JobRecord): NonNullable<JobView['files']> {
+  return Object.fromEntries(
+    Object.entries(job.outputs ?? {}).map(([name, output]) => [
+      name,
+      { fileName: downloadName(job, output), contentType: output.contentType, bytes: output.bytes },
+    ]),
+  )
 }
 
 /** A workflow that the host no longer offers keeps its id as its name. */

@@ -70,6 +70,11 @@ export class Call {
     return new URLSearchParams(this.#url.search)
   }
 
+  /** Whether the request came in above the base path, where only routes that are `atRoot` answer. */
+  get isAtRoot(): boolean {
+    return !this.#url.pathname.startsWith(this.#basePath)
+  }
+
   /** Absolute address of the service as this client sees it, without a slash at the end. */
   get baseUrl(): string {
     const { publicUrl, trustProxy } = this.service.options

@@ -1,19 +1,7 @@
-import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { type ApiAnswer, empty, text } from '../routing/answer.js'
+import { empty, text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
-
-/** The built page, beside the compiled code. */
-const folder = new URL('../../console/', import.meta.url)
-
-const assets: Record<string, string | undefined> = {
-  'app.js': 'text/javascript; charset=utf-8',
-  'console.css': 'text/css; charset=utf-8',
-  'icon.svg': 'image/svg+xml',
-  'NOTICE.txt': 'text/plain; charset=utf-8',
-}
+import { pageAsset } from './page-assets.js'
 
 // Relative, so that it also works under a path that a proxy adds.
 const html = `<!doctype html>
@@ -27,7 +15,16 @@ const html = `<!doctype html>
 <link rel="stylesheet" href="console/console.css">
 <script type="module" src="console/app.js"></script>
 </head>
-<body><div id="app"><noscript>This page needs JavaScript.</noscript></div></body>
+<body>
+<div id="app"></div>
+<noscript>
+<main class="plain-page">
+<h1>stemwork</h1>
+<p>This page plays and mixes audio in the browser, so it needs JavaScript. Turn it on for this site and reload the page.</p>
+<p>Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx stemwork separate song.mp3</code> in a terminal.</p>
+</main>
+</noscript>
+</body>
 </html>
 `
 
@@ -39,10 +36,12 @@ export const consoleRoutes: readonly Route[] = [
     operation: 'getConsole',
     summary: 'A page to send songs, follow jobs and listen to stems',
     access: 'open',
+    atRoot: true,
     answer: { description: 'The page.', contentType: 'text/html' },
     async handle(call) {
-      // The page's relative addresses need it to end without a slash.
+      // The page's relative addresses need it to end without a slash, and below the base path.
       if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../console' })
+      if (call.isAtRoot) return empty(307, { location: `${call.baseUrl}/console` })
       return text(html, 'text/html; charset=utf-8', pageHeaders(call))
     },
   }),
@@ -54,11 +53,12 @@ export const consoleRoutes: readonly Route[] = [
     access: 'open',
     answer: { description: 'The part.', contentType: 'text/javascript' },
     problems: ['NOT_FOUND'],
-    handle: (call, { params }) => asset(call, params.asset),
+    handle: (call, { params }) => pageAsset(call, params.asset),
   }),
 ]
 
-function pageHeaders(call: Call): Record<string, string> {
+/** The policy of a page that runs only its own script and talks only to the service. */
+export function pageHeaders(call: Call): Record<string, string> {
   // Links begin with `publicUrl`, which may be another origin than the one that the page came from.
   const service = new URL(call.baseUrl).origin
   const policy = [
@@ -79,22 +79,4 @@ function pageHeaders(call: Call): Record<string, string> {
     'x-content-type-options': 'nosniff',
     'cross-origin-opener-policy': 'same-origin',
   }
-}
-
-const known = new Map<string, { body: string; etag: string }>()
-
-async function asset(call: Call, name: string): Promise<ApiAnswer> {
-  const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined
-  if (contentType === undefined) throw new Problem('NOT_FOUND', 'There is no such part of the page.')
-  const { body, etag } = known.get(name) ?? (await load(name))
-  const headers = { etag, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' }
-  if (call.request.headers.get('if-none-match')?.includes(etag)) return empty(304, headers)
-  return text(body, contentType, headers)
-}
-
-async function load(name: string): Promise<{ body: string; etag: string }> {
-  const body = await readFile(new URL(name, folder), 'utf8')
-  const loaded = { body, etag: `"${createHash('sha256').update(body).digest('hex').slice(0, 32)}"` }
-  known.set(name, loaded)
-  return loaded
 }

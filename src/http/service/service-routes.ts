@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { json, text } from '../routing/answer.js'
-import type { Call } from '../routing/call.js'
 import { rotateWebhookSecret } from '../auth/applications.js'
-import { docsPage } from './docs-page.js'
 import { pageQuerySchema } from '../jobs/job-list.js'
-import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { defineRoute } from '../routing/route.js'
 import {
   applicationViewSchema,
   newWebhookSecretSchema,
@@ -140,40 +137,3 @@ export const operatorRoutes = [
     },
   }),
 ]
-
-/** The two routes that describe all the others, themselves included. */
-export function docsRoutes(others: readonly Route[]): Route[] {
-  let written: ReturnType<typeof openApiDocument> | undefined
-  const document = (call: Call): OpenApiDocument => ({
-    ...(written ??= openApiDocument(routes)),
-    servers: [{ url: call.baseUrl }],
-  })
-  const routes: Route[] = [
-    ...others,
-    defineRoute({
-      method: 'GET',
-      path: '/openapi.json',
-      operation: 'getOpenApi',
-      summary: 'This interface as an OpenAPI 3.1 document',
-      access: 'open',
-      answer: { description: 'The document.', schema: z.record(z.string(), z.unknown()) },
-      handle: async (call) => json(document(call)),
-    }),
-    defineRoute({
-      method: 'GET',
-      path: '/docs',
-      operation: 'getDocs',
-      summary: 'This interface as a page to read',
-      access: 'open',
-      answer: { description: 'The page.', contentType: 'text/html' },
-      async handle(call) {
-        const { html, policy } = docsPage(document(call))
-        return text(html, 'text/html; charset=utf-8', {
-          'content-security-policy': policy,
-          'x-content-type-options': 'nosniff',
-        })
-      },
-    }),
-  ]
-  return routes
-}

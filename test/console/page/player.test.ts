@@ -9,7 +9,7 @@ interface Start {
   at: number
   frame: number
   frames: number
-  node: { stopped: boolean }
+  node: { stopped: boolean; playbackRate: { value: number } }
 }
 
 /** An audio clock that the test moves, with a list of what was started on it. */
@@ -26,12 +26,17 @@ function fakeContext() {
       gains.push({ gain })
       return { gain, connect: () => undefined }
     },
+    createAnalyser: () => ({ fftSize: 0, getFloatTimeDomainData: (into: Float32Array) => into.fill(0.5) }),
     createBuffer(_channels: number, frames: number) {
       const plane = new Float32Array(frames)
       return { plane, copyToChannel: (from: Float32Array) => plane.set(from) }
     },
     createBufferSource() {
-      const node = { stopped: false, buffer: undefined as { plane: Float32Array } | undefined }
+      const node = {
+        stopped: false,
+        playbackRate: { value: 1 },
+        buffer: undefined as { plane: Float32Array } | undefined,
+      }
       return Object.assign(node, {
         connect: () => undefined,
         disconnect: () => undefined,
@@ -145,9 +150,54 @@ describe('the player', () => {
     player.setVolume('track 1', 0.25)
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
-    expect(gains.map(({ gain }) => gain.value)).toEqual([1, 0.25])
+    // The first is that of all tracks.
+    expect(gains.map(({ gain }) => gain.value)).toEqual([1, 1, 0.25])
     player.setVolume('track 0', 0)
-    expect(gains[0]!.gain.value).toBe(0)
+    player.setMasterVolume(0.5)
+    expect(gains.map(({ gain }) => gain.value)).toEqual([0.5, 0, 0.25])
+    player.close()
+  })
+
+  test('repeats a loop sample for sample, and tells the position within it', async () => {
+    const { player, starts, clock } = play([counting(20), counting(20)])
+    player.setLoop({ from: 3.5, to: 5.25 })
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(12))
+    const first = starts.filter((_, index) => index % 2 === 0)
+    // Pieces begin at even seconds: 3.5 to 4, 4 to 5.25, and again.
+    expect(first.slice(0, 4).map(({ frame, frames }) => [frame, frames])).toEqual([
+      [3500, 500],
+      [4000, 1250],
+      [3500, 500],
+      [4000, 1250],
+    ])
+    for (const [index, start] of first.slice(1).entries())
+      expect(start.at).toBeCloseTo(first[index]!.at + first[index]!.frames / sampleRate, 9)
+    clock.currentTime = first[2]!.at + 0.25
+    expect(player.position).toBeCloseTo(3.75, 6)
+    player.setLoop(undefined)
+    await vi.waitFor(() => expect(starts.at(-1)!.frame).toBeGreaterThan(5250))
+    player.close()
+  })
+
+  test('plays slower, and tells the position by the speed', async () => {
+    const { player, starts, clock } = play([counting(20)])
+    player.setSpeed(0.5)
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
+    expect(starts[0]!.node.playbackRate.value).toBe(0.5)
+    expect(starts[1]!.at - starts[0]!.at).toBeCloseTo(4, 9)
+    clock.currentTime = starts[0]!.at + 3
+    expect(player.position).toBeCloseTo(1.5, 6)
+    player.close()
+  })
+
+  test('measures the level of a track only while it plays', async () => {
+    const { player, starts } = play([counting(5)])
+    expect(player.level('track 0')).toBe(0)
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
+    expect(player.level('track 0')).toBe(0.5)
     player.close()
   })
 })

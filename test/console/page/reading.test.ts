@@ -84,13 +84,19 @@ describe('the time left', () => {
     expect(left.seconds(61_000)).toBeUndefined()
   })
 
+  test('is told for a job that needs hours for a hundredth of its work', () => {
+    const left = new TimeLeft()
+    for (let minute = 0; minute <= 60; minute++) left.observe(minute / 10_000, minute * 60_000)
+    expect(left.seconds(60 * 60_000)).toBeCloseTo((1 - 0.006) * 10_000 * 60, 0)
+  })
+
   test('is put into words', () => {
     expect([3, 41, 70, 200, undefined].map(timeLeftWords)).toEqual([
       'A few seconds left',
       'About 45 seconds left',
       'About a minute left',
       'About 3 minutes left',
-      'Working out the time left',
+      'Estimating the time left',
     ])
     expect([0, 61.9, 3723].map(clock)).toEqual(['0:00', '1:01', '1:02:03'])
     expect(['vocals', 'accompanimentsPeaks', 'loudness_report'].map(outputWords)).toEqual([
@@ -102,5 +108,8 @@ describe('the time left', () => {
 })
 
 function rangesOf(file: Buffer): RangeReader {
-  return async ({ start, end }) => new Uint8Array(file.subarray(start, end === undefined ? undefined : end + 1)).buffer
+  return async ({ start, end }) => ({
+    bytes: new Uint8Array(file.subarray(start, end === undefined ? undefined : end + 1)).buffer,
+    totalBytes: file.byteLength,
+  })
 }

@@ -1,4 +1,4 @@
-import { parseResultKey, resultsPrefix, uploadsPrefix } from '../job/blob-keys.js'
+import { parseResultKey, peaksKey, resultsPrefix, uploadsPrefix } from '../job/blob-keys.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import type { SweepPorts } from './sweep.js'
 import { beginFilePass } from './deployment-marker.js'
@@ -111,6 +111,7 @@ export class FileSweep {
 }
 
 function isOrphan(job: JobRecord, key: string, { token, nonce }: { token: number; nonce: string }): boolean {
-  if (isTerminal(job)) return !Object.values(job.outputs ?? {}).some((output) => output.key === key)
+  if (isTerminal(job))
+    return !Object.values(job.outputs ?? {}).some((output) => output.key === key || peaksKey(output.key) === key)
   return token < job.token || (job.lease !== null && nonce !== job.lease.nonce)
 }

@@ -18,6 +18,11 @@ export function attemptPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'toke
   return `${jobResultsPrefix(id)}${token}${lease?.nonce ? `-${lease.nonce}` : ''}/`
 }
 
+/** Where the peaks of a result file are kept once somebody has asked for them. */
+export function peaksKey(resultKey: string): string {
+  return `${resultKey}.peaks`
+}
+
 export function uploadKey(app: string, ticketId: string): string {
   return `${uploadsPrefix}${app}/${ticketId}`
 }

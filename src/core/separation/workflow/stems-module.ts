@@ -1,5 +1,5 @@
 import type { Workflow } from '../../engine/workflow/workflow.js'
-import { fileType } from '../encode/output-format.js'
+import { fileType, outputFormats } from '../encode/output-format.js'
 import { drawStems } from '../pictures/draw-stems.js'
 import { songTags } from '../tags/song-tags.js'
 import { loadNetworks, separate } from './separate.js'
@@ -8,8 +8,22 @@ import { defineStems } from './stems-workflow.js'
 /** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
-    definition,
-    ({ stems, model, format, keepTags, threads, provider, maxWarmBytes, overlap, shifts, batch, denoise, decoders }) => ({
+    // The host has checked the format; a package that is missing here is told by the encoder.
+    { ...(definition as object), formats: outputFormats },
+    ({
+      stems,
+      model,
+      format,
+      keepTags,
+      threads,
+      provider,
+      maxWarmBytes,
+      overlap,
+      shifts,
+      batch,
+      denoise,
+      decoders,
+    }) => ({
       async separate(context) {
         const { inputs, limits, params, signal } = context
         const { inputUrl } = inputs

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { availableFormats, missingPackage } from '../encode/available-formats.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
@@ -32,6 +33,13 @@ const settingsShape = {
     .enum(outputFormats)
     .optional()
     .describe('Format of the files unless a job chooses another. Default: `"16"`, 16-bit WAV.'),
+  formats: z
+    .array(z.enum(outputFormats))
+    .min(1)
+    .optional()
+    .describe(
+      'Formats that a job may choose with `params.format`. Default: those that can be written with the packages installed here. Name them where other machines run the jobs.',
+    ),
   provider: z
     .enum(executionProviders)
     .optional()
@@ -177,13 +185,21 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
   if (!checked.success) {
     throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
   }
-  const { id, name, description, stems, format: usualFormat = '16', allowedModels } = checked.data
+  const {
+    id,
+    name,
+    description,
+    stems,
+    format: usualFormat = '16',
+    formats = availableFormats(),
+    allowedModels,
+  } = checked.data
   const { separate, draw, prepare } = work(checked.data)
   return defineWorkflow({
     id,
     name,
     description,
-    params: paramsSchema(allowedModels),
+    params: paramsSchema(formats, usualFormat, allowedModels),
     outputs: ({ pictures, format = usualFormat }) => ({
       ...stemOutputs(stems, format),
       ...(pictures ? pictureOutputs(stems) : {}),
@@ -201,14 +217,30 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
   })
 }
 
-function paramsSchema(allowedModels: readonly string[] | undefined): z.ZodType<StemsParams> {
+function paramsSchema(
+  formats: readonly OutputFormat[],
+  usualFormat: OutputFormat,
+  allowedModels: readonly string[] | undefined,
+): z.ZodType<StemsParams> {
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
-    format: z.enum(outputFormats).optional(),
+    format: z
+      .enum(formats, { error: ({ input }) => formatIssue(input, formats) })
+      .optional()
+      .meta({ default: usualFormat }),
     keepTags: z.boolean().optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
+}
+
+function formatIssue(input: unknown, formats: readonly OutputFormat[]): string {
+  const choices = `expected one of ${formats.join(', ')}`
+  const known = outputFormats.find((format) => format === input)
+  const missing = known && missingPackage(known)
+  return missing
+    ? `${choices}; "${known}" needs the package ${missing}, which is not installed in this service (npm install ${missing})`
+    : choices
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {

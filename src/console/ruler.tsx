@@ -1,0 +1,32 @@
+import { usePictureGestures } from './picture-gestures.js'
+import type { Loop } from './player.js'
+import { rulerStep, type ViewWindow } from './view-window.js'
+import { clock } from './words.js'
+
+interface RulerProps {
+  view: ViewWindow
+  onSeek(seconds: number): void
+  onLoop(loop: Loop): void
+}
+
+const labels = 10
+
+/** The time scale that all lanes share. A drag on it marks a loop, as on the lanes. */
+export function Ruler({ view, onSeek, onLoop }: RulerProps) {
+  const gestures = usePictureGestures(view, onSeek, onLoop)
+  const length = view.to - view.from
+  const step = rulerStep(length, labels)
+  const first = Math.ceil(view.from / step) * step
+  const ticks = Array.from({ length: Math.floor((view.to - first) / step) + 1 }, (_, index) => first + index * step)
+  return (
+    <div class="ruler" aria-hidden="true" {...gestures}>
+      {ticks.map((seconds) => (
+        <span key={seconds} class="tick" style={{ left: `${((seconds - view.from) / length) * 100}%` }}>
+          {step < 1 ? `${clock(seconds)}.${Math.round((seconds % 1) * 10)}` : clock(seconds)}
+        </span>
+      ))}
+      <span class="loop-area" />
+      <span class="playhead" />
+    </div>
+  )
+}
