@@ -4,6 +4,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.j
 import { localQueue } from './adapters/queues/local/local-queue.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
+import { assertInstalled } from './core/engine/package-files.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
 import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
@@ -26,9 +27,10 @@ const tokens = {
  *
  * @example
  * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
- * @throws StemworkError `INVALID_OPTIONS`.
+ * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's other files.
  */
 export function createEngine(options: CreateEngineOptions = {}): JobEngine {
+  assertInstalled()
   const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)

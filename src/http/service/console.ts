@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty, text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
-
-/** The built page, beside the compiled code. */
-const folder = new URL('../../console/', import.meta.url)
 
 const assets: Record<string, string | undefined> = {
   'app.js': 'text/javascript; charset=utf-8',
@@ -93,7 +91,7 @@ async function asset(call: Call, name: string): Promise<ApiAnswer> {
 }
 
 async function load(name: string): Promise<{ body: string; etag: string }> {
-  const body = await readFile(new URL(name, folder), 'utf8')
+  const body = await readFile(installedFile(`dist/console/${name}`), 'utf8')
   const loaded = { body, etag: `"${createHash('sha256').update(body).digest('hex').slice(0, 32)}"` }
   known.set(name, loaded)
   return loaded

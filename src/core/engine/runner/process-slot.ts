@@ -1,16 +1,14 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { internalError, StemworkError } from '../errors.js'
+import { installedFile } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
 import type { RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
-import { childArguments } from './child-arguments.js'
+import { childArguments, plugAndPlayArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { setSessionPriority } from './process-priority.js'
 import { childMessageSchema, errorOf, type HostMessage } from './protocol.js'
-
-const entry = fileURLToPath(new URL('./main.js', import.meta.url))
 
 const maxStderrLength = 8_000
 /** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
@@ -134,10 +132,10 @@ export class ProcessSlot {
 
   #start(): ChildProcess {
     const { environment, nodeArguments, niceness, logger } = this.#settings
-    const child = fork(entry, [], {
+    const child = fork(installedFile('dist/core/engine/runner/main.js'), [], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       serialization: 'json',
-      execArgv: [...childArguments, ...nodeArguments],
+      execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],
       env: childEnvironment(process.env, environment),
       // A process group of its own: it can be killed with the programs it started, and Ctrl-C stays with the host.
       detached: process.platform !== 'win32',
