@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandInput, type CommandOption, UsageError } from './command.js'
+import { environmentValues } from './environment.js'
 import { nearest } from './nearest.js'
 
 /**
- * What the user wrote, checked against the options of the command; `--help` is always known.
+ * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is taken from the
+ * environment, for options that have a variable.
  *
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
@@ -44,8 +46,14 @@ export function parseArguments(
     if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value]
     else values[token.name] = token.value
   }
-  if (values.help !== true) checkCount(positionals, command)
-  return { values, positionals }
+  if (values.help === true) return { values, positionals }
+  checkCount(positionals, command)
+  const set = environmentValues(command.options)
+  for (const [name, value] of Object.entries(values)) {
+    const before = set[name]
+    set[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
+  }
+  return { values: set, positionals }
 }
 
 function checkCount(
@@ -54,7 +62,7 @@ function checkCount(
 ): void {
   if (positionals.length < min) throw new UsageError(`Something is missing. Usage: stemwork ${usage}`)
   if (positionals.length > max)
-    throw new UsageError(`"${positionals[max]}" is one argument too many. Usage: stemwork ${usage}`)
+    throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
 }
 
 function unknownOption(rawName: string, known: string[]): UsageError {

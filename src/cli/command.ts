@@ -10,12 +10,31 @@ export interface CommandOption {
   multiple?: boolean
   /** Name of the value in the help, for example `dir`. */
   value?: string
+  /** The environment variable that sets it, too. */
+  variable?: string
   help: string
 }
 
 export interface CommandInput {
   values: Record<string, string | boolean | string[] | undefined>
   positionals: string[]
+}
+
+/** One thing that a command can do, such as `keys create`: for its help. */
+export interface CommandAction {
+  /** What follows the name of the action, for example `<key id>`. */
+  usage?: string
+  description: string
+  /** The names of those of the command's options that matter to it. */
+  options: readonly string[]
+}
+
+/** A command in the list of commands. */
+export interface CommandEntry {
+  /** One line in the list of commands. */
+  summary: string
+  /** Loaded only when called: a command brings its adapters along. */
+  load(): Promise<Command>
 }
 
 /** One subcommand. */
@@ -26,6 +45,8 @@ export interface Command {
   /** How many arguments it takes beside options. */
   positionals: { min: number; max: number }
   options: Record<string, CommandOption>
+  /** What it can do, if its first argument says what. */
+  actions?: Record<string, CommandAction>
   /** Examples and notes under the options. */
   notes?: string
   /**

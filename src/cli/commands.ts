@@ -1,11 +1,4 @@
-import type { Command } from './command.js'
-
-export interface CommandEntry {
-  /** One line in the list of commands. */
-  summary: string
-  /** Loaded only when called: a command brings its adapters along. */
-  load(): Promise<Command>
-}
+import type { CommandEntry } from './command.js'
 
 /** Every subcommand by name. */
 export const commands: Record<string, CommandEntry> = {
@@ -32,5 +25,9 @@ export const commands: Record<string, CommandEntry> = {
   models: {
     summary: 'Show, fetch and remove models.',
     load: async () => (await import('./models.js')).modelsCommand,
+  },
+  completion: {
+    summary: 'Print a script that completes commands and options in your shell.',
+    load: async () => (await import('./completion.js')).completionCommand(() => commands),
   },
 }

@@ -11,6 +11,7 @@ import {
   textOf,
   UsageError,
 } from './command.js'
+import { withEnvironment } from './environment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
@@ -24,8 +25,7 @@ export const keysCommand: Command = {
     'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made; so is the secret that signs the webhooks of an application, which webhook-secret replaces.',
   positionals: { min: 1, max: 2 },
   options: {
-    data: storageOptions.data,
-    store: storageOptions.store,
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
     app: {
       type: 'string',
       value: 'name',
@@ -43,6 +43,25 @@ export const keysCommand: Command = {
       help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one is made.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  actions: {
+    create: {
+      description:
+        'Makes a key, and its application if there is none of that name. Both secrets are shown only this once.',
+      options: ['data', 'store', 'app', 'label', 'json'],
+    },
+    list: { description: 'Lists the keys of an application.', options: ['data', 'store', 'app', 'json'] },
+    rotate: {
+      usage: '<key id>',
+      description: 'Makes a new key in place of one that works on for a while.',
+      options: ['data', 'store', 'overlap-hours', 'json'],
+    },
+    revoke: { usage: '<key id>', description: 'Ends a key at once.', options: ['data', 'store', 'json'] },
+    'webhook-secret': {
+      description:
+        'Replaces the secret that signs the webhooks of an application. The old one signs along for a while.',
+      options: ['data', 'store', 'app', 'overlap-hours', 'secret-file', 'json'],
+    },
   },
   async run(input, terminal) {
     const action = firstPositional(input)

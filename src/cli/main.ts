@@ -4,8 +4,9 @@ import { StemworkError } from '../core/engine/errors.js'
 import { parseArguments } from './arguments.js'
 import { exitStatus, type Terminal, UsageError } from './command.js'
 import { commands } from './commands.js'
-import { commandHelp, programHelp } from './help.js'
+import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from './nearest.js'
+import { styled } from './style.js'
 import { systemErrorText } from './system-error.js'
 
 const { stdout, stderr } = process
@@ -21,11 +22,11 @@ async function main([name, ...rest]: string[], terminal: Terminal): Promise<numb
   } catch (error) {
     if (error instanceof UsageError) {
       terminal.stderr.write(
-        `stemwork: ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
+        `${styled(terminal.stderr, 'red', 'stemwork:')} ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
       )
       return exitStatus.usage
     }
-    terminal.stderr.write(`stemwork: ${failureText(error)}\n`)
+    terminal.stderr.write(`${styled(terminal.stderr, 'red', 'stemwork:')} ${failureText(error)}\n`)
     return exitStatus.failed
   }
 }
@@ -47,10 +48,13 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   }
   const command = await entry.load()
   const input = parseArguments(argv, command)
-  return input.values.help === true ? show(commandHelp(command)) : command.run(input, terminal)
+  if (input.values.help !== true) return command.run(input, terminal)
+  return show(actionHelp(name, command, input.positionals[0] ?? '') ?? commandHelp(command))
 
   function show(text: string): number {
-    terminal.stdout.write(text)
+    terminal.stdout.write(
+      text.replace(/^\w+:(?=\n| stemwork)/gm, (heading) => styled(terminal.stdout, 'bold', heading)),
+    )
     return exitStatus.done
   }
 }

@@ -1,6 +1,8 @@
 import { createInterface } from 'node:readline/promises'
 import { StemworkError } from '../core/engine/errors.js'
 import {
+  bestModel,
+  checkAddresses,
   listModels,
   modelInfo,
   type ModelSummary,
@@ -44,16 +46,40 @@ const actions: Record<string, Action> = {
 }
 
 export const modelsCommand: Command = {
-  usage: 'models list | info | pull | verify | path | remove [name or manifest] [options]',
+  usage: 'models list | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
-    'Shows, fetches and removes models. The name is "embedded", a known model or the path of a manifest (.json).',
+    'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
     'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
+    commercial: { type: 'boolean', help: 'With pull best: only models whose licence allows commercial use.' },
+    fast: {
+      type: 'boolean',
+      help: 'With pull best: only models that are faster than real time on two processor cores.',
+    },
     offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
     json: { type: 'boolean', help: 'Print JSON on stdout.' },
   },
+  actions: {
+    list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
+    info: { usage: '<model>', description: 'Shows all that is known about a model.', options: ['json'] },
+    pull: {
+      usage: '<model or best>',
+      description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
+      options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
+    },
+    verify: { usage: '<model>', description: 'Reads the files of a model and checks their hashes.', options: ['json'] },
+    path: { usage: '<model>', description: 'Prints where the files of a model are.', options: ['json'] },
+    remove: { usage: '<model>', description: 'Removes a pulled model.', options: ['json'] },
+    check: {
+      usage: '[model]',
+      description:
+        'Downloads the files of one or all known models from each address, checks sizes and hashes, and keeps nothing.',
+      options: ['offline', 'json'],
+    },
+  },
   notes:
+    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled.\n' +
     "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
     'names a folder or base URL with all files under their names, used instead of their addresses.',
   async run(input, terminal) {
@@ -64,11 +90,12 @@ export const modelsCommand: Command = {
       const models = await listModels()
       return print(terminal, input, models, () => table(models))
     }
+    if (action === 'check') return check(name === undefined ? undefined : [name], input, terminal)
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined
     if (!act) {
-      const match = nearest(action, ['list', ...Object.keys(actions)])
+      const match = nearest(action, ['list', 'check', ...Object.keys(actions)])
       throw new UsageError(
-        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`,
+        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, check, ${Object.keys(actions).join(', ')}.`,
       )
     }
     if (name === undefined)
@@ -84,7 +111,11 @@ export const modelsCommand: Command = {
   },
 }
 
-async function pull(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
+async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
+  const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
+  if (choice !== 'best' && (wishes.commercial || wishes.fast))
+    throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
+  const name = choice === 'best' ? bestModel(wishes) : choice
   const { terms, termsAccepted, installed } = await modelInfo(name)
   let acceptLicence = input.values['accept-licence'] === true
   if (terms !== undefined && !installed && termsAccepted !== true) {
@@ -124,6 +155,19 @@ async function pull(name: string, input: CommandInput, terminal: Terminal): Prom
   } finally {
     interruption.release()
   }
+}
+
+async function check(names: string[] | undefined, input: CommandInput, terminal: Terminal): Promise<number> {
+  const checks = []
+  for await (const each of checkAddresses(names, { offline: input.values.offline === true || undefined })) {
+    checks.push(each)
+    if (input.values.json !== true)
+      terminal.stdout.write(
+        `${each.problem === undefined ? 'ok     ' : 'FAILED '} ${each.model}: ${each.problem ?? each.address}\n`,
+      )
+  }
+  if (input.values.json === true) terminal.stdout.write(`${JSON.stringify(checks, null, 2)}\n`)
+  return checks.some(({ problem }) => problem !== undefined) ? exitStatus.failed : exitStatus.done
 }
 
 /** Asks the user. Scripts cannot answer; they pass `--accept-licence`. */

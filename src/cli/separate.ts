@@ -243,7 +243,9 @@ function summary({ outputs, seconds, wallSeconds, speed, details }: SeparationRe
   const warning =
     clipped > 0 ? `${clipped} samples were too loud for integers and were clipped; --format 32f keeps them.\n` : ''
   const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
-  return `${files.join('')}${warning}${others.join('')}${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
+  const hint = typeof details.hint === 'string' ? `${details.hint}\n` : ''
+  const time = `${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
+  return `${files.join('')}${warning}${others.join('')}${time}${hint}`
 }
 
 function round(value: number): number {

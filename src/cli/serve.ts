@@ -4,6 +4,7 @@ import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
+import { withEnvironment } from './environment.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
@@ -24,7 +25,7 @@ export const serveCommand: Command = {
   usage: 'serve [options]',
   description: `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; logs go to stderr.`,
   positionals: { min: 0, max: 0 },
-  options: {
+  options: withEnvironment({
     host: {
       type: 'string',
       value: 'address',
@@ -46,13 +47,14 @@ export const serveCommand: Command = {
       type: 'string',
       value: 'key',
       multiple: true,
+      variable: 'STEMWORK_API_KEYS',
       help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.',
     },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
     verbose: { type: 'boolean', help: 'Log more.' },
-  },
+  }),
   notes:
     'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
     'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
@@ -93,10 +95,9 @@ function requestOf(input: CommandInput): ServiceRequest {
     apiOnly: input.values['api-only'] === true,
     workflows: (input.values.workflows as string[] | undefined) ?? [],
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
-    keys: [
-      ...((input.values['api-key'] as string[] | undefined) ?? []),
-      ...(process.env.STEMWORK_API_KEYS?.split(/[\s,]+/).filter(Boolean) ?? []),
-    ],
+    keys: ((input.values['api-key'] as string[] | undefined) ?? []).flatMap((keys) =>
+      keys.split(/\s+/).filter(Boolean),
+    ),
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
     input,

@@ -2,6 +2,7 @@ import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions, stemsWorkflows } from './model-options.js'
@@ -18,7 +19,7 @@ export const workerCommand: Command = {
   description:
     'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
   positionals: { min: 0, max: 0 },
-  options: {
+  options: withEnvironment({
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
@@ -47,7 +48,7 @@ export const workerCommand: Command = {
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     verbose: { type: 'boolean', help: 'Log more.' },
-  },
+  }),
   notes:
     'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',

@@ -21,8 +21,8 @@ const peersOfTheChild = ['onnxruntime-node', '@audio/encode-flac', 'wasm-media-e
  * @example
  * export default withStemwork({ output: 'standalone' }, '/api/media/**')
  */
-export function withStemwork<Settings extends NextSettings>(
-  settings?: Settings,
+export function withStemwork<Settings extends object>(
+  settings?: Settings & NextSettings,
   route?: string,
 ): Settings & NextSettings
 export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSettings {

@@ -111,7 +111,33 @@ describe('stemwork models', () => {
     expect((await readdir(join(cache, own!))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
   })
 
+  it('chooses what to pull by quality, licence and speed', async () => {
+    process.env.STEMWORK_OFFLINE = '1'
+    const nameOf = async (...options: string[]) => {
+      const { status, stderr } = await stemwork(['models', 'pull', 'best', ...options])
+      expect(status).toBe(1)
+      return /of the model (\S+) is not on this machine/.exec(stderr)?.[1]
+    }
+    expect(await nameOf()).toBe('mel-band-roformer-kim-fp16')
+    expect(await nameOf('--commercial')).toBe('mel-band-roformer-kim-fp16')
+    expect(await nameOf('--fast')).toBe('spleeter-2stems')
+  })
+
+  it('checks what the addresses have, and keeps nothing', async () => {
+    const server = await withServer()
+    expect(await stemwork(['models', 'check', manifest])).toMatchObject({
+      status: 0,
+      stdout: 'ok      own: https://weights.example/own.onnx\n',
+    })
+    server.files.set('own.onnx', weightBytes(2_000_000, 2))
+    const { status, stdout } = await stemwork(['models', 'check', manifest, '--json'])
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject([{ model: 'own', problem: expect.stringContaining('different file') }])
+    await expect(readdir(cache)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
   it.each([
+    [['models', 'pull', 'umx-hq', '--fast'], '--commercial and --fast choose among models'],
     [['models', 'pul', 'x'], 'There is no "models pul". Did you mean pull?'],
     [['models', 'pull'], 'models pull needs the name of a model'],
     [['models', 'list', 'x'], 'models list takes no name'],

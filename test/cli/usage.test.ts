@@ -36,7 +36,7 @@ describe('the command line', () => {
     ],
     [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
     [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
-    [['separate', 'a.mp3', 'b.mp3'], '"b.mp3" is one argument too many.'],
+    [['separate', 'a.mp3', 'b.mp3'], 'Unexpected argument "b.mp3".'],
     [['separate'], 'Something is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],

@@ -4,21 +4,14 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pages, root } from './snippets.js'
 
-const generated = [
-  ['docs/configuration.md', 'scripts/configuration.mjs', []],
-  ['docs/security.md', 'scripts/configuration.mjs', ['security']],
-  ['docs/http.md', 'scripts/http-reference.mjs', []],
-  ['docs/api.txt', 'scripts/api-report.mjs', []],
-] as const
-
 describe('the documentation', () => {
-  test.each(generated)('%s is what %s makes', (page, script, words) => {
-    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script), ...words], { encoding: 'utf8' })
-    expect(stderr).toBe('')
-    expect(textOf(page), `run: node ${[script, ...words].join(' ')} > ${page}`).toBe(stdout)
+  test('has generated pages that are up to date', () => {
+    const script = join(root, 'scripts/documents.mjs')
+    const { stdout, stderr } = spawnSync(process.execPath, [script, 'check'], { encoding: 'utf8' })
+    expect({ stdout, stderr }, 'run: npm run docs').toEqual({ stdout: '', stderr: '' })
   })
 
-  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'])(
+  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
     '%s links to files and headings that are there',
     (page) => {
       const missing: string[] = []
@@ -32,9 +25,15 @@ describe('the documentation', () => {
     },
   )
 
-  test('every page is linked from the README', () => {
-    const readme = textOf('README.md')
-    expect(pages.filter((page) => page !== 'README.md' && !readme.includes(`(${page})`))).toEqual([])
+  test.each(['README.md', 'llms.txt'])('every page is linked from %s', (list) => {
+    const text = textOf(list)
+    expect(pages.filter((page) => page !== 'README.md' && !text.includes(`(${page})`))).toEqual([])
+  })
+
+  test('the README is short: its links to the documentation come before word 700', () => {
+    const [words = ''] = textOf('README.md').split('\n## Documentation')
+    expect(words.split(/\s+/).length).toBeLessThan(700)
+    expect(words).toMatch(/^# stemwork\n\n[^#]*!\[/)
   })
 })
 

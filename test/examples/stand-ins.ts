@@ -22,48 +22,59 @@ export interface Treatment {
   needsServers?: boolean
 }
 
-const engineHere = "import { createEngine } from 'stemwork'\nconst engine = createEngine()\n"
-
 /** By name of the snippet; the others run as they are. */
 export const treatments: Record<string, Treatment> = {
-  'README.md: Embed it 2': {
+  'README.md: Embed it': {
     replace: () => [['?? 8080', '?? 0']],
     servesOn: true,
     prints: /^http:\/\/127\.0\.0\.1:\d+\/v1 with API key \S+$/m,
   },
-  'README.md: Embed it 3': {
-    before: engineHere,
-    after: 'console.log(job.status)\nawait engine.close()',
-    prints: /^QUEUED$/m,
-  },
-  'README.md: The HTTP flow': {
-    replace: ({ base }) => [
-      ['http://localhost:8080/v1', base],
-      ['your-key', 'a-key-of-your-own'],
-    ],
+  'docs/getting-started.md: The same with curl': {
+    replace: ({ base }) => [['http://localhost:8080/v1', base]],
     after:
       'test "$(head -c 4 vocals.wav)" = RIFF && echo \'the stem is there\'\ntest "$(curl -s -o gone.json -w \'%{http_code}\' -H "Authorization: $KEY" $BASE/job/$ID)" = 404',
     prints: /the stem is there/,
   },
-  'README.md: Command line': {
-    needsServers: true,
-    before: 'stemwork keys create --data ./data --app shop',
-    replace: ({ databaseUrl, s3 }) => [
-      ['postgres://...', databaseUrl],
-      ['s3://...', `s3://media?endpoint=${encodeURIComponent(s3.url)}`],
-    ],
-    after: 'ls stems',
-    prints: /accompaniments\.wav\nvocals\.wav/,
-  },
-  'README.md: A workflow of your own': {
-    after: "console.log(engine.workflows.list().map(({ id }) => id).join(' '))",
-    prints: /^service\/stems-vocals-accompaniment service\/size$/m,
-  },
+  'README.md: Try it': { prints: /stemwork listening/ },
+  'README.md: Or just separate a song': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
   'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
   'docs/getting-started.md: The same from a program': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     after: "const { readdir } = await import('node:fs/promises')\nconsole.log((await readdir('.')).join(' '))",
-    prints: /accompaniments\.flac.* vocals\.flac/,
+    prints: /accompaniments\.wav.* vocals\.wav/,
+  },
+  'docs/recipes.md: Verify a webhook': {
+    before: "process.env.WEBHOOK_SECRET = 'whsec_' + Buffer.alloc(24, 7).toString('base64')",
+    replace: () => [['listen(9999', 'listen(0']],
+    after: [
+      "await new Promise((resolve) => server.once('listening', () => resolve(undefined)))",
+      'const address = server.address()',
+      "const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`",
+      'const body = JSON.stringify({ type: "job.succeeded", data: { id: "one" } })',
+      'const send = async (/** @type {string} */ id, /** @type {number} */ timestamp) => {',
+      '  const signature = createHmac("sha256", key).update(`right.${timestamp}.${body}`).digest("base64")',
+      '  const headers = { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,AAAA v1,${signature}` }',
+      '  return (await fetch(url, { method: "POST", headers, body })).status',
+      '}',
+      'const now = Math.floor(Date.now() / 1000)',
+      'console.log(await send("right", now), await send("wrong", now), await send("right", now - 600))',
+      'process.exit()',
+    ].join('\n'),
+    prints: /^job\.succeeded one\n204 401 401$/m,
+  },
+  'docs/recipes.md: Karaoke versions of a folder': {
+    before: [
+      "import { cp } from 'node:fs/promises'",
+      "for (const name of ['one.mp3', 'two.mp3']) await cp('song.mp3', `songs/${name}`)",
+    ].join('\n'),
+    replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
+    after: "console.log((await readdir('karaoke')).join(' '))",
+    prints: /^one\.mp3 two\.mp3$/m,
+  },
+  // The service of the tests reaches no such address: the job ends with the reason.
+  'docs/recipes.md: Follow a job in a browser': {
+    replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
+    prints: /^FAILED .+/m,
   },
   'docs/embedding.md: Your users instead of API keys': {
     replace: () => [['listen(8080', 'listen(0']],

@@ -58,6 +58,7 @@ describe('a service with models of its own', () => {
   it('gives its four stems, and names the model with its hash in the details', async () => {
     const { job, stems } = await client.separate('service/stems-4', join(folder, 'song.wav'))
     expect(job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
+    expect(job.details).not.toHaveProperty('hint')
     expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
     for (const [stem, gain] of Object.entries(stemGains))
       expect(worstDifference(stems[stem]!, share(gain))).toBeLessThan(1e-3)

@@ -216,6 +216,7 @@ describe('the stems workflow', () => {
       try {
         const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
         expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
+        expect(details.hint).toContain('stemwork models pull best')
       } finally {
         await runner.close()
       }

@@ -54,7 +54,7 @@ export const dispatchSchema = z.strictObject({
       'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
     ),
   niceness: nicenessSchema.describe(
-    'Of the child processes that do the work, against all other programs: with 10 these have the right of way, with 0 all get the same.',
+    'Priority of the child processes that do the work: with 10 other programs go first, with 0 all are equal.',
   ),
   leaseMs: milliseconds
     .min(300)

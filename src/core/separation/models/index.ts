@@ -1,4 +1,6 @@
+export { bestModel, type BestModelWishes } from './best-model.js'
 export { modelCacheFolder } from './cache.js'
+export { type AddressCheck, checkAddresses } from './check-addresses.js'
 export { listModels, modelInfo, type ModelSummary, removeModel, requireModel, verifyModel } from './installed.js'
 export type { Manifest, Model } from './manifest.js'
 export { pullModel } from './pull.js'

@@ -1,14 +1,24 @@
-import { rm, rmdir, stat } from 'node:fs/promises'
+import { rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
 import { modelCacheFolder } from './cache.js'
 import { acceptanceFile, areTermsAccepted } from './licence.js'
 import { knownModels } from './known-models.js'
-import type { Model } from './manifest.js'
+import { isBuiltIn, type Model } from './manifest.js'
 import { isLocal, type ModelEntry } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
-import { embeddedModelName, manifestOnDisk, missingModel, modelEntry, modelFolder, resolveModel } from './registry.js'
+import {
+  embeddedModelName,
+  isFile,
+  isInstalled,
+  manifestOnDisk,
+  missingModel,
+  modelEntry,
+  modelFolder,
+  resolveModel,
+  usableEntry,
+} from './registry.js'
 import { hashedFile, unfinishedNames } from './weights.js'
 
 /** Facts about a model for choosing one. */
@@ -42,13 +52,13 @@ export async function listModels(cacheFolder?: string): Promise<ModelSummary[]> 
 
 /** @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest */
 export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()): Promise<ModelSummary> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const { facts, files, terms, speed, score, aboutBytes } = entry
   const folder = modelFolder(entry, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   const found = manifest && [manifest, ...(manifest.moreFiles ?? [])]
   return {
-    name: choice === embeddedModelName ? choice : facts.name,
+    name: isBuiltIn(folder) ? embeddedModelName : facts.name,
     architecture: facts.architecture,
     stems: facts.stems,
     bytes: total((found ?? files).map(({ bytes }) => bytes)),
@@ -59,8 +69,7 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
     score,
     note: typeof facts.note === 'string' ? facts.note : undefined,
     addresses: files.flatMap(({ addresses }) => addresses),
-    installed:
-      found !== undefined && (await Promise.all(found.map(({ file }) => isFile(join(folder, file))))).every(Boolean),
+    installed: await isInstalled(entry, cacheFolder),
     folder,
   }
 }
@@ -81,7 +90,7 @@ export async function requireModel(choice: string, cacheFolder?: string): Promis
  * @throws StemworkError `MODEL_UNAVAILABLE` when a file is missing or has different content
  */
 export async function verifyModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (manifest) {
     for (const file of [manifest, ...(manifest.moreFiles ?? [])]) {
@@ -123,11 +132,4 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
 
 function total(sizes: readonly (number | undefined)[]): number | undefined {
   return sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0)
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  )
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -49,6 +49,11 @@ export interface Model {
 
 /** Folder of the bundled model. */
 export const embeddedModelFolder = fileURLToPath(packageFile('models/embedded/'))
+
+/** Whether this is the folder of the bundled model. */
+export function isBuiltIn(folder: string): boolean {
+  return resolve(folder) === resolve(embeddedModelFolder)
+}
 
 const checked = new Map<string, Promise<string>>()
 

@@ -44,6 +44,13 @@ export interface ModelEntry {
   speed?: 'fast' | 'medium' | 'slow'
   /** Published score, with the variant of SDR. */
   score?: string
+  /**
+   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` tells. The published scores are of different
+   * music and variants, so neighbours may change places on yours; `stemwork evaluate` tells. A model without it is never the best.
+   */
+  quality?: number
+  /** Its authors state a licence that allows commercial use. */
+  isCommercial?: boolean
 }
 
 const sourceFields = { addresses: z.array(z.string().min(1)).default([]) }

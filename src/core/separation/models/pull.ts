@@ -1,6 +1,7 @@
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
+import { bestModel, bestModelName } from './best-model.js'
 import { modelCacheFolder, writeJson } from './cache.js'
 import { areTermsAccepted, notAccepted, rememberAcceptance } from './licence.js'
 import { checkModel, type Model } from './manifest.js'
@@ -8,7 +9,7 @@ import { isLocal, manifestOf, type ModelEntry } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
 import type { PullOptions } from './pull-options.js'
-import { manifestOnDisk, modelEntry, modelFolder } from './registry.js'
+import { isInstalled, manifestOnDisk, modelEntry, modelFolder } from './registry.js'
 import { fetchWeights, hashedFile, type Weights } from './weights.js'
 
 /**
@@ -16,12 +17,12 @@ import { fetchWeights, hashedFile, type Weights } from './weights.js'
  * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files that
  * were put there by something else are never overwritten.
  *
- * @param choice a name, or the path of a manifest
+ * @param choice a name, `best`, or the path of a manifest
  * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address has the right file;
  * `INVALID_OPTIONS` for an unknown name or an invalid manifest. The signal's reason; a later call continues where this one stopped.
  */
 export async function pullModel(choice: string, options: PullOptions = {}): Promise<Model> {
-  return pullEntry(await modelEntry(choice), options)
+  return pullEntry(await modelEntry(choice === bestModelName ? bestModel() : choice), options)
 }
 
 export async function pullEntry(entry: ModelEntry, options: PullOptions): Promise<Model> {
@@ -46,11 +47,8 @@ export async function pullEntry(entry: ModelEntry, options: PullOptions): Promis
 async function readyModel(entry: ModelEntry, cacheFolder: string): Promise<Model | undefined> {
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (!manifest) return undefined
-  const folder = modelFolder(entry, cacheFolder)
-  const files = [manifest, ...(manifest.moreFiles ?? [])]
-  const isComplete =
-    isLocal(entry) || (await Promise.all(files.map(({ file }) => isThere(join(folder, file))))).every(Boolean)
-  return isComplete ? checkModel(folder, manifest) : undefined
+  const isComplete = isLocal(entry) || (await isInstalled(entry, cacheFolder))
+  return isComplete ? checkModel(modelFolder(entry, cacheFolder), manifest) : undefined
 }
 
 async function pullInto(

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
+import { bestModelName, byQuality } from './best-model.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
 import { checkModel, embeddedModelFolder, type Manifest, type Model, recordedFilesSchema } from './manifest.js'
@@ -37,14 +38,33 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
 }
 
 /**
+ * The entry of a model to use: for `best`, that of the best known model whose files are on this machine, else that of the
+ * bundled one. Otherwise as `modelEntry`.
+ */
+export async function usableEntry(choice: string, cacheFolder: string): Promise<ModelEntry> {
+  if (choice !== bestModelName) return modelEntry(choice)
+  for (const entry of byQuality()) if (await isInstalled(entry, cacheFolder)) return entry
+  return modelEntry(embeddedModelName)
+}
+
+/** Whether all files of the model are there. They are not read. */
+export async function isInstalled(entry: ModelEntry, cacheFolder: string): Promise<boolean> {
+  const manifest = await manifestOnDisk(entry, cacheFolder)
+  if (!manifest) return false
+  const folder = modelFolder(entry, cacheFolder)
+  const files = [manifest, ...(manifest.moreFiles ?? [])]
+  return (await Promise.all(files.map(({ file }) => isFile(join(folder, file))))).every(Boolean)
+}
+
+/**
  * A model that is ready to use: its files are on this machine, and their hashes are right. Never uses the network.
  *
- * @param choice a name, or the path of a manifest or of its folder
+ * @param choice a name, `best`, or the path of a manifest or of its folder
  * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, an
  * invalid manifest and damaged files
  */
 export async function resolveModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const folder = modelFolder(entry, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (manifest) return checkModel(folder, manifest)
@@ -82,4 +102,11 @@ export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Pr
     return found?.file !== expected.file || (expected.sha256 !== undefined && expected.sha256 !== found.sha256)
   })
   return isOther ? undefined : manifestOf(entry, files)
+}
+
+export async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  )
 }

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAudio } from '../decode/open-audio.js'
@@ -7,7 +8,8 @@ import type { PipelineTimings } from '../pipeline/estimation.js'
 import { createArchitecture } from '../architectures/create-architecture.js'
 import type { StemName } from '../stems.js'
 import type { ProviderFallback } from '../runtime/execution-provider.js'
-import type { Model } from '../models/manifest.js'
+import { betterModelHint } from '../models/best-model.js'
+import { isBuiltIn, type Model } from '../models/manifest.js'
 import type { Network } from '../runtime/network.js'
 import { embeddedModelName, resolveModel } from '../models/registry.js'
 import { withWarmNetworks } from '../runtime/warm-networks.js'
@@ -32,6 +34,8 @@ export interface Separation {
   timings: PipelineTimings & { load: number }
   /** The model, or the models of the ensemble. */
   models: UsedModel[]
+  /** One line that names a better model, if only the built-in one was used. */
+  hint?: string
   /** Messages about anything that was not done as requested. */
   warnings: string[]
 }
@@ -64,7 +68,13 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       const { timings, ...separated } = await separateWith(passes, inputPath, options)
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
-      return { ...separated, timings: { ...timings, load }, models: usedModels, warnings: [...new Set(warnings)] }
+      return {
+        ...separated,
+        timings: { ...timings, load },
+        models: usedModels,
+        ...(models.every(({ path }) => isBuiltIn(dirname(path))) ? { hint: betterModelHint } : {}),
+        warnings: [...new Set(warnings)],
+      }
     } finally {
       for (const { architecture } of passes) architecture.close()
     }

@@ -12,7 +12,7 @@ export default function stemsModule(definition: unknown): Workflow {
         const { inputs, limits, params, signal } = context
         const { inputUrl } = inputs
         if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
-        const { seconds, sampleRate, clippedSamples, timings, models, warnings } = await separate(inputUrl.path, {
+        const { seconds, sampleRate, clippedSamples, timings, models, hint, warnings } = await separate(inputUrl.path, {
           outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
           model: params.model ?? model,
           format: params.format ?? format,
@@ -35,6 +35,7 @@ export default function stemsModule(definition: unknown): Workflow {
           timingsMs,
           model: models.length === 1 ? models[0] : models,
         }
+        if (hint !== undefined) context.detail('hint', hint)
         for (const [name, value] of Object.entries(details)) context.detail(name, value)
         if (warnings.length > 0) context.detail('warnings', warnings)
       },
