@@ -21,7 +21,7 @@ const peersOfTheChild = ['onnxruntime-node', '@audio/encode-flac', 'wasm-media-e
  * @example
  * export default withStemwork({ output: 'standalone' }, '/api/media/**')
  */
-export function withStemwork<Settings extends object>(
+export function withStemwork<Settings extends object = NextSettings>(
   settings?: Settings & NextSettings,
   route?: string,
 ): Settings & NextSettings

@@ -7,8 +7,10 @@ import { root } from '../package/tarball.js'
 import { imageFolder } from './dockerfile.js'
 import {
   headings,
+  installsFromRegistry,
   installTools,
   project,
+  registryAnswers,
   removeProjects,
   run,
   section,
@@ -29,10 +31,12 @@ test('every section of the page that has commands is tested here', () => {
 })
 
 describe('a program that separates a song, made as the page says', () => {
-  beforeAll(() => installTools('pnpm@10', '@yarnpkg/cli-dist@4'))
+  beforeAll(async () => {
+    if (registryAnswers) await installTools('pnpm@10', '@yarnpkg/cli-dist@4')
+  })
 
   for (const heading of ['esbuild', 'webpack', 'pnpm', "Yarn Plug'n'Play"]) {
-    test(`works with ${heading}`, async () => {
+    installsFromRegistry(`works with ${heading}`, async () => {
       const { files, commands } = section(heading)
       // Yarn takes a folder with a lock file of its own for a project.
       const place = project(heading.replace(/\W/g, ''), {
@@ -61,24 +65,24 @@ describe('a Next.js application, made as the page says', () => {
       'app/page.js': 'export default function Page() { return <p>stems</p> }',
       'app/api/media/[...path]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
     })
-    await run(install, place)
+    if (registryAnswers) await run(install, place)
   })
 
-  test('separates a song while it is developed', async () => {
+  installsFromRegistry('separates a song while it is developed', async () => {
     const port = await freePort()
     const address = `http://localhost:${port}`
     await serve(dev.replace('http://localhost:3000', address), place, address, { PORT: String(port) })
     await separateOverHttp(`${address}${mount}`)
   })
 
-  test('separates a song when it was built, with links that lead through the proxy', async () => {
+  installsFromRegistry('separates a song when it was built, with links that lead through the proxy', async () => {
     await run(build, place)
     const port = await freePort()
     await serve(startCommand, place, `http://localhost:${port}`, { PORT: String(port) })
     await separateOverHttp(`http://localhost:${port}${mount}`, { publicUrl })
   })
 
-  test("separates a song as 'standalone', in a folder of its own", async () => {
+  installsFromRegistry("separates a song as 'standalone', in a folder of its own", async () => {
     const alone = project('next-alone')
     await run(`cp -r ${join(place, '.next')} .`, alone)
     const port = await freePort()
@@ -88,7 +92,7 @@ describe('a Next.js application, made as the page says', () => {
   })
 })
 
-test('a NestJS application, made as the page says, separates a song', async () => {
+installsFromRegistry('a NestJS application, made as the page says, separates a song', async () => {
   const { files, commands } = section('NestJS')
   const place = project('nest', {
     ...files,
@@ -104,19 +108,22 @@ describe('the Dockerfile of the examples', () => {
   const dockerfile = readFileSync(join(root, 'examples/docker/Dockerfile'), 'utf8')
   const [build = '', start = ''] = section('Docker').commands
   const key = /STEMWORK_API_KEYS=(\S+)/.exec(start)?.[1] ?? ''
-  const dockerRuns = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
+  const dockerRuns = registryAnswers && spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
 
-  test('makes, step by step on this machine, a folder in which the service separates a song', async () => {
-    const place = project('steps')
-    await run('npm install stemwork onnxruntime-node', place)
-    const image = await imageFolder(dockerfile, place, run)
-    const port = String(await freePort())
-    const command = image.command.join(' ').replace('8080', port)
-    await serve(command, image.folder, `http://127.0.0.1:${port}/v1/healthz`, { STEMWORK_API_KEYS: key })
-    await separateOverHttp(`http://127.0.0.1:${port}/v1`, { key })
-    const [program = '', ...given] = image.healthCheck.map((word) => word.replace('8080', port))
-    expect(spawnSync(program, given).status).toBe(0)
-  })
+  installsFromRegistry(
+    'makes, step by step on this machine, a folder in which the service separates a song',
+    async () => {
+      const place = project('steps')
+      await run('npm install stemwork onnxruntime-node', place)
+      const image = await imageFolder(dockerfile, place, run)
+      const port = String(await freePort())
+      const command = image.command.join(' ').replace('8080', port)
+      await serve(command, image.folder, `http://127.0.0.1:${port}/v1/healthz`, { STEMWORK_API_KEYS: key })
+      await separateOverHttp(`http://127.0.0.1:${port}/v1`, { key })
+      const [program = '', ...given] = image.healthCheck.map((word) => word.replace('8080', port))
+      expect(spawnSync(program, given).status).toBe(0)
+    },
+  )
 
   test.skipIf(!dockerRuns)(
     `makes an image in which the service separates a song${dockerRuns ? '' : ' (skipped: no docker that runs)'}`,

@@ -2,10 +2,26 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { test, vi } from 'vitest'
 import { snippetsOf } from '../examples/snippets.js'
 import { packInto, root, type Tarball } from '../package/tarball.js'
 
 const page = 'docs/platforms.md'
+
+// An install of some hundred packages, the build of an application, and a separation.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
+
+const registry = process.env.npm_config_registry ?? 'https://registry.npmjs.org/'
+export const registryAnswers = await fetch(registry, { method: 'HEAD', signal: AbortSignal.timeout(20_000) }).then(
+  () => true,
+  () => false,
+)
+const obstacle = registryAnswers ? '' : ` (skipped: ${registry} does not answer)`
+
+/** A test that installs packages, and is skipped where no registry answers. */
+export function installsFromRegistry(name: string, body: () => Promise<void>): void {
+  test.skipIf(obstacle)(`${name}${obstacle}`, body)
+}
 
 /** What the page says under a heading: files, by the name in their first line, and lines of commands. */
 export function section(heading: string): { files: Record<string, string>; commands: string[] } {

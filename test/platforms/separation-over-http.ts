@@ -9,7 +9,10 @@ import { root } from '../package/tarball.js'
  * @param mount address of the mount as the test reaches it
  * @param publicUrl what the service's links begin with
  */
-export async function separateOverHttp(mount: string, { publicUrl = mount, key }: { publicUrl?: string; key?: string } = {}): Promise<void> {
+export async function separateOverHttp(
+  mount: string,
+  { publicUrl = mount, key }: { publicUrl?: string; key?: string } = {},
+): Promise<void> {
   const headers = { ...(key === undefined ? {} : { authorization: key }), 'content-type': 'application/json' }
   const reach = (link: string) => {
     expect(link.slice(0, publicUrl.length)).toBe(publicUrl)
