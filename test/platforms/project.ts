@@ -99,7 +99,7 @@ export async function serve(command: string, cwd: string, url: string, environme
 
 function start(command: string, cwd: string, environment: NodeJS.ProcessEnv) {
   const own = Object.entries(process.env).filter(
-    ([name]) => !/^(VITEST|NODE_|STEMWORK_|PORT$|npm_(?!config_))/.test(name),
+    ([name]) => !/^(VITEST|NODE_(?!EXTRA_CA_CERTS)|STEMWORK_|PORT$|npm_(?!config_))/.test(name),
   )
   const child = spawn('bash', ['-euo', 'pipefail', '-c', withTarball(command)], {
     cwd,
