@@ -7,7 +7,6 @@ export default defineConfig([
     bundle: false,
     format: 'esm',
     target: 'node20',
-    sourcemap: true,
     // What `scripts/build-kernels.mjs` compiles stays as long as it is of the present sources.
     clean: ['**/*', '!console/**', '!**/*.wasm'],
     silent: true,

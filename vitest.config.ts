@@ -1,12 +1,14 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig, type Plugin } from 'vitest/config'
+import { configDefaults, defineConfig, type Plugin } from 'vitest/config'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   plugins: [testTheBuild()],
   test: {
     include: ['test/**/*.test.ts'],
+    // These need a registry of packages and minutes: `npm run test:platforms`, and `.ci/run`.
+    exclude: [...configDefaults.exclude, ...(mode === 'platforms' ? [] : ['test/platforms/**'])],
     globalSetup: 'test/setup.ts',
     // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
     testTimeout: 60_000,
@@ -16,7 +18,7 @@ export default defineConfig({
     // The build is loaded by Node itself, as a host loads it.
     server: { deps: { external: [/\/dist\//] } },
   },
-})
+}))
 
 /**
  * Tests import `src/...`, so that types and editors follow, and run `dist/...`: what is tested is what is published, and a test's

@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const [major, minor] = process.versions.node.split('.').map(Number)
-if (major < 20 || (major === 20 && minor < 19)) {
+// Older ones cannot require() a module of this kind, which hosts in CommonJS do.
+if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 12)) {
   fail(
-    `stemwork needs Node 20.19 or newer; this is ${process.versions.node}. Install a newer Node, then run the command again.`,
+    `stemwork needs Node 20.19, 22.12 or newer; this is ${process.versions.node}. Install one of those, then run the command again.`,
   )
 }
 

@@ -5,6 +5,7 @@ import { localQueue } from './adapters/queues/local/local-queue.js'
 import { StemworkError } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
+import { assertInstalled } from './core/engine/package-files.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
 import { audioPeaks as makeAudioPeaks } from './core/separation/pictures/audio-peaks.js'
 import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
@@ -28,9 +29,10 @@ const tokens = {
  *
  * @example
  * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
- * @throws StemworkError `INVALID_OPTIONS`.
+ * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's other files.
  */
 export function createEngine(options: CreateEngineOptions = {}): JobEngine {
+  assertInstalled()
   const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
     throw new StemworkError(

@@ -16,8 +16,8 @@ const borders: Border[] = [
   },
   {
     room: /^core\/separation\//,
-    may: [/^core\/separation\//, /^core\/engine\/workflow\//, /^core\/engine\/errors\.ts$/],
-    why: 'separation is a workflow like any other: it knows what a workflow is, and the errors',
+    may: [/^core\/separation\//, /^core\/engine\/workflow\//, /^core\/engine\/(errors|package-files)\.ts$/],
+    why: 'separation is a workflow like any other: it knows what a workflow is, the errors, and where the package is',
   },
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
   {
@@ -40,7 +40,7 @@ const borders: Border[] = [
     room: /^http\//,
     may: [
       /^http\//,
-      /^core\/engine\/(engine|errors|events|options)\.ts$/,
+      /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow|upload)\//,
       // What an application's secret looks like, for those who make one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,

@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { blobChunks } from '../../src/adapters/blobs/shared/blob-chunks.js'
@@ -81,14 +83,14 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     const total = 200 * megabyte
     const before = memoryInUse()
     let peak = 0
-    const watch = setInterval(() => (peak = Math.max(peak, memoryInUse() - before)), 5)
+    const watch = setInterval(() => (peak = Math.max(peak, memoryInUse() - before)), 25)
     sink.pauseFirst(200)
     const { status, sentBeforeFirstRead } = await putPattern(uploadUrl, total, sink.firstRead())
     clearInterval(watch)
     expect(status).toBe(200)
     expect(sink.lastBytes()).toBe(total)
     expect(sentBeforeFirstRead).toBeLessThan(32 * megabyte)
-    expect(peak).toBeLessThan(100 * megabyte)
+    expect(peak).toBeLessThan(64 * megabyte)
   })
 
   test('a client that goes away in the middle of an upload leaves nothing, and its ticket still works', async () => {
@@ -211,8 +213,12 @@ test('no global is replaced', () => {
   )
 })
 
-/** What the process holds for data; resident memory would also count what the collector has not given back. */
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** What the process holds for data. Garbage does not count: how much of it V8 lets gather differs from one Node to the next. */
 function memoryInUse(): number {
+  collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }

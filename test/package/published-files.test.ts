@@ -1,35 +1,27 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join, posix } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSources } from '../architecture/source-tree.js'
+import { packInto, root } from './tarball.js'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const { exports, bin, sideEffects } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+const { exports, bin, sideEffects, repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   exports: Record<string, string | { types: string; default: string }>
   bin: Record<string, string>
   sideEffects: string[]
+  repository: { url: string }
 }
 let tarball: string
 let files: string[]
+let bytes: number
 
 // Neither npm pack nor the checks need a network; the build that is packed is the one that all tests run.
 beforeAll(() => {
-  const { stdout, stderr, status } = spawnSync(
-    `npm pack --json --ignore-scripts --pack-destination "${folder}"`,
-    // The shell finds npm.cmd on Windows.
-    { cwd: root, encoding: 'utf8', shell: true },
-  )
-  expect(status, stderr).toBe(0)
-  // npm 12 names each tarball by its package.
-  const [packed] = Object.values(JSON.parse(stdout) as Record<string, { filename: string; files: { path: string }[] }>)
-  tarball = join(folder, packed?.filename ?? '')
-  files = (packed?.files ?? []).map(({ path }) => path)
+  ;({ path: tarball, files, bytes } = packInto(folder))
 })
 
 function check(program: string, ...args: string[]) {
@@ -38,6 +30,11 @@ function check(program: string, ...args: string[]) {
     encoding: 'utf8',
   })
   return { status, output: `${stdout}\n${stderr}` }
+}
+
+/** The tarball is packed from the files of this folder. */
+function textOf(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
 }
 
 describe('the packed tarball', () => {
@@ -61,13 +58,42 @@ describe('the packed tarball', () => {
       ...sideEffects,
     ].map((path) => path.replace('./', ''))
     expect(targets.filter((path) => !files.includes(path))).toEqual([])
-    expect(
-      files.filter(
-        (path) =>
-          !/^(dist|models)\/|^(README|CHANGELOG)\.md$|^LICENSE$|^package\.json$/.test(path) ||
-          /\.test\.|\/\./.test(path),
-      ),
-    ).toEqual([])
+    const code = /^dist\/[a-z0-9/-]+\.(js|d\.ts|wasm)$|^dist\/console\/(app\.js|console\.css|icon\.svg|NOTICE\.txt)$/
+    const documents = /^docs\/[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
+    const rest =
+      /^models\/embedded\/(model\.onnx|model\.json|README\.md)$|^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|yaml))?$|^package\.json$/
+    expect(files.filter((path) => ![code, documents, rest].some((pattern) => pattern.test(path)))).toEqual([])
+    expect(files.filter((path) => path.includes('.test.'))).toEqual([])
+    const texts = files.filter((path) => /\.(js|ts|md|mjs|json)$/.test(path))
+    expect(texts.filter((path) => textOf(path).includes('sourceMappingURL=') || textOf(path).includes(root))).toEqual(
+      [],
+    )
+  })
+
+  test('is small: limits for its bytes and its files', () => {
+    // The model takes 2.2 MB of it.
+    expect(bytes).toBeLessThan(3_200_000)
+    expect(files.length).toBeLessThan(900)
+  })
+
+  test('has every page, picture and example that its pages link to', () => {
+    const { url } = repository
+    const own = url.replace(/^git\+/, '').replace(/\.git$/, '')
+    const missing = files
+      .filter((path) => path.endsWith('.md'))
+      .flatMap((page) =>
+        Array.from(textOf(page).matchAll(/\]\(([^)#\s]+)/g), ([, link = '']) => {
+          if (link.startsWith(own)) {
+            const path = link.slice(own.length).replace(/^\/(?:blob|tree)\/main\//, '')
+            return existsSync(join(root, path)) ? [] : [`${page}: ${link}`]
+          }
+          if (/^(https?|mailto):/.test(link)) return []
+          const path = posix.join(posix.dirname(page), link)
+          const found = files.some((file) => file === path || file.startsWith(path.replace(/\/?$/, '/')))
+          return found ? [] : [`${page}: ${link}`]
+        }).flat(),
+      )
+    expect(missing).toEqual([])
   })
 
   test('names each module as one with side effects that imports another for its effects alone', () => {

@@ -2,12 +2,10 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
-
-/** The built pages, beside the compiled code. */
-const folder = new URL('../../console/', import.meta.url)
 
 const assets: Record<string, string | undefined> = {
   'app.js': 'text/javascript; charset=utf-8',
@@ -26,7 +24,7 @@ export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   if (contentType === undefined) throw new Problem('NOT_FOUND', 'The page has no such part.')
   let packed = known.get(name)
   if (!packed) {
-    packed = readFile(new URL(name, folder), 'utf8').then(packText)
+    packed = readFile(installedFile(`dist/console/${name}`), 'utf8').then(packText)
     packed.catch(() => known.delete(name))
     known.set(name, packed)
   }

@@ -1,19 +1,14 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { internalError, StemworkError } from '../errors.js'
+import { installedFile } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
 import type { RunOptions, WorkResult } from '../ports/runner.js'
-import { childArguments } from './child-arguments.js'
+import { childArguments, plugAndPlayArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { setSessionPriority } from './process-priority.js'
 import { childMessageSchema, errorOf, type HostMessage, type HostRequest } from './protocol.js'
-
-const entry = fileURLToPath(new URL('./main.js', import.meta.url))
-/** Where it lies in the package. Code that was bundled believes in another place, and the file there may be the host's own program. */
-const isOwnEntry = /[/\\]core[/\\]engine[/\\]runner[/\\]main\.js$/.test(entry)
 
 const maxStderrLength = 8_000
 /** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
@@ -141,12 +136,11 @@ export class ProcessSlot {
   }
 
   #start(): ChildProcess {
-    if (!isOwnEntry || !existsSync(entry)) throw entryMissing()
     const { environment, nodeArguments, niceness, logger } = this.#settings
-    const child = fork(entry, [], {
+    const child = fork(installedFile('dist/core/engine/runner/main.js'), [], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       serialization: 'json',
-      execArgv: [...childArguments, ...nodeArguments],
+      execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],
       env: childEnvironment(process.env, environment),
       // A process group of its own: it can be killed with the programs it started, and Ctrl-C stays with the host.
       detached: process.platform !== 'win32',
@@ -221,14 +215,6 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
 
 const outOfBundles =
   'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: serverExternalPackages), and its folder in node_modules complete.'
-
-function entryMissing(): StemworkError {
-  return new StemworkError(
-    'RUNNER_UNAVAILABLE',
-    `The child process that runs jobs cannot start: its program is not where this code expects it. A bundler has moved the code or left the file out. ${outOfBundles}`,
-    { cause: new Error(`there is no child's entry at ${entry}`) },
-  )
-}
 
 /** The child has said nothing yet. One that ends so by itself does it every time; what the system ends may start another time. */
 function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {

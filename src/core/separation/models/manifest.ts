@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
+import { packageFile } from '../../engine/package-files.js'
 import { stemNames } from '../stems.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
@@ -47,7 +48,7 @@ export interface Model {
 }
 
 /** Folder of the bundled model. */
-export const embeddedModelFolder = fileURLToPath(new URL('../../../../models/embedded/', import.meta.url))
+export const embeddedModelFolder = fileURLToPath(packageFile('models/embedded/'))
 
 /** Whether this is the folder of the bundled model. */
 export function isBuiltIn(folder: string): boolean {

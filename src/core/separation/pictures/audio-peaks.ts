@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { fileURLToPath } from 'node:url'
 import PQueue from 'p-queue'
 import { badInput } from '../../engine/errors.js'
+import { installedFile } from '../../engine/package-files.js'
 
 /** Longest time for one file; an hour of FLAC takes about a minute on a slow machine. */
 const timeoutMs = 5 * 60_000
@@ -40,16 +40,19 @@ async function measure(
   }
 }
 
-const childPath = fileURLToPath(new URL('./audio-peaks-child.js', import.meta.url))
-
 function runChild(path: string, signal: AbortSignal): Promise<string> {
   const options = { signal, timeout: timeoutMs, maxBuffer: maxAnswerBytes, killSignal: 'SIGKILL' } as const
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, [childPath, path], options, (error, stdout) => {
-      if (signal.aborted) reject(signal.reason)
-      else if (error)
-        reject(badInput('decode_failed', 'The file holds no audio that can be read, so it cannot be drawn.'))
-      else resolve(stdout)
-    })
+    execFile(
+      process.execPath,
+      [installedFile('dist/core/separation/pictures/audio-peaks-child.js'), path],
+      options,
+      (error, stdout) => {
+        if (signal.aborted) reject(signal.reason)
+        else if (error)
+          reject(badInput('decode_failed', 'The file holds no audio that can be read, so it cannot be drawn.'))
+        else resolve(stdout)
+      },
+    )
   })
 }

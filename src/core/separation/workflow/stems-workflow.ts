@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
+import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { availableFormats, missingPackage } from '../encode/available-formats.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
@@ -248,4 +249,4 @@ function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<s
   return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }
 
-const moduleUrl = new URL('./stems-module.js', import.meta.url)
+const moduleUrl = packageFile('dist/core/separation/workflow/stems-module.js')
