@@ -1,10 +1,12 @@
 import { hostname } from 'node:os'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { closeParts } from './close-parts.js'
+import { type EngineHealth, engineHealth } from './engine-health.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { runToEnd } from './dispatch/run-to-end.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { FileSweep } from './dispatch/file-sweep.js'
+import { Maintenance } from './dispatch/maintenance.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
@@ -19,10 +21,10 @@ import type { JobQueue } from './ports/job-queue.js'
 import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
-import { Readiness, unreadyText } from './runner/readiness.js'
+import { Readiness } from './runner/readiness.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
-import { signingSecrets } from './webhooks/signing-secrets.js'
+import { webhookTarget } from './webhooks/webhook-target.js'
 import { withLocalFiles } from './local-file.js'
 import { checkPage } from './job-page.js'
 import {
@@ -36,23 +38,12 @@ import {
 } from './submission.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 
+export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
 export interface JobScope {
   app?: string
-}
-
-export interface EngineHealth {
-  ok: boolean
-  /** One entry for each part that cannot do its work, in words for an operator. */
-  problems: string[]
-  /** What an operator should look at although all work goes on, such as a sweep that found files of another deployment. */
-  warnings: string[]
-  running: number
-  /** Jobs that wait, of all applications; counted up to 10,000. */
-  queued: number
-  runner: ReturnType<Runner['status']>
 }
 
 /**
@@ -79,11 +70,8 @@ export class JobEngine {
   readonly #sweep: Sweep
   readonly #fileSweep: FileSweep
   readonly #outbox: Outbox
+  readonly #maintenance: Maintenance
   readonly #peaks: ResultPeaks
-  #sweepTimer: NodeJS.Timeout | undefined
-  #fileSweepTimer: NodeJS.Timeout | undefined
-  #sweeping: Promise<unknown> | undefined
-  #sweepingFiles: Promise<unknown> | undefined
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
   readonly #closingSignal = new AbortController()
@@ -114,6 +102,14 @@ export class JobEngine {
     this.#sweep = new Sweep(shared)
     this.#fileSweep = new FileSweep(shared)
     this.#outbox = new Outbox(shared)
+    this.#maintenance = new Maintenance({
+      sweep: this.#sweep,
+      fileSweep: this.#fileSweep,
+      wake: () => this.#dispatcher.wake(),
+      sendWebhooks: () => this.sendWebhooks(),
+      sweepIntervalMs: this.options.dispatch.sweepIntervalMs,
+      logger: this.#logger,
+    })
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
@@ -131,7 +127,7 @@ export class JobEngine {
     const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
     const complete = checkSubmission(input, this.workflows.require(input.workflow))
-    const webhook = await this.#webhook(input)
+    const webhook = await webhookTarget(input, this.applications, this.options.webhooks.secret)
     await options.beforeCreate?.()
 
     const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
@@ -304,34 +300,21 @@ export class JobEngine {
    * Whether the parts do their work. Where this engine runs jobs (it was started, or no other process reaches its store), also whether
    * it can: the first call makes it `ready()`, the others cost nothing.
    */
-  async health(): Promise<EngineHealth> {
-    const problems: string[] = []
+  health(): Promise<EngineHealth> {
     const runsJobs = this.#starting !== undefined || this.#jobs.traits.scope === 'process'
-    if (runsJobs && !this.#closing)
-      await this.#readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
-    const queued = await this.#jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
-      this.#logger.warn({ err: error }, 'The job store did not answer a health check.')
-      problems.push('The job store does not answer.')
-      return 0
-    })
-    await this.#queue.check().catch((error: unknown) => {
-      this.#logger.warn({ err: error }, 'The queue did not answer a health check.')
-      problems.push('The queue does not answer.')
-    })
-    const lost = await this.#lostJobs()
-    if (lost > 0)
-      problems.push(
-        `${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`,
-      )
-    if (this.#closing) problems.push('The service is shutting down.')
-    return {
-      ok: problems.length === 0,
-      problems,
-      warnings: this.#fileSweep.problem === undefined ? [] : [this.#fileSweep.problem],
-      running: this.#dispatcher.running,
-      queued,
-      runner: this.#runner.status(),
-    }
+    return engineHealth(
+      {
+        jobs: this.#jobs,
+        queue: this.#queue,
+        runner: this.#runner,
+        dispatcher: this.#dispatcher,
+        fileSweep: this.#fileSweep,
+        readiness: this.#readiness,
+        options: this.options,
+        logger: this.#logger,
+      },
+      { runsJobs, isClosing: this.#closing !== undefined },
+    )
   }
 
   on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
@@ -349,27 +332,20 @@ export class JobEngine {
     if (this.#closing) throw closedForGood()
     await this.#dispatcher.start()
     if (this.#closing) throw closedForGood()
-    this.#sweepTimer = setInterval(() => this.#sweepOnce(), this.options.dispatch.sweepIntervalMs)
-    this.#sweepTimer.unref()
-    this.#fileSweepTimer = setInterval(() => this.#sweepFilesOnce(), this.#fileSweepMs())
-    this.#fileSweepTimer.unref()
-    this.#sweepOnce()
-    this.#sweepFilesOnce()
+    this.#maintenance.start()
   }
 
   #close(timeoutMs: number): Promise<void> {
     // A running attempt is the dispatcher's to end; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
-    clearInterval(this.#sweepTimer)
-    clearInterval(this.#fileSweepTimer)
-    this.#fileSweep.stop()
+    this.#maintenance.stop()
     // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
     const dispatchMs = timeoutMs + this.options.dispatch.leaseMs
     return closeParts(
       [
         [{ name: 'dispatcher', close: () => this.#dispatcher.stop(timeoutMs), timeoutMs: dispatchMs }],
         [
-          { name: 'sweep', close: () => Promise.all([this.#sweeping, this.#sweepingFiles]) },
+          { name: 'sweep', close: () => this.#maintenance.finished() },
           { name: 'webhooks', close: () => this.#outbox.close() },
         ],
         [
@@ -381,63 +357,11 @@ export class JobEngine {
     )
   }
 
-  /** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */
-  async #lostJobs(): Promise<number> {
-    const { leaseMs, sweepIntervalMs } = this.options.dispatch
-    const due = await this.#jobs.due('lapsed', 100).catch(() => [])
-    return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
-  }
-
-  #sweepOnce(): void {
-    this.#dispatcher.wake()
-    this.#sweeping ??= this.#sweep.run().finally(() => (this.#sweeping = undefined))
-    this.#sendWebhooksSoon()
-  }
-
-  /** Apart from the sweep, which is not to wait for it: many files take minutes. */
-  #sweepFilesOnce(): void {
-    // Shorter than the timer's time, which may be early.
-    const everyMs = this.#fileSweepMs() / 2
-    this.#sweepingFiles ??= this.#fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
-  }
-
-  #fileSweepMs(): number {
-    return fileSweepRounds * this.options.dispatch.sweepIntervalMs
-  }
-
   /** No listener: those may be slow, fail, or be taken away by the host. */
   #reportEnd(job: JobRecord): void {
-    if (this.#sweepTimer && job.webhook) this.#sendWebhooksSoon()
-  }
-
-  #sendWebhooksSoon(): void {
-    this.sendWebhooks().catch((error: unknown) =>
-      this.#logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
-    )
-  }
-
-  /** Where the job's events go, settled at submit: the job's own address, else its application's. */
-  async #webhook(input: SubmitInput): Promise<JobRecord['webhook']> {
-    const application = await this.applications.getApplication(input.app)
-    const target = input.webhook ?? application?.webhook
-    if (!target) return null
-    if (signingSecrets(input.app, application, this.options.webhooks.secret, Date.now()).length > 0)
-      return { url: target.url, events: target.events ?? null }
-    throw new StemworkError(
-      'INVALID_PARAMS',
-      'A webhook needs a signing secret, and this application has none. Ask the operator to set one.',
-      {
-        details: { issues: [{ path: 'webhook', message: 'the application has no webhook secret' }] },
-      },
-    )
+    if (this.#maintenance.isStarted && job.webhook) this.#maintenance.sendWebhooksSoon()
   }
 }
-
-/** A health check is asked often, and by anybody. */
-const mostCounted = 10_000
-
-/** Sweeps to one sweep of all files, of which nothing is urgent. */
-const fileSweepRounds = 20
 
 function closedForGood(): StemworkError {
   return new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Make a new one.')

@@ -1,0 +1,72 @@
+import type { Dispatcher } from './dispatch/dispatcher.js'
+import type { FileSweep } from './dispatch/file-sweep.js'
+import type { EngineOptions } from './options.js'
+import type { JobQueue } from './ports/job-queue.js'
+import type { JobStore } from './ports/job-store.js'
+import type { Logger } from './ports/logger.js'
+import type { Runner } from './ports/runner.js'
+import { type Readiness, unreadyText } from './runner/readiness.js'
+
+export interface EngineHealth {
+  ok: boolean
+  /** One entry for each part that cannot do its work, in words for an operator. */
+  problems: string[]
+  /** What an operator should look at although all work goes on, such as a sweep that found files of another deployment. */
+  warnings: string[]
+  running: number
+  /** Jobs that wait, of all applications; counted up to 10,000. */
+  queued: number
+  runner: ReturnType<Runner['status']>
+}
+
+interface ExaminedParts {
+  jobs: JobStore
+  queue: JobQueue
+  runner: Runner
+  dispatcher: Dispatcher
+  fileSweep: FileSweep
+  readiness: Readiness
+  options: EngineOptions
+  logger: Logger
+}
+
+/** A health check is asked often, and by anybody. */
+const mostCounted = 10_000
+
+/** @param state.runsJobs whether this process runs jobs, so that its runner has to be ready */
+export async function engineHealth(
+  { jobs, queue, runner, dispatcher, fileSweep, readiness, options, logger }: ExaminedParts,
+  { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
+): Promise<EngineHealth> {
+  const problems: string[] = []
+  if (runsJobs && !isClosing) await readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
+  const queued = await jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
+    logger.warn({ err: error }, 'The job store did not answer a health check.')
+    problems.push('The job store does not answer.')
+    return 0
+  })
+  await queue.check().catch((error: unknown) => {
+    logger.warn({ err: error }, 'The queue did not answer a health check.')
+    problems.push('The queue does not answer.')
+  })
+  const lost = await lostJobs(jobs, options)
+  if (lost > 0)
+    problems.push(
+      `${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`,
+    )
+  if (isClosing) problems.push('The service is shutting down.')
+  return {
+    ok: problems.length === 0,
+    problems,
+    warnings: fileSweep.problem === undefined ? [] : [fileSweep.problem],
+    running: dispatcher.running,
+    queued,
+    runner: runner.status(),
+  }
+}
+
+/** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */
+async function lostJobs(jobs: JobStore, { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions): Promise<number> {
+  const due = await jobs.due('lapsed', 100).catch(() => [])
+  return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
+}
