@@ -70,7 +70,7 @@ describe('the client', () => {
       const file = await client.download(job.result?.vocals ?? '', {
         onProgress: (progress) => downloaded.push(progress.bytes),
       })
-      expect(file).toMatchObject({ fileName: 'vocals.wav', contentType: 'audio/wav', bytes: bytes.length })
+      expect(file).toMatchObject({ fileName: 'song - vocals.wav', contentType: 'audio/wav', bytes: bytes.length })
       expect(digest(new Uint8Array(await (await file.blob()).arrayBuffer()))).toBe(digest(bytes))
       expect(downloaded.at(-1)).toBe(bytes.length)
       const part = await client.download(job.result?.vocals ?? '', { range: { start: 10, end: 19 } })
