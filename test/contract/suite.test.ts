@@ -123,8 +123,11 @@ describe('a contract suite', () => {
     const { failed, messages } = await outcome((api) =>
       jobStoreContract(api, { open: async () => ({ store: memoryJobs({ clock }), advance, async close() {} }) }),
     )
-    expect(failed.length).toBeGreaterThan(0)
-    for (const message of messages) expect(message).toContain('open({ idempotencyMs })')
+    // Records of this store cannot be damaged, which the harness does not say either.
+    const others = messages.filter((message) => !message.startsWith('Give `damage`'))
+    expect(others.length).toBeGreaterThan(0)
+    expect(failed).toHaveLength(messages.length)
+    for (const message of others) expect(message).toContain('open({ idempotencyMs })')
   })
 
   test('closes what it opened, also when a case fails', async () => {

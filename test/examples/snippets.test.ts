@@ -130,6 +130,9 @@ test('every stand-in belongs to a snippet', () => {
 
 /** What the JSON blocks of a page are. */
 const jsonKinds: Record<string, z.ZodType> = {
+  'docs/licences.md: Leaving out GPL and LGPL decoders': z.strictObject({
+    overrides: z.record(z.string().regex(/^@audio\/decode-\w+$/), z.string().regex(/^npm:/)),
+  }),
   'docs/models.md: A model of your own': manifestSchema,
   'docs/recipes.md: Keep results longer than the service does': newJobSchema,
   'docs/recipes.md: Upload to S3 from a browser': z.array(
