@@ -31,7 +31,7 @@ describe('a result link', () => {
     expect(Object.fromEntries(answer.headers)).toMatchObject({
       'content-type': 'audio/wav',
       'content-length': '26',
-      'content-disposition': 'attachment; filename="song - vocals.wav"',
+      'content-disposition': 'attachment; filename="vocals.wav"',
       'accept-ranges': 'bytes',
       'x-content-type-options': 'nosniff',
       'content-security-policy': "default-src 'none'; sandbox",

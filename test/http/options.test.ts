@@ -179,7 +179,7 @@ describe('direct storage', () => {
     }
     expect(await (await flow('song')).json()).toMatchObject({
       result: {
-        vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=song - vocals\.wav$/),
+        vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=vocals\.wav$/),
       },
     })
     const refused = await flow('long song')

@@ -14,12 +14,12 @@ export function songName(name: string | null): string {
   return short.replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
 }
 
-/** The name under which a person keeps a result: `Song - vocals.wav`, after the job's name or else what the workflow says. */
+/** The name under which a person keeps a result: `Song - vocals.wav`, after the job's name; else what the workflow says; else the plain name. */
 export function downloadName(
   job: Pick<JobRecord, 'name'>,
   { fileName, downloadName: named }: Pick<JobOutput, 'fileName' | 'downloadName'>,
 ): string {
-  if (named !== undefined && job.name === null) return named
+  if (job.name === null) return named ?? fileName
   const ending = extname(fileName)
   return `${songName(job.name)} - ${fileName.slice(0, fileName.length - ending.length)}${ending}`
 }
