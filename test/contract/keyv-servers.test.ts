@@ -58,19 +58,19 @@ function contracts(open: () => Promise<OpenKeyv>): void {
 
 describeWith('Keyv on Redis', { redis }, ({ redis }) => {
   const adapter = new KeyvRedis(redis.url)
+  // One for all cases, which clear it: a backend knows one namespace.
+  const keyv = new Keyv({ store: adapter, namespace: `stemwork-test-${randomUUID()}`, useKeyPrefix: false })
   afterAll(async () => {
     await adapter.disconnect()
     await redis.release()
   })
-  contracts(async () => {
-    const keyv = new Keyv({ store: adapter, namespace: `stemwork-test-${randomUUID()}`, useKeyPrefix: false })
-    return { keyv, close: () => keyv.clear() }
-  })
+  contracts(async () => ({ keyv, close: () => keyv.clear() }))
 })
 
 describeWith('Keyv on Postgres', { postgres }, ({ postgres }) => {
   const table = `keyv_${randomUUID().replaceAll('-', '')}`
   const adapter = new KeyvPostgres({ uri: postgres.url, table })
+  const keyv = new Keyv({ store: adapter, namespace: randomUUID() })
   afterAll(async () => {
     await adapter.disconnect()
     const pool = new Pool({ connectionString: postgres.url })
@@ -78,10 +78,7 @@ describeWith('Keyv on Postgres', { postgres }, ({ postgres }) => {
     await pool.end()
     await postgres.release()
   })
-  contracts(async () => {
-    const keyv = new Keyv({ store: adapter, namespace: randomUUID() })
-    return { keyv, close: () => keyv.clear() }
-  })
+  contracts(async () => ({ keyv, close: () => keyv.clear() }))
 })
 
 describeWith('Keyv on a Redis that is killed', { privateRedis }, ({ privateRedis }) => {

@@ -9,6 +9,8 @@ test.each([
   ['HEAD', '/v1/job/1/status/', 'getJobStatus', { id: '1' }],
   ['DELETE', '/v1/job/1', 'deleteJob', { id: '1' }],
   ['GET', '/v1/job/', 'listJobs', {}],
+  ['GET', '/v1', 'getIndex', {}],
+  ['GET', '/v1/', 'getIndex', {}],
   ['GET', '/v1/workflow', 'listWorkflows', {}],
   ['GET', '/v1/workflow/service/stems-4', 'getWorkflow', { id: 'service/stems-4' }],
   ['GET', '/v1/storage/a/b/c/d/e/f.wav', 'downloadFile', { file: 'a/b/c/d/e/f.wav' }],
@@ -20,7 +22,7 @@ test.each([
   })
 })
 
-test.each(['', '/', '/jobs', '/job/1/status/x', '//job', '/storage', '/JOB'])('there is nothing at "%s"', (path) => {
+test.each(['/jobs', '/job/1/status/x', '//job', '/storage', '/JOB'])('there is nothing at "%s"', (path) => {
   expect(table.match('GET', `/v1${path}`, '/v1'.length)).toEqual({ kind: 'none' })
 })
 

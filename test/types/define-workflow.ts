@@ -5,6 +5,7 @@ import { expectType } from './expect-type.js'
 interface File {
   path: string
   bytes: number
+  name?: string
 }
 
 const text = { fileName: 'text.txt', contentType: 'text/plain' }

@@ -10,6 +10,7 @@ import {
   type Logger,
   processRunner,
   type Runner,
+  silentLogger,
   stems4Workflow,
   StemworkError,
   stemsWorkflow,
@@ -35,6 +36,7 @@ expectType<Workflow>()(stemsWorkflow())
 expectType<Workflow>()(stems4Workflow())
 
 const runner: Runner = inlineRunner({ resolve: () => own })
+expectType<Logger>()(silentLogger)
 const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
 const engine = createEngine({
   workflows: [own, stemsWorkflow()],

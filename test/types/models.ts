@@ -1,4 +1,7 @@
 import {
+  type AddressCheck,
+  bestModel,
+  checkAddresses,
   listModels,
   type Model,
   modelCacheFolder,
@@ -15,6 +18,7 @@ import { expectType } from './expect-type.js'
 
 expectType<readonly string[]>()(modelNames)
 expectType<string>()(modelCacheFolder())
+expectType<string>()(bestModel({ commercial: true, fast: true }))
 
 export async function use(): Promise<void> {
   expectType<ModelSummary[]>()(await listModels())
@@ -29,6 +33,7 @@ export async function use(): Promise<void> {
   expectType<Model>()(await verifyModel('htdemucs'))
   expectType<boolean>()(await removeModel('htdemucs'))
   await requireModel('htdemucs', 'cache')
+  for await (const check of checkAddresses(['htdemucs'])) expectType<AddressCheck>()(check)
   // @ts-expect-error: a model is named
   await pullModel()
   // @ts-expect-error: no such option
