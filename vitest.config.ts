@@ -7,7 +7,7 @@ export default defineConfig(({ mode }) => ({
   plugins: [testTheBuild()],
   test: {
     include: ['test/**/*.test.ts'],
-    // These need a registry of packages and minutes: `npm run test:platforms`, and `.ci/run`.
+    // These need a registry of packages and minutes: `npm run test:platforms`.
     exclude: [...configDefaults.exclude, ...(mode === 'platforms' ? [] : ['test/platforms/**'])],
     globalSetup: 'test/setup.ts',
     // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.

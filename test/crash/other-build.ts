@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'tsup'
 
@@ -45,6 +45,8 @@ export async function otherBuild(root: string, version: string): Promise<OtherBu
   const remove = () => rmSync(folder, { recursive: true, force: true })
   try {
     cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+    // A worker loads the bundled model before it is ready.
+    symlinkSync(join(root, 'models'), join(folder, 'models'))
     if (version === 'next') makeNext(root, folder)
     else await makeOf(root, folder, version)
     return { folder, remove }
