@@ -77,6 +77,7 @@ export function Details({ job }: { job: Job }) {
             ['Model', [name, version].filter(Boolean).join(' ')],
             ['Model hash (SHA-256)', sha256],
           ]),
+          ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
         ]}
       />
       {timings.length > 0 && (

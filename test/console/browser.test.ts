@@ -395,6 +395,7 @@ describe.skipIf(!chromiumPath)(
         'Model hash (SHA-256)',
         'network',
         'Clipped samples',
+        'stemwork models pull best',
         'an uploaded file',
         'short song - vocals.wav',
       ])
