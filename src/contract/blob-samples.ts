@@ -74,9 +74,9 @@ export async function* longSource(
   bytes: number,
   onBlock: () => void = () => {},
 ): AsyncGenerator<Uint8Array, void, void> {
-  const ring = Array.from({ length: 512 }, () => randomBytes(blockBytes))
+  const chunks = Array.from({ length: 512 }, () => randomBytes(blockBytes))
   for (let block = 0; block * blockBytes < bytes; block++) {
-    const chunk = ring[block % ring.length] ?? assert.fail('no memory for the long stream')
+    const chunk = chunks[block % chunks.length] ?? assert.fail('no memory for the long stream')
     chunk.writeUInt32LE(block)
     yield chunk.subarray(0, Math.min(blockBytes, bytes - block * blockBytes))
     onBlock()
