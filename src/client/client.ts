@@ -3,7 +3,8 @@ import { type Download, type DownloadOptions, openDownload } from './download.js
 import { followJobs, type FollowOptions } from './follow.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { Archive, Job, JobFilters, JobPage, NewJob, Peaks, Workflow, WorkflowSummary } from './job.js'
-import { putFile, type TransferOptions, type UploadSource } from './upload.js'
+import { minResumableBytes, putResumable } from './resumable-upload.js'
+import { isWhole, putFile, sizeOf, type TransferOptions, type UploadSource } from './upload.js'
 import { waitForJob, type WaitOptions } from './wait.js'
 
 export { ClientError } from './client-error.js'
@@ -36,7 +37,7 @@ export interface CreateOptions extends RequestOptions {
 
 /** All methods throw `ClientError`, or the signal's reason when it fires. */
 export interface Client {
-  /** Sends a file. The returned address is what a job takes as its input. */
+  /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
   upload(source: UploadSource, options?: TransferOptions): Promise<{ downloadUrl: string }>
   createJob(job: NewJob, options?: CreateOptions): Promise<{ id: string }>
   getJob(id: string, options?: RequestOptions): Promise<Job>
@@ -85,8 +86,11 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     async upload(source, transfer = {}) {
-      const { value: ticket } = await connection.json<{ uploadUrl: string; downloadUrl: string }>('/upload', transfer)
-      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch: options.fetch !== undefined })
+      const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
+      const hasOwnFetch = options.fetch !== undefined
+      if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes)
+        return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
+      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch })
       return { downloadUrl: ticket.downloadUrl }
     },
     async createJob(job, { idempotencyKey = randomKey(), signal } = {}) {
@@ -134,6 +138,13 @@ export function createClient(options: ClientOptions): Client {
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
     },
   }
+}
+
+interface UploadTicket {
+  uploadUrl: string
+  downloadUrl: string
+  /** Where uploads that can be resumed are begun; absent in services that do not offer it. */
+  resumableUrl?: string
 }
 
 function listQuery({
