@@ -77,7 +77,8 @@ async function beServer(folder) {
   await issueKey(engine.applications, id, { key })
   const server = await serve(createHandler(engine, { resumableUploads: true }), { port: 0 })
   let peakBytes = 0
-  setInterval(async () => (peakBytes = Math.max(peakBytes, await residentBytes())), 20)
+  const look = () => void residentBytes().then((bytes) => (peakBytes = Math.max(peakBytes, bytes)))
+  setInterval(look, 20)
   process.on('message', () => process.send({ peakBytes }))
   process.send({ port: server.port })
 }

@@ -26,7 +26,9 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
 const engine = createEngine()
-const answer = await createHandler(engine, { manageKeys: true })(new Request('http://localhost/openapi.json'))
+const answer = await createHandler(engine, { manageKeys: true, resumableUploads: true })(
+  new Request('http://localhost/openapi.json'),
+)
 const { paths, components } = await answer.json()
 await engine.close()
 

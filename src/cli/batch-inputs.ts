@@ -36,10 +36,22 @@ export interface InputSearch {
   ffmpeg: boolean
 }
 
+/** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
+export async function requireSources(sources: readonly string[]): Promise<void> {
+  for (const source of sources) {
+    await stat(source).catch((error: NodeJS.ErrnoException) => {
+      throw new StemworkError(
+        'NOT_FOUND',
+        error.code === 'ENOENT' ? `There is no file "${source}".` : `"${source}" cannot be read: ${error.message}.`,
+        { cause: error },
+      )
+    })
+  }
+}
+
 /**
- * The files that were named, and those of the named folders and the folders below that have the ending of a sound or video file, in the order of their paths.
- *
- * @throws StemworkError `NOT_FOUND` for a named file or folder that is not there
+ * The files that were named, and those of the named folders and the folders below that have the ending of a sound or video file, in the order of their
+ * paths. What is gone by now, such as a disk, has none.
  */
 export async function findInputs(sources: readonly string[], search: InputSearch): Promise<FoundInputs> {
   const found = new Map<string, BatchInput>()
@@ -75,13 +87,8 @@ export async function findInputs(sources: readonly string[], search: InputSearch
 
   for (const source of sources) {
     const path = resolve(source)
-    const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      throw new StemworkError(
-        'NOT_FOUND',
-        error.code === 'ENOENT' ? `There is no file "${source}".` : `"${source}" cannot be read: ${error.message}.`,
-        { cause: error },
-      )
-    })
+    const stats = await stat(path).catch(() => undefined)
+    if (!stats) continue
     if (stats.isDirectory()) await walk(path, path, source)
     else add(path, source, '', stats)
   }

@@ -12,7 +12,7 @@ import { fileType } from '../core/separation/encode/output-format.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { takeLock } from '../core/separation/models/pull-lock.js'
 import { readTags } from '../core/separation/tags/read-tags.js'
-import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding } from './batch-inputs.js'
+import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding, requireSources } from './batch-inputs.js'
 import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
 import { BatchReport } from './batch-report.js'
@@ -35,6 +35,7 @@ const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILAB
  * @throws StemworkError for what keeps all songs from being separated
  */
 export async function separateBatch(request: BatchRequest, json: boolean, terminal: Terminal): Promise<number> {
+  await requireSources(request.sources)
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const progress = new BatchProgress(terminal.stderr)
   const report = new BatchReport(terminal, progress, json)
@@ -106,16 +107,10 @@ class Batch {
   /** Until the signal fires. */
   async follow(signal: AbortSignal): Promise<void> {
     const growing = new GrowingFiles()
-    let hasLooked = false
     this.#report.note('Waiting for files. Ctrl-C ends it.')
     for (;;) {
       const startedAt = performance.now()
-      const { inputs } = await this.#find().catch((error: unknown) => {
-        // A folder may go and come back, such as a disk; one that was never there is a mistake.
-        if (hasLooked && StemworkError.is(error) && error.code === 'NOT_FOUND') return { inputs: [] }
-        throw error
-      })
-      hasLooked = true
+      const { inputs } = await this.#find()
       const lookedMs = performance.now() - startedAt
       await this.#separateAll(growing.complete(inputs), signal)
       // Looking at a large or slow folder must not be all that is done.

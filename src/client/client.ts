@@ -1,5 +1,5 @@
 import { Connection, type ClientOptions, type RequestOptions } from './connection.js'
-import { type Download, type DownloadOptions, openDownload } from './download.js'
+import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { Archive, Job, JobFilters, JobPage, NewJob, Peaks, Workflow, WorkflowSummary } from './job.js'
@@ -53,6 +53,11 @@ export interface Client {
   peaks(id: string, output: string, options?: RequestOptions): Promise<Peaks>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
+  /**
+   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has succeeded, the result. Waits until
+   * the job has begun with it. Only the lengths in the file's header differ from the result. Throws `NOT_FOUND` once there can be none.
+   */
+  growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
   cancelJob(id: string, options?: RequestOptions): Promise<Job>
   /** In any state, with all its files. */
@@ -119,6 +124,8 @@ export function createClient(options: ClientOptions): Client {
     peaks: async (id, output, { signal } = {}) =>
       (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { signal })).value,
     download: (url, download) => openDownload(connection, url, download),
+    growing: (id, output, download) =>
+      openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
     async deleteJob(id, { signal } = {}) {

@@ -37,7 +37,7 @@ export async function workflowTools(
 function inputSchema({ $schema: _dialect, ...params }: Record<string, unknown>): Tool['inputSchema'] {
   const properties = typeof params.properties === 'object' && params.properties !== null ? params.properties : {}
   const jobName = { type: 'string', minLength: 1, maxLength: 255, description: 'What the job is called.' }
-  return { ...params, type: 'object', properties: { [nameField]: jobName, ...properties } as Record<string, object> }
+  return { ...params, type: 'object', properties: { [nameField]: jobName, ...properties } }
 }
 
 /** Some clients take 64 letters, digits, `_` and `-`. */

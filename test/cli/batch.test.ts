@@ -187,6 +187,12 @@ describe('separating a folder', () => {
     expect((await separate()).counts).toEqual([0, 1, 0])
   })
 
+  it('says what is not there before it makes anything', async () => {
+    const missing = await stemwork(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
+    expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "') })
+    await expect(stat(out)).rejects.toThrow('ENOENT')
+  })
+
   it('waits with --watch for files that come later, and lets no other run into its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)

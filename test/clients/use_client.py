@@ -15,7 +15,7 @@ from stemwork_client.api.default import (
     list_jobs,
     list_workflows,
 )
-from stemwork_client.models import JobStatus, NewJob, NewJobParams, Problem
+from stemwork_client.models import JobStatus, ListJobsStatusItem, NewJob, NewJobParams, Problem
 
 base_url, key = sys.argv[1:]
 client = AuthenticatedClient(base_url=base_url, token=key, prefix="")
@@ -29,7 +29,7 @@ while (job := get_job.sync(created.id, client=client)).status not in (JobStatus.
     time.sleep(0.05)
 refused = create_job.sync(client=client, body=NewJob(workflow=workflow, params=NewJobParams.from_dict({"inputUrl": "x"})))
 vocals = httpx.get(job.result["vocals"]).text
-listed = list_jobs.sync(client=client, status=["SUCCEEDED"])
+listed = list_jobs.sync(client=client, status=[ListJobsStatusItem.SUCCEEDED])
 deleted = delete_job.sync(created.id, client=client)
 gone = get_job.sync(created.id, client=client)
 wrong = get_application.sync(client=AuthenticatedClient(base_url=base_url, token="stw_wrong", prefix=""))

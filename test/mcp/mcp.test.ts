@@ -118,7 +118,7 @@ describe.each([
     })
     expect((await waiting).value.status).toBe('SUCCEEDED')
     expect(progress.some((now) => now > 0 && now < 1)).toBe(true)
-    expect(progress).toEqual([...new Set(progress)].sort())
+    expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b))
 
     const listed = (await call(client, 'list_jobs', { status: 'SUCCEEDED', size: 1 })).value
     expect(listed).toMatchObject({ total: 2, jobs: [{ id: held, workflow: 'service/held' }] })

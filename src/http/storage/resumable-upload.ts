@@ -6,7 +6,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { Problem, type ProblemCode, problemKinds } from '../routing/problem.js'
 import { storageLink } from './storage-link.js'
 import { UploadLocks } from './upload-locks.js'
-import { UploadParts } from './upload-parts.js'
+import { noSuchUpload, otherOffset, UploadParts, uploadOver } from './upload-parts.js'
 
 /** Tells where the file can be read, and what a job takes as its input, once the upload is complete. */
 export const downloadUrlHeader = 'download-url'
@@ -59,6 +59,8 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     if (!name.startsWith('access-control-') && !name.startsWith('content-')) headers[name] = value
   }
   if (response.status >= 400) {
+    // Clients that send on would not see the answer.
+    await call.body.discard(options.limits.discardBytes)
     const said = (await response.text()).trim()
     throw new Problem(refusal?.code ?? codeOf(response.status), refusal?.message ?? said, {
       reason: refusal?.reason,
@@ -94,7 +96,7 @@ function protocolRequest(call: KeyedCall, resumablePath: string): Request {
   const init: RequestInit & { duplex: 'half' } = {
     method,
     headers,
-    body: ReadableStream.from(untilCut(call)) as ReadableStream<Uint8Array>,
+    body: ReadableStream.from(untilCut(call)),
     duplex: 'half',
   }
   return new Request(url, init)
@@ -137,10 +139,9 @@ function asProblem(error: Error | { status_code: number; body: string }, maxByte
       },
     )
   }
-  if (status === 404) return new Problem('NOT_FOUND', 'There is no such upload, or its time is over. Begin a new one.')
-  if (status === 410)
-    return new Problem('GONE', 'The time of this upload is over, or its file was used and removed. Begin a new one.')
-  if (status === 409) return new Problem('CONFLICT', 'The offset is not the one that is stored. Ask for it with HEAD.')
+  if (status === 404) return noSuchUpload()
+  if (status === 410) return uploadOver()
+  if (status === 409) return otherOffset()
   return new Problem(codeOf(status), `The request is not one of tus 1.0: ${body.trim()}.`)
 }
 

@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream'
-import { DataStore, ERRORS, Upload } from '@tus/server'
+import { DataStore, Upload } from '@tus/server'
 import { z } from 'zod'
 import { StemworkError } from '../../core/engine/errors.js'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
+import { Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed, markUsed } from './used-ticket.js'
 
@@ -52,15 +53,15 @@ export class UploadParts extends DataStore {
     return upload
   }
 
-  /** With what has come so far. @throws as the protocol's library knows them: 404, or 410 once the file was used and removed */
+  /** With what has come so far. @throws Problem `NOT_FOUND`, or `GONE` once the file was used and removed */
   override async getUpload(id: string): Promise<Upload> {
     const facts = idForm.test(id) ? await this.#blobs.get(this.#factsKey(id)) : undefined
-    if (!facts) throw ERRORS.FILE_NOT_FOUND
+    if (!facts) throw noSuchUpload()
     const { size, createdAt } = factsSchema.parse(JSON.parse(await text(facts.body)))
     const upload = (offset: number) => new Upload({ id, size, offset, creation_date: createdAt })
     const key = uploadKey(this.#app, id)
     if (await isUsed(this.#blobs, key)) {
-      if (!(await this.#blobs.stat(key))) throw ERRORS.FILE_NO_LONGER_EXISTS
+      if (!(await this.#blobs.stat(key))) throw uploadOver()
       return upload(size)
     }
     const { bytes } = await this.#parts(id)
@@ -85,7 +86,7 @@ export class UploadParts extends DataStore {
       }
     } catch (error) {
       // Another process has stored this piece: the client asks for the offset and goes on from there.
-      if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') throw ERRORS.INVALID_OFFSET
+      if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') throw otherOffset()
       throw error
     } finally {
       slot.end(at > offset)
@@ -142,6 +143,18 @@ export class UploadParts extends DataStore {
   #partKey(id: string, offset: number): string {
     return this.#partsPrefix(id) + String(offset).padStart(offsetDigits, '0')
   }
+}
+
+export function noSuchUpload(): Problem {
+  return new Problem('NOT_FOUND', 'There is no such upload, or its time is over. Begin a new one.')
+}
+
+export function uploadOver(): Problem {
+  return new Problem('GONE', 'The time of this upload is over, or its file was used and removed. Begin a new one.')
+}
+
+export function otherOffset(): Problem {
+  return new Problem('CONFLICT', 'The offset is not the one that is stored. Ask for it with HEAD.')
 }
 
 /** The next bytes of the source, at most a part of them. What is more of the last chunk stays in `rest`. */
