@@ -54,7 +54,8 @@ function section(method, path, { summary, description, security, parameters, req
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
   )
-  const { 200: success, ...others } = responses
+  const { 200: usual, 201: made, 204: done, ...others } = responses
+  const success = usual ?? made ?? done
   const [[type, shown] = []] = Object.entries(success.content ?? {})
   const headers = Object.entries(success.headers ?? {}).map(
     ([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`,
@@ -74,7 +75,7 @@ function section(method, path, { summary, description, security, parameters, req
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
-    `Answer: ${type === 'application/json' ? typeText(shown.schema) : code(type)}. ${success.description}${headers.join('')}${rest.join('')}`,
+    `Answer: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]
     .filter(Boolean)

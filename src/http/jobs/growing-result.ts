@@ -4,6 +4,8 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
+import { isStillAllowed } from '../routing/authenticate.js'
+import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
 
 /**
@@ -17,6 +19,8 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   }
   const result = await call.service.engine.growingResult(job, output)
   if (!result) throw notHere(job)
+  // A client may go before anything is read.
+  call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
   const headers: Record<string, string> = {
     'content-type': result.contentType,
     'content-disposition': attachment(result.fileName),
@@ -28,7 +32,13 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(call.request.headers.get('range') ?? '') ?? []
   if (call.request.method === 'HEAD') await result.close()
   if (first === undefined) {
-    return { status: 200, headers, body: streamOf(call, result.follow(call.request.signal)) }
+    const { watch } = call.service
+    if (!watch.hasRoom(call.caller.id)) {
+      await result.close()
+      throw tooManyFollowers(call)
+    }
+    const followed = whileAllowed(call, result.follow(call.request.signal))
+    return { status: 200, headers, body: streamOf(call, watch.counted(call.caller.id, followed)) }
   }
   const start = Number(first)
   const end = Math.min(last === '' || last === undefined ? Infinity : Number(last), result.bytes - 1)
@@ -45,6 +55,21 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
   return { status: 206, headers, body: streamOf(call, result.part(start, end)) }
+}
+
+/** Breaks off once the key has ended. */
+async function* whileAllowed(
+  call: KeyedCall,
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let checkedAt = performance.now()
+  for await (const chunk of source) {
+    if (performance.now() - checkedAt >= call.service.options.limits.heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(call.request, call.service, call.caller))) throw new Error('The key has ended.')
+    }
+    yield chunk
+  }
 }
 
 function streamOf(call: KeyedCall, source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {

@@ -9,6 +9,8 @@ import type { OutputDeclaration } from '../workflow/workflow.js'
 
 /** How soon new bytes are seen. */
 const lookMs = 200
+/** The job itself is looked at less often. */
+const looksForJob = 10
 const chunkBytes = 64 * 1024
 
 /** A result of a job that runs in this process, as far as it is made. */
@@ -25,7 +27,7 @@ export interface GrowingResult {
    * @throws StemworkError `NOT_FOUND` if the job ends without this result, or is run again
    */
   follow(signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** To be called if nothing is read. */
+  /** To be called if nothing is read; does nothing a second time. */
   close(): Promise<void>
 }
 
@@ -54,11 +56,11 @@ export async function openGrowingResult({
   const file: FileHandle = opened
   const { size: bytes } = await file.stat()
 
-  /** How much there is; after the file got its name it is the store's, which may add to it what is no part of the result. */
-  async function size(known: number): Promise<number> {
-    const { ino, size: now } = await file.stat()
+  /** How much there is; `undefined` once the file has its name: then it is the store's, which may add what is no part of the result. */
+  async function growingBytes(): Promise<number | undefined> {
+    const { ino, size } = await file.stat()
     const named = await lstat(path).catch(() => undefined)
-    return named?.ino === ino ? now : known
+    return named?.ino === ino ? size : undefined
   }
 
   return {
@@ -72,14 +74,18 @@ export async function openGrowingResult({
 
   async function* followed(start: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     let at = start
-    for (;;) {
-      const now = await look()
-      const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
-      if (total === undefined && (now?.status !== 'STARTED' || now.token !== job.token)) throw endedWithout()
-      const until = total ?? (await size(at))
-      yield* read(file, at, until)
-      at = Math.max(at, until)
-      if (total !== undefined) return
+    for (let turn = 0; ; turn++) {
+      const there = await growingBytes()
+      if (there !== undefined) {
+        yield* read(file, at, there)
+        at = Math.max(at, there)
+      }
+      if (there === undefined || turn % looksForJob === 0) {
+        const now = await look()
+        const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
+        if (total !== undefined) return yield* read(file, at, total)
+        if (now?.status !== 'STARTED' || now.token !== job.token) throw endedWithout()
+      }
       await wait(lookMs, undefined, { signal })
     }
   }
