@@ -26,7 +26,9 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
 const engine = createEngine()
-const answer = await createHandler(engine, { manageKeys: true })(new Request('http://localhost/openapi.json'))
+const answer = await createHandler(engine, { manageKeys: true, resumableUploads: true })(
+  new Request('http://localhost/openapi.json'),
+)
 const { paths, components } = await answer.json()
 await engine.close()
 
@@ -52,7 +54,8 @@ function section(method, path, { summary, description, security, parameters, req
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
   )
-  const { 200: success, ...others } = responses
+  const { 200: usual, 201: made, 204: done, ...others } = responses
+  const success = usual ?? made ?? done
   const [[type, shown] = []] = Object.entries(success.content ?? {})
   const headers = Object.entries(success.headers ?? {}).map(
     ([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`,
@@ -72,7 +75,7 @@ function section(method, path, { summary, description, security, parameters, req
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
-    `Answer: ${type === 'application/json' ? typeText(shown.schema) : code(type)}. ${success.description}${headers.join('')}${rest.join('')}`,
+    `Answer: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]
     .filter(Boolean)

@@ -14,6 +14,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Run the HTTP service.',
     load: async () => (await import('./serve.js')).serveCommand,
   },
+  mcp: {
+    summary: 'Serve tools for agents (Model Context Protocol) on standard input and output.',
+    load: async () => (await import('./mcp.js')).mcpCommand,
+  },
   keys: {
     summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,

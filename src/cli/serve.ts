@@ -1,6 +1,7 @@
 import type { Logger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
+import { hasTus } from '../http/storage/resumable-routes.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
@@ -147,6 +148,7 @@ async function runService(
     secrets: secret ? [secret] : undefined,
     console: request.console,
     manageKeys: true,
+    resumableUploads: hasTus(),
   })
   try {
     const server = await serve(handler, { host: request.host, port: request.port })

@@ -1,9 +1,10 @@
 import { Connection, type ClientOptions, type RequestOptions } from './connection.js'
-import { type Download, type DownloadOptions, openDownload } from './download.js'
+import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { Archive, Job, JobFilters, JobPage, NewJob, Peaks, Workflow, WorkflowSummary } from './job.js'
-import { putFile, type TransferOptions, type UploadSource } from './upload.js'
+import { minResumableBytes, putResumable } from './resumable-upload.js'
+import { isWhole, putFile, sizeOf, type TransferOptions, type UploadSource } from './upload.js'
 import { waitForJob, type WaitOptions } from './wait.js'
 
 export { ClientError } from './client-error.js'
@@ -36,7 +37,7 @@ export interface CreateOptions extends RequestOptions {
 
 /** All methods throw `ClientError`, or the signal's reason when it fires. */
 export interface Client {
-  /** Sends a file. The returned address is what a job takes as its input. */
+  /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
   upload(source: UploadSource, options?: TransferOptions): Promise<{ downloadUrl: string }>
   createJob(job: NewJob, options?: CreateOptions): Promise<{ id: string }>
   getJob(id: string, options?: RequestOptions): Promise<Job>
@@ -52,6 +53,11 @@ export interface Client {
   peaks(id: string, output: string, options?: RequestOptions): Promise<Peaks>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
+  /**
+   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has succeeded, the result. Waits until
+   * the job has begun with it. Only the lengths in the file's header differ from the result. Throws `NOT_FOUND` once there can be none.
+   */
+  growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
   cancelJob(id: string, options?: RequestOptions): Promise<Job>
   /** In any state, with all its files. */
@@ -85,8 +91,11 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     async upload(source, transfer = {}) {
-      const { value: ticket } = await connection.json<{ uploadUrl: string; downloadUrl: string }>('/upload', transfer)
-      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch: options.fetch !== undefined })
+      const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
+      const hasOwnFetch = options.fetch !== undefined
+      if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes)
+        return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
+      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch })
       return { downloadUrl: ticket.downloadUrl }
     },
     async createJob(job, { idempotencyKey = randomKey(), signal } = {}) {
@@ -115,6 +124,8 @@ export function createClient(options: ClientOptions): Client {
     peaks: async (id, output, { signal } = {}) =>
       (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { signal })).value,
     download: (url, download) => openDownload(connection, url, download),
+    growing: (id, output, download) =>
+      openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
     async deleteJob(id, { signal } = {}) {
@@ -134,6 +145,13 @@ export function createClient(options: ClientOptions): Client {
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
     },
   }
+}
+
+interface UploadTicket {
+  uploadUrl: string
+  downloadUrl: string
+  /** Where uploads that can be resumed are begun; absent in services that do not offer it. */
+  resumableUrl?: string
 }
 
 function listQuery({

@@ -33,14 +33,15 @@ const back = { firstMs: 500, longestMs: 10_000 }
 export class Connection {
   readonly baseUrl: string
   readonly fetch: typeof fetch
-  readonly #apiKey: string | undefined
+  /** The header that the key is sent in. */
+  readonly authorization: Record<string, string>
   readonly #retries: number
 
   constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
     this.baseUrl = baseUrl.replace(/\/+$/, '')
     // Browsers refuse a `fetch` that is called on another object than the window.
     this.fetch = given ?? ((input, init) => fetch(input, init))
-    this.#apiKey = apiKey
+    this.authorization = apiKey === undefined ? {} : { authorization: apiKey }
     this.#retries = retries
   }
 
@@ -67,7 +68,7 @@ export class Connection {
       // A page that is being left may still send it.
       ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
-        ...(this.#apiKey === undefined ? {} : { authorization: this.#apiKey }),
+        ...this.authorization,
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },

@@ -1,5 +1,6 @@
-import { networkError } from './client-error.js'
+import { ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
+import { pause } from './pause.js'
 import type { TransferOptions } from './upload.js'
 
 export interface DownloadOptions extends TransferOptions {
@@ -26,11 +27,38 @@ export async function openDownload(
   url: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
-  const response = await connection.retrying(() => connection.once(url, { headers, signal }), {
+  const response = await connection.retrying(() => connection.once(url, { headers: rangeHeader(range), signal }), {
     isRepeatable: true,
     signal,
   })
+  return downloadOf(response, url, { signal, onProgress })
+}
+
+/** Opens a result while its job makes it, as soon as there is something of it. @throws ClientError; the signal's reason */
+export async function openGrowing(
+  connection: Connection,
+  path: string,
+  { signal, range, onProgress }: DownloadOptions = {},
+): Promise<Download> {
+  for (;;) {
+    try {
+      const response = await connection.send(path, { headers: rangeHeader(range), signal })
+      return downloadOf(response, response.url, { signal, onProgress })
+    } catch (error) {
+      // Not there yet, as long as the service says when to ask again.
+      const isEarly =
+        ClientError.is(error) && (error.status === 404 || error.status === 416) && error.retryAfterMs !== undefined
+      if (!isEarly) throw error
+      await pause(error.retryAfterMs ?? 0, signal)
+    }
+  }
+}
+
+function rangeHeader(range: DownloadOptions['range']): Record<string, string> {
+  return range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
+}
+
+function downloadOf(response: Response, url: string, { signal, onProgress }: DownloadOptions): Download {
   const length = Number(response.headers.get('content-length') ?? NaN)
   const bytes = Number.isFinite(length) ? length : undefined
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'

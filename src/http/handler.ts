@@ -21,6 +21,7 @@ import type { RequestUrl } from './routing/request-url.js'
 import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
 import { WrongKeys } from './routing/wrong-keys.js'
+import { requireTus } from './storage/resumable-routes.js'
 import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
@@ -31,13 +32,14 @@ import { UrlSigner } from './auth/signed-url.js'
  * @example
  * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
- * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects.
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable uploads without their package.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
     throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
   }
   const options = resolveHandlerOptions(settings)
+  if (options.resumableUploads) requireTus()
   const { logger } = engine.options
   const service: Service = {
     engine,

@@ -9,6 +9,7 @@ export type HttpEngine = Pick<
   | 'count'
   | 'resultBytes'
   | 'peaks'
+  | 'growingResult'
   | 'cancel'
   | 'delete'
   | 'workflows'

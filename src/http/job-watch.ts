@@ -76,6 +76,16 @@ export class JobWatch {
     }
   }
 
+  /** The same, counted as one that follows a job of the application while it is read. */
+  async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
+    this.#count(app, 1)
+    try {
+      yield* source
+    } finally {
+      this.#count(app, -1)
+    }
+  }
+
   #count(app: string, change: 1 | -1): void {
     const waiting = (this.#waiting.get(app) ?? 0) + change
     if (waiting > 0) this.#waiting.set(app, waiting)

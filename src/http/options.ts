@@ -178,6 +178,12 @@ export const handlerOptionsSchema = z.strictObject({
     .describe(
       'Serve /application/key, where the holder of a key lists, makes and ends the keys of its own application.',
     ),
+  resumableUploads: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Serve /upload/resumable, where an upload that was cut goes on (tus 1.0), beside the tickets. Needs the package `@tus/server`.',
+    ),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
 })

@@ -6,12 +6,19 @@ import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
 import { keyRoutes } from './service/key-routes.js'
 import { indexRoute } from './service/index-route.js'
 import { archiveRoutes } from './storage/archive-routes.js'
+import { resumableRoutes } from './storage/resumable-routes.js'
 import { storageRoutes } from './storage/storage-routes.js'
 
 /** Every route of the service. The console is a client of it and no part of the described interface. */
-export function allRoutes(options: { docs: boolean; console?: boolean; manageKeys?: boolean }): readonly Route[] {
+export function allRoutes(options: {
+  docs: boolean
+  console?: boolean
+  manageKeys?: boolean
+  resumableUploads?: boolean
+}): readonly Route[] {
   const routes = [
     ...storageRoutes,
+    ...(options.resumableUploads ? resumableRoutes : []),
     ...archiveRoutes,
     ...jobRoutes,
     ...serviceRoutes,

@@ -64,7 +64,7 @@ export type JobView = z.infer<typeof jobViewSchema>
 
 export const jobStatusViewSchema = jobViewSchema
   .pick({ id: true, status: true, progress: true, stage: true })
-  .meta({ id: 'JobStatus' })
+  .meta({ id: 'JobProgress' })
 
 export const peaksSchema = z
   .object({
@@ -82,6 +82,10 @@ export const uploadTicketSchema = z
   .object({
     uploadUrl: z.url().describe('PUT the file here: as the plain body or in the multipart field `filedata`.'),
     downloadUrl: z.url().describe('Pass this as the input URL once the upload is done.'),
+    resumableUrl: z
+      .url()
+      .optional()
+      .describe('Instead of both, where it is there: begin an upload here that can be resumed, by tus 1.0.'),
   })
   .meta({ id: 'UploadTicket' })
 

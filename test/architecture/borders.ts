@@ -47,6 +47,11 @@ const borders: Border[] = [
     ],
     why: "http knows the engine's public types",
   },
+  {
+    room: /^mcp\//,
+    may: [/^mcp\//, /^client\//, /^http\/mounts\/mountable\.ts$/, /^core\/engine\/package-files\.ts$/],
+    why: 'agents use the public interface by way of the client',
+  },
   { room: /^(?!cli\/)/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
 ]
 

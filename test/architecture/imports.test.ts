@@ -28,6 +28,7 @@ describe('a forbidden import is found when it is planted:', () => {
     ['contract/suite.ts', '../adapters/memory.js', /contract suites know only/],
     ['client/client.ts', '../core/engine/errors.js', /depends on nothing/],
     ['console/app.tsx', '../http/schemas.js', /public interface/],
+    ['mcp/job-tools.ts', '../core/engine/engine.js', /by way of the client/],
     ['http/handler.ts', '../core/engine/dispatch/dispatcher.js', /public types/],
     ['http/handler.ts', '../cli/main.js', /nothing imports cli/],
     ['http/handler.ts', 'express', /frameworks are never imported/],

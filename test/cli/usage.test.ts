@@ -36,7 +36,17 @@ describe('the command line', () => {
     ],
     [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
     [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
-    [['separate', 'a.mp3', 'b.mp3'], 'Unexpected argument "b.mp3".'],
+    [['separate', 'a.mp3', 'b.mp3'], 'Several files, a folder, --name, --jobs and --watch need a folder'],
+    [
+      ['separate', 'a.mp3', 'https://example.org/b.mp3', '-o', 'out'],
+      'Several songs must be files or folders of this machine, and "https://example.org/b.mp3" is a URL.',
+    ],
+    [['separate', 'a.mp3', '-o', 'out', '--name', '{artist} - {title}'], '--name must have {stem} in the name'],
+    [
+      ['separate', 'a.mp3', '-o', 'out', '--name', '{singer}/{stem}'],
+      '--name knows {artist}, {title}, {album}, {track}, {year}, {genre}, {file}, {stem}, {folder}, not {singer}.',
+    ],
+    [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
     [['separate'], 'Something is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],

@@ -36,7 +36,11 @@ export const treatments: Record<string, Treatment> = {
     prints: /the stem is there/,
   },
   'README.md: Try it': { prints: /stemwork listening/ },
-  'README.md: Or just separate a song': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
+  'README.md: Or just separate a song': {
+    before: 'mkdir -p songs && cp song.mp3 songs/',
+    after: 'ls stems',
+    prints: /1 separated[\s\S]*accompaniments\.wav\nvocals\.wav/,
+  },
   'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
   'docs/getting-started.md: The same from a program': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
@@ -71,6 +75,11 @@ export const treatments: Record<string, Treatment> = {
     after: "console.log((await readdir('karaoke')).join(' '))",
     prints: /^one\.mp3 two\.mp3$/m,
   },
+  'docs/recipes.md: Play stems while they are made': {
+    replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
+    prints: /^\d{5,} bytes of WAV$/m,
+  },
+  'docs/agents.md: Over HTTP': { replace: () => [['listen(8080)', 'listen(0)']], after: 'process.exit()' },
   // The service of the tests reaches no such address: the job ends with the reason.
   'docs/recipes.md: Follow a job in a browser': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
@@ -137,5 +146,6 @@ export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^npm (init|install|pkg)\b/, 'installs from a registry'],
   [/^stemwork models pull\b/, 'downloads a model'],
   [/^stemwork models verify \| path/, 'names three commands at once'],
+  [/--watch\b/, 'goes on until it is stopped'],
   [/--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
 ]

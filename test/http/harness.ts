@@ -3,6 +3,7 @@ import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
@@ -32,6 +33,8 @@ export interface ServiceSettings {
   blobs?: BlobStore
   /** Default: in memory. */
   stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
+  /** Beside the light ones. */
+  workflows?: Workflow[]
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -39,7 +42,7 @@ export interface ServiceSettings {
 /** An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates allow, so these are off. */
 export async function startService(settings: ServiceSettings = {}): Promise<Service> {
   const held = heldWorkflow()
-  const workflows = [copyingStems(), held.workflow]
+  const workflows = [copyingStems(), held.workflow, ...(settings.workflows ?? [])]
   const engine = new JobEngine(
     {
       jobs: memoryJobs(),

@@ -4,6 +4,7 @@ import { closeParts } from './close-parts.js'
 import { type EngineHealth, engineHealth } from './engine-health.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { runToEnd } from './dispatch/run-to-end.js'
+import { type GrowingResult, openGrowingResult } from './dispatch/growing-result.js'
 import { leaseLost } from './dispatch/heartbeat.js'
 import { FileSweep } from './dispatch/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
@@ -40,6 +41,7 @@ import { WorkflowRegistry } from './workflow/registry.js'
 
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
+export type { GrowingResult } from './dispatch/growing-result.js'
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
 export interface JobScope {
@@ -177,6 +179,20 @@ export class JobEngine {
    */
   peaks(job: JobRecord, output: string, options: { signal?: AbortSignal } = {}): Promise<string | undefined> {
     return this.#peaks.of(job, output, options.signal)
+  }
+
+  /**
+   * A result of a job that is running in this process, as far as it is made. It can be read while it grows; its bytes are those of the
+   * result, but for the lengths in its header. `undefined`: nothing of it is here.
+   */
+  async growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
+    const workflow = this.workflows.get(job.workflow)
+    const directory = job.status === 'STARTED' ? await this.#dispatcher.scratchOf(job) : undefined
+    if (!workflow || directory === undefined) return undefined
+    const declared = workflow.outputs(workflow.params.parse(job.params) as Record<string, unknown>)
+    const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
+    if (!declaration) return undefined
+    return openGrowingResult({ job, output, declaration, directory, look: () => this.#jobs.get(job.id) })
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */

@@ -29,13 +29,7 @@ export function allJobEvents(call: KeyedCall): ApiAnswer {
 
 function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, undefined>): ApiAnswer {
   const { watch, options } = call.service
-  if (!watch.hasRoom(call.caller.id)) {
-    throw new Problem(
-      'RATE_LIMITED',
-      `At most ${options.limits.waitingRequests} requests may wait or follow jobs at a time. Close some, or poll the status instead.`,
-      { headers: { 'retry-after': '10' } },
-    )
-  }
+  if (!watch.hasRoom(call.caller.id)) throw tooManyFollowers(call)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -43,6 +37,15 @@ function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, u
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
   return { status: 200, headers, body: pacedStream(source, options.limits.idleMs) }
+}
+
+export function tooManyFollowers(call: KeyedCall): Problem {
+  const { waitingRequests } = call.service.options.limits
+  return new Problem(
+    'RATE_LIMITED',
+    `At most ${waitingRequests} requests may wait or follow jobs at a time. Close some, or poll the status instead.`,
+    { headers: { 'retry-after': '10' } },
+  )
 }
 
 async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {

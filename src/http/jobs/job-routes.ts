@@ -6,6 +6,7 @@ import { createJob } from './create-job.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
 import { jobView } from './job-view.js'
+import { answerGrowing } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
@@ -143,6 +144,24 @@ export const jobRoutes = [
         )
       return jsonOf(peaks, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/growing/:output',
+    operation: 'getGrowingResult',
+    summary: 'Get a result while it is made',
+    description:
+      'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
+    otherAnswers: {
+      206: 'What is there of the range.',
+      307: 'The job has succeeded: `Location` is the link to the result.',
+    },
+    problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+    requestHeaders: { Range: 'One range of bytes, from the first one that you lack.' },
+    handle: async (call, { params }) => answerGrowing(call, await requireJob(call, params.id), params.output),
   }),
   defineRoute({
     method: 'GET',

@@ -7,7 +7,7 @@ export type Match =
   | { kind: 'method'; allow: string[] }
   | { kind: 'none' }
 
-const methods = ['GET', 'POST', 'PUT', 'DELETE'] as const satisfies Route['method'][]
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
 
 /** Finds the route of a request. Fixed segments win over params. */
 export class RouteTable {

@@ -11,13 +11,15 @@ export type Access = 'key' | 'link' | 'open'
 
 export interface AnswerDescription {
   description: string
+  /** Of an answer without a body. Default: 200. */
+  status?: 201 | 204
   schema?: z.ZodType
   contentType?: string
   headers?: Record<string, string>
 }
 
 interface RouteFacts<A extends Access> {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
   /** Unique name, for the OpenAPI document and metrics. */

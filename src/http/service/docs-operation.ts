@@ -69,12 +69,13 @@ function fieldTable(schema: unknown, schemas: Schemas): string {
 }
 
 function answers(responses: Operation['responses'], base: string, schemas: Schemas): string {
-  const { 200: success, ...others } = responses
+  const { 200: usual, 201: made, 204: done, ...others } = responses
+  const success = usual ?? made ?? done
   const [[type, shown] = ['', undefined]] = Object.entries(success?.content ?? {})
   const example =
     type === 'application/json' && shown
       ? block(JSON.stringify(withBase(exampleOf(shown.schema, schemas), base), null, 2), 'Example of the answer')
-      : `<p>${code(type)}</p>`
+      : `<p>${code(type || (made ? '201' : '204'))}</p>`
   const headers = Object.entries((success?.headers ?? {}) as Record<string, { description?: string }>).map(
     ([name, { description }]) => `<li>${code(name)}: ${prose(description ?? '')}</li>`,
   )

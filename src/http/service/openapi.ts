@@ -73,14 +73,16 @@ function operation(route: Route, schemas: Components): Operation {
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
     ...requestBody(route, schemas),
     responses: {
-      '200': {
+      [answer.status ?? 200]: {
         description: answer.description,
         ...(answer.headers && { headers: responseHeaders(answer.headers) }),
-        content: {
-          [answer.contentType ?? 'application/json']: {
-            schema: answer.schema ? schemas.use(answer.schema, 'output') : {},
+        ...(answer.status === undefined && {
+          content: {
+            [answer.contentType ?? 'application/json']: {
+              schema: answer.schema ? schemas.use(answer.schema, 'output') : {},
+            },
           },
-        },
+        }),
       },
       ...Object.fromEntries(
         Object.entries(route.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),

@@ -5,6 +5,7 @@ import { json } from '../routing/answer.js'
 import { download } from './download.js'
 import { defineRoute } from '../routing/route.js'
 import { uploadTicketSchema } from '../schemas.js'
+import { resumablePath } from './resumable-routes.js'
 import { storageLink } from './storage-link.js'
 import { upload } from './upload.js'
 
@@ -34,6 +35,7 @@ export const storageRoutes = [
           direct ??
           storageLink(call, { method: 'PUT', key, app, keyId, seconds, maxBytes: engine.options.limits.maxFileBytes }),
         downloadUrl: storageLink(call, { method: 'GET', key, app, seconds: options.links.inputSeconds }),
+        ...(options.resumableUploads ? { resumableUrl: call.baseUrl + resumablePath } : {}),
       })
     },
   }),

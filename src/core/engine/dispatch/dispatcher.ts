@@ -83,6 +83,11 @@ export class Dispatcher {
     }
   }
 
+  /** Folder of the job's attempt in this process; it need not be there. */
+  scratchOf({ id, token }: Pick<JobRecord, 'id' | 'token'>): Promise<string | undefined> {
+    return this.#scratch.pathOf(`${id}-${token}`)
+  }
+
   /** Ends the run of a job in this process, if there is one. */
   interrupt(jobId: string, reason: StemworkError): void {
     this.#running.get(jobId)?.interrupt(reason)

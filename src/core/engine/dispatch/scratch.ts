@@ -28,6 +28,12 @@ export class Scratch {
     return folder
   }
 
+  /** Where `folder` has made it, or would. `undefined` as long as nothing was made in this process. */
+  async pathOf(name: string): Promise<string | undefined> {
+    const root = await this.#root?.catch(() => undefined)
+    return root === undefined ? undefined : join(root, name)
+  }
+
   /** Removes the process's folder with all that is in it. */
   async close(): Promise<void> {
     const root = await this.#root?.catch(() => undefined)

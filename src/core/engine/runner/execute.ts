@@ -4,6 +4,7 @@ import { internalError, StemworkError } from '../errors.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
+import { outputFile } from './output-file.js'
 import { stageProgress } from './stage-progress.js'
 
 /**
@@ -80,7 +81,7 @@ function pathOf(
       `Workflow ${workflow} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the operator the job id.`,
     )
   }
-  return join(directory, `output.${name}.${declaration.fileName}`)
+  return join(directory, outputFile(name, declaration.fileName))
 }
 
 async function collect(

@@ -29,7 +29,10 @@ export interface StageContext<
   readonly limits: WorkLimits
   /** Fires on cancel, delete, timeout, lost lease and shutdown. */
   readonly signal: AbortSignal
-  /** Path at which the stage writes the named output. */
+  /**
+   * Path at which the stage writes the named output. If it writes the file from start to end, it may call it `<path>.part` until it is
+   * complete: so much of it as there is can then be read while the job runs.
+   */
   outputPath(name: Output): string
   /**
    * Names the output for those who download it; without this they are offered its `fileName`. Control characters and separators

@@ -35,7 +35,7 @@ export class WavWriter implements AudioEncoder {
   static async open(path: string, options: WavWriterOptions): Promise<WavWriter> {
     const file = await open(path, 'w')
     const writer = new WavWriter(file, options)
-    await writer.#writeAll(wavHeader(options, 0))
+    await writer.#writeAll(wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes))
     return writer
   }
 
@@ -75,6 +75,8 @@ export class WavWriter implements AudioEncoder {
 }
 
 const largestRiffBytes = 0xffff_ffff
+/** Who reads the file while it grows takes it for an end that is not known. */
+const unknownBytes = 0xffff_ffff
 
 function wavHeader(
   { sampleRate, channels, format, maxRiffBytes = largestRiffBytes }: WavWriterOptions,
@@ -97,7 +99,7 @@ function wavHeader(
   const u64 = (value: number) => (at = header.writeBigUInt64LE(BigInt(value), at))
 
   tag(isRf64 ? 'RF64' : 'RIFF')
-  u32(isRf64 ? 0xffff_ffff : riffBytes)
+  u32(isRf64 ? 0xffff_ffff : Math.min(riffBytes, unknownBytes))
   tag('WAVE')
   tag(isRf64 ? 'ds64' : 'JUNK')
   u32(28)
