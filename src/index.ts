@@ -16,6 +16,9 @@ export {
   stemsWorkflow,
   stemsWorkflowOf,
 } from './core/separation/workflow/stems-workflow.js'
+export type { AudioSettings } from './core/audio/audio-settings.js'
+export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'
+export { transcodeWorkflow } from './core/audio/transcode/transcode-workflow.js'
 export {
   defineWorkflow,
   type OutputDeclaration,
