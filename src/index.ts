@@ -19,6 +19,7 @@ export {
 export type { AudioSettings } from './core/audio/audio-settings.js'
 export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'
 export { transcodeWorkflow } from './core/audio/transcode/transcode-workflow.js'
+export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
 export {
   defineWorkflow,
   type OutputDeclaration,

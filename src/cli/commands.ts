@@ -6,6 +6,14 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Separate a file or URL into vocals and accompaniment on this machine.',
     load: async () => (await import('./separate.js')).separateCommand,
   },
+  loudness: {
+    summary: 'Measure loudness and true peak, or write a file at another loudness.',
+    load: async () => (await import('./loudness.js')).loudnessCommand,
+  },
+  transcode: {
+    summary: 'Write audio in another format, cut, faded or louder.',
+    load: async () => (await import('./transcode.js')).transcodeCommand,
+  },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
     load: async () => (await import('./evaluate.js')).evaluateCommand,

@@ -26,15 +26,18 @@ function measure(segments: readonly Segment[], speakers = stereo, { rate = 48_00
     // Blocks of an odd size, so that no step begins where a block does.
     while (position < end) {
       const length = Math.min(7919, end - position)
-      meter.add(
-        levels.map((level) => {
-          const amplitude = 10 ** (level / 20)
-          return Float32Array.from(
-            { length },
-            (_, i) => amplitude * Math.sin((2 * Math.PI * hertz * (position + i)) / rate),
+      // One plane for all channels of a level: the tests are as long as the standard wants them.
+      const tones = new Map<number, Float32Array>()
+      for (const level of levels) {
+        const amplitude = 10 ** (level / 20)
+        const step = (2 * Math.PI * hertz) / rate
+        if (!tones.has(level))
+          tones.set(
+            level,
+            Float32Array.from({ length }, (_, i) => amplitude * Math.sin(step * (position + i))),
           )
-        }),
-      )
+      }
+      meter.add(levels.map((level) => tones.get(level) ?? new Float32Array(length)))
       position += length
     }
   }

@@ -1,7 +1,9 @@
+const runSamples = 1024
+
 /**
  * Adds noise of one step's height and triangular distribution, so that rounding to integers leaves noise instead of distortion (S. P.
- * Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). A block that consists of such integers already is
- * left as it is: copies stay exact, and silence stays silent. The noise is the same in every run.
+ * Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). Runs that consist of such integers already are
+ * left as they are: copies stay exact, and silence stays silent. The noise is the same in every run.
  */
 export class Dither {
   readonly #full: number
@@ -12,11 +14,22 @@ export class Dither {
     this.#full = 2 ** (bits - 1)
   }
 
-  /** @returns the planes themselves, or new ones */
-  apply(planes: readonly Float32Array[]): readonly Float32Array[] {
-    const full = this.#full
-    if (planes.every((plane) => plane.every((value) => Number.isInteger(value * full)))) return planes
-    return planes.map((plane) => plane.map((value) => value + (this.#random() - this.#random()) / full))
+  /** @returns the planes with the noise; their arrays are new ones where there is any */
+  apply(planes: readonly Float32Array[]): Float32Array[] {
+    return planes.map((plane) => {
+      let result = plane
+      for (let from = 0; from < plane.length; from += runSamples) {
+        const run = plane.subarray(from, from + runSamples)
+        if (run.every((value) => Number.isInteger(value * this.#full))) continue
+        if (result === plane) result = plane.slice()
+        this.#disturb(result.subarray(from, from + runSamples))
+      }
+      return result
+    })
+  }
+
+  #disturb(run: Float32Array): void {
+    for (let i = 0; i < run.length; i++) run[i] += (this.#random() - this.#random()) / this.#full
   }
 
   /** Even on 0..1 (G. Marsaglia, Xorshift RNGs, Journal of Statistical Software 8, 2003). */
