@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readAudio, writeWav } from '../separation/tracks.js'
-import { stemwork } from './stemwork.js'
+import { startService, stemwork } from './stemwork.js'
 
 let folder: string
 beforeAll(async () => {
@@ -67,4 +67,30 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     expect(refused.status).toBe(code)
   }
   expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test('stemwork serve offers them, and compositions of a JSON file', async () => {
+  const composition = {
+    id: 'service/quiet-flac',
+    name: 'Quiet FLAC',
+    description: 'A quiet copy, and its loudness.',
+    steps: {
+      copy: { workflow: 'service/transcode', params: { format: 'flac', gainDb: -6 } },
+      measure: { workflow: 'service/loudness', inputs: { inputUrl: 'copy.audio' } },
+    },
+    outputs: { copy: 'copy.audio', loudness: 'measure.report' },
+  }
+  await writeFile(join(folder, 'composed.json'), JSON.stringify(composition))
+  const key = 'a-key-of-the-tests'
+  const { process, baseUrl } = await startService(['--api-key', key, '--workflows', join(folder, 'composed.json')])
+  const answer = await fetch(`${baseUrl}/workflow`, { headers: { authorization: key } })
+  const { workflows } = (await answer.json()) as { workflows: { id: string }[] }
+  process.kill('SIGINT')
+  await process.finished()
+  expect(workflows.map(({ id }) => id)).toEqual([
+    'service/stems-vocals-accompaniment',
+    'service/loudness',
+    'service/transcode',
+    'service/quiet-flac',
+  ])
 })

@@ -201,8 +201,11 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
         continue
       }
       for (const { path, message } of result.error.issues) {
-        const own = Object.entries(params).find(([, text]) => text === `${each.name}.${String(path[0])}`)?.[0]
-        issues.push(own === undefined ? [[], `step ${each.name}: ${path.join('.')}: ${message}`] : [[own], message])
+        const param = Object.entries(params).find(([, text]) => text === `${each.name}.${String(path[0])}`)?.[0]
+        // What the schema of the whole has refused already is not said twice.
+        if (each.inputs[String(path[0])]?.step === undefined && String(path[0]) in each.inputs) continue
+        if (param === undefined) issues.push([[], `step ${each.name}: ${path.join('.')}: ${message}`])
+        else if (!shapeOf(each.workflow.params)) issues.push([[param], message])
       }
     }
     const needed = [
