@@ -1,13 +1,16 @@
-// Measures a song, writes it at -16 LUFS, and makes a teaser of ten seconds: node examples/audio.mjs song.flac
+// Measures and analyzes a song, writes it at -16 LUFS, and makes a teaser of ten seconds: node examples/audio.mjs song.flac
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { createEngine, localFile, loudnessWorkflow, transcodeWorkflow } from 'stemwork'
+import { analyzeWorkflow, createEngine, localFile, loudnessWorkflow, transcodeWorkflow } from 'stemwork'
 
-const engine = createEngine({ workflows: [loudnessWorkflow(), transcodeWorkflow()] })
+const engine = createEngine({ workflows: [loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow()] })
 
 const measured = await run('service/loudness', { normalizeTo: -16, format: 'flac' })
 console.log(measured.details.loudness)
 await save(measured.outputs.normalized, 'loud.flac')
+
+const { details } = await run('service/analyze', {})
+console.log(details.tempo, details.key)
 
 const teaser = await run('service/transcode', {
   format: '16',

@@ -14,6 +14,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Write audio in another format, cut, faded or louder.',
     load: async () => (await import('./transcode.js')).transcodeCommand,
   },
+  analyze: {
+    summary: 'Find tempo, beats, key and loudness of a song.',
+    load: async () => (await import('./analyze.js')).analyzeCommand,
+  },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
     load: async () => (await import('./evaluate.js')).evaluateCommand,

@@ -1,3 +1,4 @@
+import { analyzeWorkflow } from '../core/audio/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
 import { transcodeWorkflow } from '../core/audio/transcode/transcode-workflow.js'
 import { type ExecutionProvider, executionProviders } from '../core/separation/runtime/execution-provider.js'
@@ -79,7 +80,12 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
   const workflows = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
   const { decoders } = settings
-  return [...workflows, loudnessWorkflow({ decoders, formats }), transcodeWorkflow({ decoders, formats })]
+  return [
+    ...workflows,
+    loudnessWorkflow({ decoders, formats }),
+    transcodeWorkflow({ decoders, formats }),
+    analyzeWorkflow({ decoders }),
+  ]
 }
 
 function providerOf(input: CommandInput): ExecutionProvider | undefined {

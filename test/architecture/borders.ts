@@ -24,6 +24,7 @@ const borders: Border[] = [
     may: [
       /^core\/audio\//,
       /^core\/separation\/(decode|dsp|encode|tags)\//,
+      /^core\/separation\/pictures\/(levels|peaks-json)\.ts$/,
       // Settings that mean the same.
       /^core\/separation\/workflow\/stems-workflow\.ts$/,
       /^core\/engine\/workflow\//,

@@ -1,7 +1,8 @@
-import { readdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
 import { startService, stemwork } from './stemwork.js'
 
@@ -69,6 +70,20 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
+test('stemwork analyze prints what it finds, and writes peaks', async () => {
+  const { audio } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 6 })
+  await writeWav(join(folder, 'piece.wav'), [audio], 22_050)
+  const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', '--peaks', 'piece.json'], folder)
+  expect(status, stderr).toBe(0)
+  expect(stdout).toMatch(/^Tempo {11}120\.0 bpm \(confidence 0\.\d\d\), \d+ beats$/m)
+  expect(stdout).toMatch(/^Key {13}C major /m)
+  expect(stdout).toMatch(/^Silence {9}0\.0-1\.0 s, 13\.0-14\.0 s$/m)
+  expect(JSON.parse(await readFile(join(folder, 'piece.json'), 'utf8'))).toMatchObject({
+    version: 2,
+    sample_rate: 22_050,
+  })
+})
+
 test('stemwork serve offers them, and compositions of a JSON file', async () => {
   const composition = {
     id: 'service/quiet-flac',
@@ -91,6 +106,7 @@ test('stemwork serve offers them, and compositions of a JSON file', async () => 
     'service/stems-vocals-accompaniment',
     'service/loudness',
     'service/transcode',
+    'service/analyze',
     'service/quiet-flac',
   ])
 })
