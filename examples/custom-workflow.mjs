@@ -1,11 +1,11 @@
-// A workflow of your own, run without HTTP: measures the loudness (RMS) of a 16-bit WAV file.
+// A workflow of your own, run without HTTP: measures the level (RMS) of a 16-bit WAV file.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createEngine, defineWorkflow, localFile, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
-const loudness = defineWorkflow({
-  id: 'service/loudness',
-  name: 'Loudness',
+const level = defineWorkflow({
+  id: 'service/level',
+  name: 'Level',
   description: 'Reports the RMS level of a 16-bit WAV file.',
   params: z.object({ inputUrl: z.url() }),
   outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
@@ -26,10 +26,10 @@ const loudness = defineWorkflow({
   ],
 })
 
-const engine = createEngine({ workflows: [loudness] })
+const engine = createEngine({ workflows: [level] })
 const { job } = await engine.submit({
   app: 'me',
-  workflow: 'service/loudness',
+  workflow: 'service/level',
   inputs: { inputUrl: localFile(process.argv[2]) },
 })
 const done = await engine.run(job.id)

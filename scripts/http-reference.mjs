@@ -1,5 +1,5 @@
 // Prints docs/http.md from the OpenAPI document that the service gives out: node scripts/http-reference.mjs > docs/http.md
-import { createEngine } from '../dist/index.js'
+import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../dist/index.js'
 import { createHandler } from '../dist/http/index.js'
 
 const introduction = `# HTTP reference
@@ -25,7 +25,9 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 /** Said once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
-const engine = createEngine()
+const engine = createEngine({
+  workflows: [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow()],
+})
 const answer = await createHandler(engine, { manageKeys: true, resumableUploads: true })(
   new Request('http://localhost/openapi.json'),
 )

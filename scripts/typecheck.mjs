@@ -11,6 +11,8 @@ export const projects = [
   'tsconfig.json',
   'src/console/tsconfig.json',
   'test/console/page/tsconfig.json',
+  'src/core/audio/tsconfig.json',
+  'test/audio/tsconfig.json',
   'src/core/separation/tsconfig.json',
   'test/separation/tsconfig.json',
 ]

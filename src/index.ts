@@ -16,6 +16,11 @@ export {
   stemsWorkflow,
   stemsWorkflowOf,
 } from './core/separation/workflow/stems-workflow.js'
+export type { AudioSettings } from './core/audio/audio-settings.js'
+export { analyzeWorkflow } from './core/audio/analysis/analyze-workflow.js'
+export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'
+export { transcodeWorkflow } from './core/audio/transcode/transcode-workflow.js'
+export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
 export {
   defineWorkflow,
   type OutputDeclaration,

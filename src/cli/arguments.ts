@@ -36,11 +36,9 @@ export function parseArguments(
       values[token.name] = true
       continue
     }
-    // "--port --data x" is a forgotten value, not a port named "--data"; "--port=-1" is meant as it is.
+    // "--port --data x" is a forgotten value, not a port named "--data"; "--gain -6" and "--port=-1" are meant as they are.
     const isMissing =
-      token.value === undefined ||
-      token.value === '' ||
-      (!token.inlineValue && token.value.startsWith('-') && token.value.length > 1)
+      token.value === undefined || token.value === '' || (!token.inlineValue && /^-[^\d.]/.test(token.value))
     if (isMissing)
       throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
     if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value]

@@ -6,6 +6,18 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Separate a file or URL into vocals and accompaniment on this machine.',
     load: async () => (await import('./separate.js')).separateCommand,
   },
+  loudness: {
+    summary: 'Measure loudness and true peak, or write a file at another loudness.',
+    load: async () => (await import('./loudness.js')).loudnessCommand,
+  },
+  transcode: {
+    summary: 'Write audio in another format, cut, faded or louder.',
+    load: async () => (await import('./transcode.js')).transcodeCommand,
+  },
+  analyze: {
+    summary: 'Find tempo, beats, key and loudness of a song.',
+    load: async () => (await import('./analyze.js')).analyzeCommand,
+  },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
     load: async () => (await import('./evaluate.js')).evaluateCommand,

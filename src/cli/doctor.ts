@@ -7,10 +7,9 @@ import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, encoder, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
-import { stemsWorkflows } from './model-options.js'
 import { serveCommand } from './serve.js'
 import { deploymentUrls } from './service-storage.js'
-import { loadWorkflows } from './workflow-modules.js'
+import { allWorkflows } from './workflow-modules.js'
 
 /** Networks of hundreds of megabytes come from a slow disk. */
 const readyMs = 150_000
@@ -52,10 +51,7 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
   const separation = await examine(
     'separation',
     async () => {
-      const workflows = [
-        ...(await stemsWorkflows(input, true)),
-        ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? [])),
-      ]
+      const workflows = await allWorkflows(input, true)
       const engine = createEngine({ workflows, logger: silentLogger })
       try {
         await engine.ready()

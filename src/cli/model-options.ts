@@ -1,3 +1,6 @@
+import { analyzeWorkflow } from '../core/audio/analysis/analyze-workflow.js'
+import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from '../core/audio/transcode/transcode-workflow.js'
 import { type ExecutionProvider, executionProviders } from '../core/separation/runtime/execution-provider.js'
 import { outputFormats } from '../core/separation/encode/output-format.js'
 import { requireModel } from '../core/separation/models/index.js'
@@ -62,12 +65,12 @@ export function separationSettings(
 }
 
 /**
- * The workflows that the options select.
+ * The workflows of the package, as the options select and set them.
  *
  * @param isRunHere whether child processes of this process do the work, so that the models must be installed here
  * @throws StemworkError `MODEL_UNAVAILABLE` for a model that must be pulled first
  */
-export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
+export async function packageWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)
   const allowedModels = input.values['allow-model'] as string[] | undefined
   const fourStemModel = textOf(input, 'stems-4')
@@ -76,7 +79,13 @@ export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): P
   const formats = isRunHere ? undefined : [...outputFormats]
   const workflows = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
-  return workflows
+  const { decoders } = settings
+  return [
+    ...workflows,
+    loudnessWorkflow({ decoders, formats }),
+    transcodeWorkflow({ decoders, formats }),
+    analyzeWorkflow({ decoders }),
+  ]
 }
 
 function providerOf(input: CommandInput): ExecutionProvider | undefined {

@@ -8,11 +8,11 @@ import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
-import { serviceModelOptions, stemsWorkflows } from './model-options.js'
+import { serviceModelOptions } from './model-options.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
-import { loadWorkflows } from './workflow-modules.js'
+import { allWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
 const alias = '/api'
@@ -38,7 +38,12 @@ export const serveCommand: Command = {
       type: 'boolean',
       help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --store postgres://...).',
     },
-    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
+    workflows: {
+      type: 'string',
+      value: 'file',
+      multiple: true,
+      help: 'ES module with workflows of your own, or JSON with compositions of those that are there.',
+    },
     'public-url': {
       type: 'string',
       value: 'url',
@@ -79,7 +84,6 @@ interface ServiceRequest {
   port: number
   urls: DeploymentUrls
   apiOnly: boolean
-  workflows: string[]
   publicUrl: string | undefined
   keys: string[]
   allowPrivate: boolean
@@ -94,7 +98,6 @@ function requestOf(input: CommandInput): ServiceRequest {
     port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,
     urls: deploymentUrls(input),
     apiOnly: input.values['api-only'] === true,
-    workflows: (input.values.workflows as string[] | undefined) ?? [],
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
     keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
@@ -128,10 +131,7 @@ async function runService(
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
   await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
-  const workflows = [
-    ...(await stemsWorkflows(request.input, !request.apiOnly)),
-    ...(await loadWorkflows(request.workflows)),
-  ]
+  const workflows = await allWorkflows(request.input, !request.apiOnly)
   const engine = createEngine({
     ...parts,
     workflows,

@@ -5,10 +5,10 @@ import { type Command, exitStatus, numberOf, textOf, UsageError } from './comman
 import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
-import { serviceModelOptions, stemsWorkflows } from './model-options.js'
+import { serviceModelOptions } from './model-options.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
-import { loadWorkflows } from './workflow-modules.js'
+import { allWorkflows } from './workflow-modules.js'
 
 /** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
 const graceMs = 10_000
@@ -38,7 +38,7 @@ export const workerCommand: Command = {
       type: 'string',
       value: 'file',
       multiple: true,
-      help: 'ES module with workflows of your own; give the same to every node.',
+      help: 'ES module with workflows of your own, or JSON with compositions; give the same to every node.',
     },
     'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
     'health-port': {
@@ -69,10 +69,7 @@ export const workerCommand: Command = {
     try {
       const engine = createEngine({
         ...storage.parts,
-        workflows: [
-          ...(await stemsWorkflows(input, true)),
-          ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? [])),
-        ],
+        workflows: await allWorkflows(input, true),
         scratchDirectory: storage.scratchDirectory,
         logger,
         dispatch: {

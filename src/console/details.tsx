@@ -80,6 +80,7 @@ export function Details({ job }: { job: Job }) {
           ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
         ]}
       />
+      <FiguresOf details={details} />
       {timings.length > 0 && (
         <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [part, durationWords(ms)])} />
       )}
@@ -103,6 +104,25 @@ export function Details({ job }: { job: Job }) {
       <Snippets job={job} />
     </div>
   )
+}
+
+/** Shown in a way of their own. */
+const knownDetails = ['model', 'timingsMs', 'warnings', 'clippedSamples', 'seconds', 'sampleRate', 'hint']
+
+/** What else a workflow has told, whatever it is. */
+function FiguresOf({ details }: Pick<Job, 'details'>) {
+  const facts = Object.entries(details ?? {})
+    .filter(([name]) => !knownDetails.includes(name))
+    .flatMap(([name, value]): Fact[] =>
+      typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? Object.entries(value).map(([part, one]) => [outputWords(part), factText(one)])
+        : [[outputWords(name), factText(value)]],
+    )
+  return facts.length > 0 ? <Facts title="Figures" facts={facts} /> : null
+}
+
+function factText(value: unknown): string {
+  return value === null ? 'not measurable' : typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 type Fact = [name: string, value: string | null | undefined]

@@ -56,7 +56,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
     <>
       {workflows.length > 1 && (
         <label class="choice">
-          Separate into
+          Workflow
           <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
             {workflows.map(({ id, name }) => (
               <option key={id} value={id}>

@@ -19,6 +19,19 @@ const borders: Border[] = [
     may: [/^core\/separation\//, /^core\/engine\/workflow\//, /^core\/engine\/(errors|package-files)\.ts$/],
     why: 'separation is a workflow like any other: it knows what a workflow is, the errors, and where the package is',
   },
+  {
+    room: /^core\/audio\//,
+    may: [
+      /^core\/audio\//,
+      /^core\/separation\/(decode|dsp|encode|tags)\//,
+      /^core\/separation\/pictures\/(levels|peaks-json)\.ts$/,
+      // Settings that mean the same.
+      /^core\/separation\/workflow\/stems-workflow\.ts$/,
+      /^core\/engine\/workflow\//,
+      /^core\/engine\/(errors|package-files)\.ts$/,
+    ],
+    why: 'these workflows share the reading and writing of audio with separation, and load no network',
+  },
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
   {
     room: /^adapters\//,

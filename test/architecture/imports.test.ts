@@ -21,6 +21,7 @@ describe('a forbidden import is found when it is planted:', () => {
     ['core/engine/dispatch/attempt.ts', '../../separation/stems.js', /knows no workflow/],
     ['core/separation/workflow/separate.ts', '../../engine/engine.js', /workflow like any other/],
     ['core/separation/workflow/separate.ts', '../../engine/ports/job-store.js', /workflow like any other/],
+    ['core/audio/loudness/loudness-module.ts', '../../separation/runtime/session.js', /load no network/],
     ['core/engine/engine.ts', '../../adapters/memory.js', /core never imports adapters/],
     ['core/engine/engine.ts', '../../http/handler.js', /core never imports/],
     ['adapters/stores/memory/memory-jobs.ts', '../../../core/engine/engine.js', /adapters know only/],

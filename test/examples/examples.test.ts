@@ -133,6 +133,27 @@ describe('the other examples', () => {
     expect(JSON.parse(stdout || '{}'), stderr).toEqual({ rmsDecibels: -9.03 })
   })
 
+  test('audio.mjs measures a song and writes it at another loudness, and the start of it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-example-'))
+    writeFileSync(join(folder, 'tone.wav'), toneWav())
+    const args = [example('audio.mjs'), 'tone.wav']
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: folder })
+    const made = ['loud.flac', 'teaser.wav'].map((name) => readFileSync(join(folder, name)).toString('latin1', 0, 4))
+    await rm(folder, { recursive: true })
+    expect(stdout, stderr).toMatch(/integratedLufs: -9\./)
+    expect(made).toEqual(['fLaC', 'RIFF'])
+  })
+
+  test('composed-workflow.mjs separates, measures and encodes in one job', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-example-'))
+    writeFileSync(join(folder, 'tone.wav'), toneWav())
+    const args = [example('composed-workflow.mjs'), 'tone.wav']
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: folder })
+    await rm(folder, { recursive: true })
+    expect(stdout, stderr).toMatch(/vocals\.flac: \d+ bytes', *\s*'vocalsLoudness\.json: .*restLoudness\.json/s)
+    expect(stdout).toMatch(/integratedLufs: -9\.[^]*nothing failed/)
+  })
+
   test('custom-adapter.mjs keeps every promise of its port', () => {
     const { status, stdout } = spawnSync(
       process.execPath,
@@ -179,6 +200,8 @@ describe('the other examples', () => {
       'hono',
       'node-http',
       'next-route',
+      'audio',
+      'composed-workflow',
       'custom-workflow',
       'custom-adapter',
       'opentelemetry',

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { loudnessWorkflow } from '../../src/core/audio/loudness/loudness-workflow.js'
+import { createEngine } from '../../src/create-engine.js'
+import { createHandler } from '../../src/http/handler.js'
 import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
 import { problemKinds } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
@@ -42,6 +45,21 @@ test('every reference leads to a schema, and every schema is used', () => {
       .map((name) => `#/components/schemas/${name}`)
       .sort(),
   )
+})
+
+test('the params of every workflow are described, as what the params of a new job may be', async () => {
+  const engine = createEngine({ workflows: [loudnessWorkflow()] })
+  const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
+  const described = (await answer.json()) as OpenApiDocument
+  await engine.close()
+  const { ServiceLoudnessParams: params, NewJob: newJob } = described.components.schemas
+  expect(params).toMatchObject({
+    required: ['inputUrl'],
+    properties: { ceiling: { default: -1, minimum: -30, maximum: 0 }, picture: { type: 'boolean' } },
+  })
+  expect(newJob).toMatchObject({
+    properties: { params: { anyOf: [{ $ref: '#/components/schemas/ServiceLoudnessParams' }, { type: 'object' }] } },
+  })
 })
 
 test('every path parameter is declared', () => {

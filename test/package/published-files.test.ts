@@ -77,6 +77,20 @@ describe('the packed tarball', () => {
     expect(files.length).toBeLessThan(1_000)
   })
 
+  test('has every declaration that those of its subpaths lead to', () => {
+    const entries = Object.values(exports).flatMap((target) => (typeof target === 'string' ? [] : [target.types]))
+    const reached = new Set<string>()
+    const waiting = entries.map((path) => path.replace('./', ''))
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      if (reached.has(path)) continue
+      reached.add(path)
+      for (const [, target = ''] of textOf(path).matchAll(/(?:from|import\()\s*['"](\.[^'"]+)['"]/g))
+        waiting.push(posix.join(posix.dirname(path), target.replace(/\.js$/, '.d.ts')))
+    }
+    expect(reached.size).toBeGreaterThan(50)
+    expect([...reached].filter((path) => !files.includes(path))).toEqual([])
+  })
+
   test('has every page, picture and example that its pages link to', () => {
     const { url } = repository
     const own = url.replace(/^git\+/, '').replace(/\.git$/, '')

@@ -5,6 +5,7 @@ import { defineRoute, type Route } from '../routing/route.js'
 import { pageHeaders } from './console.js'
 import { docsPage } from './docs-page.js'
 import { type OpenApiDocument, openApiDocument } from './openapi.js'
+import { workflowView } from './workflow-view.js'
 import { packedAnswer, type PackedText, packText, pageAsset } from './page-assets.js'
 
 /** Addresses of the service for which the page is kept: clients choose the Host header. */
@@ -14,7 +15,7 @@ const maxKeptPages = 8
 export function docsRoutes(others: readonly Route[]): Route[] {
   let written: ReturnType<typeof openApiDocument> | undefined
   const document = (call: Call): OpenApiDocument => ({
-    ...(written ??= openApiDocument(routes)),
+    ...(written ??= openApiDocument(routes, call.service.engine.workflows.list().map(workflowView))),
     servers: [{ url: call.baseUrl }],
   })
   const pages = new Map<string, Promise<PackedText>>()

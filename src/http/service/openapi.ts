@@ -26,14 +26,21 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
 }
 
-/** The OpenAPI 3.1 document of a route table: the same schemas that check requests, written down. `servers` is left to the caller. */
-export function openApiDocument(routes: readonly Route[]): Omit<OpenApiDocument, 'servers'> {
+/**
+ * The OpenAPI 3.1 document of a route table: the same schemas that check requests, written down, with the params of the workflows.
+ * `servers` is left to the caller.
+ */
+export function openApiDocument(
+  routes: readonly Route[],
+  workflows: readonly { id: string; params: JsonObject }[],
+): Omit<OpenApiDocument, 'servers'> {
   const schemas = new Components()
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
     const path = route.path.replace(/(?:\*\*)?:([A-Za-z]+)/g, '{$1}')
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) }
   }
+  describeParams(schemas.all, workflows)
   return {
     openapi: '3.1.0',
     info: {
@@ -61,6 +68,24 @@ export function openApiDocument(routes: readonly Route[]): Omit<OpenApiDocument,
       },
     },
   }
+}
+
+/** What the params of a new job may be: those of a workflow here, or of one that says nothing of them. */
+function describeParams(
+  schemas: Record<string, JsonObject>,
+  workflows: readonly { id: string; params: JsonObject }[],
+): void {
+  const newJob = schemas.NewJob as { properties: Record<string, JsonObject> } | undefined
+  if (!newJob) return
+  const known = workflows
+    .filter(({ params }) => params.properties !== undefined)
+    .map(({ id, params: { $schema: _dialect, ...params } }) => {
+      const words = id.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+      const name = `${words.join('')}Params`
+      schemas[name] = { ...params, description: `The params of ${id}.` }
+      return { $ref: `#/components/schemas/${name}` }
+    })
+  newJob.properties.params = { description: 'What the workflow takes.', anyOf: [...known, { type: 'object' }] }
 }
 
 function operation(route: Route, schemas: Components): Operation {

@@ -16,7 +16,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Runner, WorkResult } from '../ports/runner.js'
+import type { InputFile, Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -24,6 +24,7 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { readUpload } from './read-upload.js'
+import { runSteps } from './run-steps.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
 import type { Stages } from './stages.js'
@@ -208,10 +209,12 @@ export class Attempt {
       directory,
       limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
     }
-    return await runner.run(order, {
+    const run: RunOptions = {
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-    })
+    }
+    const { composition } = workflow
+    return composition ? runSteps(workflow, composition, order, this.#ports, run) : runner.run(order, run)
   }
 
   /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */

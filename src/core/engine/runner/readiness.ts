@@ -51,7 +51,8 @@ export class Readiness {
 
   async #prepare(): Promise<void> {
     const { runner, workflows } = this.#options
-    for (const { id, module } of workflows) {
+    const all = workflows.flatMap((one) => one.composition?.steps.map(({ workflow }) => workflow) ?? [one])
+    for (const { id, module } of all) {
       if (!module) continue
       const signal = AbortSignal.timeout(timeoutMs)
       await runner.prepare?.({ workflow: id, module: module.url, settings: module.settings }, { signal })

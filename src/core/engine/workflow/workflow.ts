@@ -103,8 +103,30 @@ export interface Workflow {
   readonly inputs: readonly string[]
   readonly stages: readonly Stage[]
   readonly module: { url: string; settings: unknown } | null
+  /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
+  readonly composition?: Steps
   prepare?(): Promise<void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
+}
+
+/** A step of a composed workflow. */
+export interface Step {
+  readonly name: string
+  readonly workflow: Workflow
+  /** By the name of its input: an input of the whole, or an output of an earlier step. */
+  readonly inputs: Record<string, { step: string | undefined; name: string }>
+  readonly attempts: number
+  readonly timeoutMs: number | undefined
+  readonly mayFail: boolean
+  /** Its params for those of a job. */
+  params(given: Record<string, unknown>): Record<string, unknown>
+}
+
+/** The parts of a composed workflow. */
+export interface Steps {
+  /** In an order in which each comes after those that it needs. */
+  readonly steps: readonly Step[]
+  readonly outputs: Record<string, { step: string; name: string }>
 }
 
 const definitionSchema = z.object({

@@ -45,7 +45,7 @@ function sinc(x: number): number {
 }
 
 /** Modified Bessel function of the first kind, order 0, by its power series. */
-function besselI0(x: number): number {
+export function besselI0(x: number): number {
   let sum = 1
   let term = 1
   for (let k = 1; term > 1e-18 * sum; k++) {

@@ -32,8 +32,20 @@ const defaultSpeakers: Record<number, readonly Speaker[]> = {
  */
 export function toStereo(stream: AudioStream): AudioStream {
   if (stream.channelCount === 2) return stream
-  const speakers = stream.speakers ?? defaultSpeakers[stream.channelCount] ?? alternating(stream.channelCount)
-  return { ...stream, channelCount: 2, speakers: undefined, blocks: downMix(stream.blocks, mixingMatrix(speakers)) }
+  return {
+    ...stream,
+    channelCount: 2,
+    speakers: undefined,
+    blocks: downMix(stream.blocks, mixingMatrix(speakersOf(stream))),
+  }
+}
+
+/** The speaker of each channel, as the stream names them or in the order of WAVE. */
+export function speakersOf({
+  speakers,
+  channelCount,
+}: Pick<AudioStream, 'speakers' | 'channelCount'>): readonly Speaker[] {
+  return speakers ?? defaultSpeakers[channelCount] ?? alternating(channelCount)
 }
 
 async function* downMix(

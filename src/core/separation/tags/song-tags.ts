@@ -4,6 +4,8 @@ import { readTags } from './read-tags.js'
 export interface SongTags {
   /** The song's title, else its file's name, as a part of a file name; `undefined` if neither is known. */
   song: string | undefined
+  /** What the song's file says, for a file that holds all of it. */
+  whole: AudioTags
   /** What to write into a stem's file; nothing if the song's file has no tags. */
   ofStem(stem: string): AudioTags
 }
@@ -14,6 +16,7 @@ export async function songTags({ path, name }: { path: string; name?: string }):
   const title = tags.title ?? (name === undefined ? undefined : cleanText(name.replace(/\.[^.]{1,5}$/, '')))
   return {
     song: title === undefined ? undefined : songName(title),
+    whole: tags,
     ofStem: (stem) =>
       Object.keys(tags).length === 0 ? {} : { ...tags, title: title ? `${stem} (stems of ${title})` : stem },
   }

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { availableFormats, missingPackage } from '../encode/available-formats.js'
+import { availableFormats } from '../encode/available-formats.js'
+import { formatParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
@@ -226,22 +227,10 @@ function paramsSchema(
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
-    format: z
-      .enum(formats, { error: ({ input }) => formatIssue(input, formats) })
-      .optional()
-      .meta({ default: usualFormat }),
+    format: formatParam(formats, usualFormat),
     keepTags: z.boolean().optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
-}
-
-function formatIssue(input: unknown, formats: readonly OutputFormat[]): string {
-  const choices = `expected one of ${formats.join(', ')}`
-  const known = outputFormats.find((format) => format === input)
-  const missing = known && missingPackage(known)
-  return missing
-    ? `${choices}; "${known}" needs the package ${missing}, which is not installed in this service (npm install ${missing})`
-    : choices
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
