@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { availableFormats, missingPackage } from '../encode/available-formats.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { executionProviders } from '../runtime/execution-provider.js'
@@ -192,7 +191,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     description,
     stems,
     format: usualFormat = '16',
-    formats = availableFormats(),
+    formats = outputFormats,
     allowedModels,
   } = checked.data
   const { separate, draw, prepare } = work(checked.data)
@@ -227,21 +226,12 @@ function paramsSchema(
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
     format: z
-      .enum(formats, { error: ({ input }) => formatIssue(input, formats) })
+      .enum(formats, { error: `expected one of ${formats.join(', ')}` })
       .optional()
       .meta({ default: usualFormat }),
     keepTags: z.boolean().optional(),
   }
   return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
-}
-
-function formatIssue(input: unknown, formats: readonly OutputFormat[]): string {
-  const choices = `expected one of ${formats.join(', ')}`
-  const known = outputFormats.find((format) => format === input)
-  const missing = known && missingPackage(known)
-  return missing
-    ? `${choices}; "${known}" needs the package ${missing}, which is not installed in this service (npm install ${missing})`
-    : choices
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
