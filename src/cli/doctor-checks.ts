@@ -52,18 +52,6 @@ export function nodeVersion(version = process.versions.node): Outcome {
     : { status: 'problem', found: version, todo: 'Install Node 20.19, 22.12 or newer.' }
 }
 
-/** @param load imports the package that writes the format */
-export async function encoder(format: string, name: string, load: () => Promise<unknown>): Promise<Outcome> {
-  return await load().then(
-    () => ({ status: 'ok', found: name }) as const,
-    () => ({
-      status: 'note',
-      found: `${name} is not installed, so no job can write ${format}`,
-      todo: `If ${format} is wanted: npm install ${name}`,
-    }),
-  )
-}
-
 export async function ffmpeg(): Promise<Outcome> {
   try {
     const { stdout } = await promisify(execFile)('ffmpeg', ['-version'], { timeout: 10_000 })

@@ -6,7 +6,7 @@ import { modelInfo } from '../core/separation/models/index.js'
 import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
-import { blobs, encoder, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
+import { blobs, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { serveCommand } from './serve.js'
 import { deploymentUrls } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -65,7 +65,6 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
   )
   yield separation
   if (separation.status === 'ok') yield await examine('onnxruntime', () => providers(textOf(input, 'provider')))
-  yield await examine('MP3', () => encoder('MP3', 'wasm-media-encoders', () => import('wasm-media-encoders')))
   yield await examine('ffmpeg', ffmpeg)
 }
 

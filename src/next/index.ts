@@ -10,7 +10,7 @@ export interface NextSettings {
 }
 
 /** Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js sees those. */
-const peersOfTheChild = ['onnxruntime-node', '@audio/encode-flac', 'wasm-media-encoders']
+const peersOfTheChild = ['onnxruntime-node']
 
 /**
  * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what its child process

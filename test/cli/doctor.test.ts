@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { blobs, encoder, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
+import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
 import { stemwork } from './stemwork.js'
 
 // Each call starts a process, which loads a network in another one.
@@ -112,11 +112,6 @@ describe('a check', () => {
     const left: string[] = []
     for await (const { key } of store.list('doctor/')) left.push(key)
     expect(left).toEqual([])
-  })
-
-  test('of an encoder that is not there is no problem', async () => {
-    const missing = await encoder('MP3', 'wasm-media-encoders', () => Promise.reject(new Error('not found')))
-    expect(missing).toMatchObject({ status: 'note', todo: expect.stringContaining('npm install wasm-media-encoders') })
   })
 
   test('that gets no answer is a problem, not a wait without end', async () => {

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { hasProgram } from '../separation/programs.js'
 import { fixture } from '../separation/test-signal.js'
 import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
@@ -53,6 +54,44 @@ describe('stemwork separate', () => {
     expect(stdout).toMatch(/The built-in model has basic quality\..*stemwork models pull best/)
     expect(stderr).toMatch(/^Separating \d+%/)
     expect(stderr).not.toContain('\r')
+  })
+
+  it.skipIf(!existsSync('/proc/self/task'))(
+    'runs its child at its own priority: the user waits for it (skipped but on Linux)',
+    async () => {
+      const running = new Stemwork(['separate', song(), '-o', join(folder, 'priority')])
+      await running.printed('stderr', /Separating \d+%/)
+      const pid = running.child.pid!
+      const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
+        .split(' ')
+        .filter(Boolean)
+        .map(Number)
+      expect(children).toHaveLength(1)
+      expect(getPriority(children[0]!)).toBe(getPriority(pid))
+      expect((await running.finished()).status).toBe(0)
+    },
+  )
+
+  it("writes the song's tags into the files, and none with --no-tags", async () => {
+    const tagged = join(folder, 'tagged.wav')
+    const encoder = await openEncoder(tagged, {
+      sampleRate: 44_100,
+      channels: 2,
+      format: '16',
+      tags: { title: 'Ænima' },
+    })
+    await encoder.write(mixture.map((plane) => plane.subarray(0, 44_100)))
+    await encoder.close()
+    for (const [option, there] of [
+      [[], true],
+      [['--no-tags'], false],
+    ] as const) {
+      const out = join(folder, `tags-${there}`)
+      const { status, stderr } = await stemwork(['separate', tagged, '-o', out, '--format', 'flac', ...option])
+      expect(status, stderr).toBe(0)
+      for (const stem of ['vocals', 'accompaniments'])
+        expect((await readFile(join(out, `${stem}.flac`))).includes('Ænima')).toBe(there)
+    }
   })
 
   it('prints one JSON object with --json, and 24-bit files with --format 24, in a folder named after the song', async () => {

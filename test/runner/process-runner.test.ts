@@ -238,6 +238,18 @@ describe('a child that dies', () => {
     })
   })
 
+  it('because it takes more memory outside the heap than its stage allows ends in the same way', async () => {
+    const runner = start()
+    expect(await rejection(run(runner, orderTo('swell')))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      reason: 'worker_lost',
+      retryable: false,
+      message: expect.stringContaining('out of memory'),
+      cause: { message: expect.stringContaining('more memory than the') },
+    })
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
+  })
+
   it('after megabytes of noise on stderr leaves only the end of it', async () => {
     const error = await rejection(run(start(), orderTo('noise')))
     const { message } = (error as Error).cause as Error

@@ -67,6 +67,7 @@ export const ownFormats: readonly TableRow[] = [
   { file: 'aac.mp4', codec: aac, decibels: 80, extraSamples: -956, isVideo: true },
   { file: 'pcm.mov', codec: 'pcm_s16le', decibels: exact, isVideo: true },
   { file: 'pcm24.mov', codec: 'pcm_s24be', decibels: exact, isVideo: true },
+  { file: 'aac.mov', codec: aac, decibels: 80, extraSamples: -956, isVideo: true },
   { file: 'aac.mkv', codec: aac, decibels: 80, lag: -1024, extraSamples: -1024, isVideo: true },
   { file: 'flac.mkv', codec: 'flac -sample_fmt s16', decibels: 80, isVideo: true },
   { file: 'opus.webm', codec: 'libopus -ar 48000', decibels: 100, isVideo: true },

@@ -17,6 +17,7 @@ const { Stft } = await dsp('stft')
 const { hasSimd } = await dsp('kernels/kernel')
 const { PcmEncoder } = await import(new URL('core/separation/encode/pcm-encoder.js', dist).href)
 const { FlacBlocks } = await import(new URL('core/separation/encode/flac/flac-blocks.js', dist).href)
+const { Mp3Frames } = await import(new URL('core/separation/encode/mp3/mp3-frames.js', dist).href)
 const compiledByImport = compiled
 
 const digests = {}
@@ -27,6 +28,7 @@ for (let round = 0; round < 2; round++) {
   digests.packed = digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)]))
   digests.refined = digest(...refined())
   digests.flac = digest(flacFrames())
+  digests.mp3 = digest(mp3Frames())
   if (globalThis.WebAssembly) ({ roundTripError, spectrum } = await transformed())
 }
 console.log(
@@ -57,6 +59,18 @@ function flacFrames() {
     frames.push(Buffer.from(blocks.encode(seed === 8 ? 4096 : 1001)))
   }
   return Buffer.concat(frames)
+}
+
+function mp3Frames() {
+  const encoder = new Mp3Frames({ sampleRate: 44_100, channels: 2 })
+  const planes = [noise(4 * 1152, 10), noise(4 * 1152, 11)].map((plane) =>
+    plane.map((value, i) => (i > 2000 && i < 2400 ? value : value / 100)),
+  )
+  return Buffer.concat(
+    [0, 1, 2, 3].map((frame) =>
+      Buffer.from(encoder.encode(planes.map((plane) => plane.subarray(1152 * frame, 1152 * (frame + 1))))),
+    ),
+  )
 }
 
 function refined() {

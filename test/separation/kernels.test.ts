@@ -5,6 +5,7 @@ import { createDotProduct, plainDotProduct } from '../../src/core/separation/dsp
 import { createFrameKernels, plainFrameKernels } from '../../src/core/separation/dsp/kernels/frame-kernels.js'
 import { createFlacKernels, maxOrder, plainFlacKernels } from '../../src/core/separation/dsp/kernels/flac-kernels.js'
 import { hasSimd, type Kernel } from '../../src/core/separation/dsp/kernels/kernel.js'
+import { createMp3Kernels, plainMp3Kernels } from '../../src/core/separation/dsp/kernels/mp3-kernels.js'
 import { createStereoPacking, plainStereoPacking } from '../../src/core/separation/dsp/kernels/pack-stereo.js'
 import {
   createWienerKernels,
@@ -186,6 +187,24 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
   })
 })
 
+describe.skipIf(!hasSimd())('the MP3 kernels and their plain twins give the same, bit for bit:', () => {
+  const [samples, window, cosines, scratch, rows, matrix, values, to] = [0, 1100, 1700, 2300, 2400, 3700, 4500, 5200]
+  const mp3 = createMp3Kernels(6000)
+
+  it.each(Object.entries(fills))('of %s', (_, fillOf) => {
+    const fill = fillOf(mp3.memory.length)
+    const check = (run: (kernels: ReturnType<typeof plainMp3Kernels>) => number | void) =>
+      expect(difference(mp3, plainMp3Kernels, fill, run)).toBeUndefined()
+    for (const count of [1, 2, 18])
+      check((kernels) => kernels.subbandRows(samples, window, cosines, scratch, rows, count))
+    check(({ transform }) => transform(rows, matrix, values))
+    for (const count of [4, 576]) {
+      check(({ compressed }) => compressed(values, to, count))
+      for (const scale of [1e-3, 1, 3000]) check(({ quantise }) => quantise(values, scale, to, count))
+    }
+  })
+})
+
 describe('the pipeline', () => {
   const run = (...flags: string[]) => {
     const script = new URL('kernels-child.mjs', import.meta.url)
@@ -197,7 +216,7 @@ describe('the pipeline', () => {
 
   it.skipIf(!hasSimd())('compiles each kernel once, when it is first used', () => {
     // Everything is run twice with a memory of its own; packing has one for the whole process.
-    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 5, instances: 9 })
+    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 6, instances: 13 })
   })
 
   it('gives the same without any WebAssembly, where it needs no FFT', () => {
@@ -230,7 +249,7 @@ describe('the package', () => {
     const kernels = readdirSync(`${root}src/core/separation/dsp/kernels/assembly`)
       .filter((file) => file.endsWith('.ts') && file !== 'memory.ts')
       .map((file) => folder + file.replace(/ts$/, 'wasm'))
-    expect(kernels).toHaveLength(5)
+    expect(kernels).toHaveLength(6)
     expect(published.filter((path) => path.endsWith('.wasm')).sort()).toEqual(kernels.sort())
     expect(published.filter((path) => path.includes('assembly'))).toEqual([])
     const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))

@@ -24,6 +24,12 @@ export function oggPage(
   return page
 }
 
+/** Corrects the checksum of a page that was changed. */
+export function withChecksum(page: Buffer): void {
+  page.writeUInt32LE(0, 22)
+  page.writeUInt32LE(checksum(page), 22)
+}
+
 /** Bit by bit, unlike the tables that it checks. */
 function checksum(bytes: Uint8Array): number {
   let sum = 0

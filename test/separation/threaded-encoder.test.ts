@@ -99,18 +99,12 @@ describe('an encoder in a thread', () => {
     await encoder.abandon()
   })
 
-  it('passes on what goes wrong while it encodes, to a writer that does not wait for each piece', async () => {
-    // Frames of another kind than ours, as LAME makes them at this rate.
-    const encoder = await openThreadedEncoder(join(folder, 'low.mp3'), {
-      ...settings,
-      sampleRate: 22_050,
-      format: 'mp3',
+  it('passes on that the format does not have the sample rate', async () => {
+    const opening = openThreadedEncoder(join(folder, 'low.mp3'), { ...settings, sampleRate: 22_050, format: 'mp3' })
+    await expect(opening).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('22050 Hz'),
     })
-    const writing = (async () => {
-      for (;;) await encoder.write(loud)
-    })()
-    await expect(writing).rejects.toThrow('MPEG-1 Layer III')
-    await expect(encoder.close()).rejects.toThrow('MPEG-1 Layer III')
   })
 
   it.skipIf(!isLinux)('passes on that the disk is full (skipped but on Linux, for /dev/full)', async () => {

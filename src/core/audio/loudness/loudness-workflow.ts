@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { availableFormats } from '../../separation/encode/available-formats.js'
 import { formatParam } from '../../separation/encode/format-param.js'
-import { fileType, type OutputFormat } from '../../separation/encode/output-format.js'
+import { fileType, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/loudness'
@@ -34,7 +33,7 @@ export function defineLoudness(
   work: (settings: AudioSettings) => Stage<LoudnessParams>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
-  const { format: usualFormat = '16', formats = availableFormats() } = checked
+  const { format: usualFormat = '16', formats = outputFormats } = checked
   const params: z.ZodType<LoudnessParams> = z.strictObject({
     inputUrl: inputUrlParam,
     picture: z.boolean().default(true).describe('Whether to draw the loudness over time (SVG).'),

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { availableFormats } from '../../separation/encode/available-formats.js'
 import { formatParam } from '../../separation/encode/format-param.js'
-import { fileType, type OutputFormat } from '../../separation/encode/output-format.js'
+import { fileType, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/transcode'
@@ -42,7 +41,7 @@ export function defineTranscode(
   work: (settings: AudioSettings) => Stage<TranscodeParams>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
-  const { format: usualFormat = '16', formats = availableFormats() } = checked
+  const { format: usualFormat = '16', formats = outputFormats } = checked
   const fade = z.number().min(0).max(mostFadeSeconds).default(0)
   const params: z.ZodType<TranscodeParams> = z.strictObject({
     inputUrl: inputUrlParam,

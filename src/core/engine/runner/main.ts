@@ -1,6 +1,7 @@
 import { internalError, StemworkError } from '../errors.js'
 import { execute } from './execute.js'
-import { dieWithHost } from './host-watch.js'
+import { memoryLimit } from '../workflow/memory-limit.js'
+import { watchProcess } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
 import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
@@ -52,6 +53,7 @@ async function take(message: HostMessage): Promise<void> {
     fail(run, error, false)
   } finally {
     currentRun = undefined
+    memoryLimit[0] = 0
   }
 }
 
@@ -66,7 +68,7 @@ process.on('unhandledRejection', lost)
 // Ctrl-C and a service manager's stop reach the whole group; the host decides what becomes of a running job.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
-dieWithHost()
+watchProcess(memoryLimit)
 process.on('message', (value) => {
   const message = hostMessageSchema.safeParse(value)
   if (message.success) void take(message.data)

@@ -193,20 +193,20 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone.catch(() => {})
 }
 
-/** What V8 prints when its heap is full: the same work would fill it again. */
-const heapFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
+/** What V8 prints when its heap is full, or the watch when other memory is: the same work would fill it again. */
+const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
 
 function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
-  const isHeapFull = heapFull.test(stderr)
+  const isMemoryFull = memoryFull.test(stderr)
   const ending = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`
   return new StemworkError(
     'INTERNAL_ERROR',
-    isHeapFull
+    isMemoryFull
       ? 'The process that worked on the job ran out of memory, and would again: the input is damaged or far too large. Send another copy of it.'
       : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the operator the job id.',
     {
       reason: 'worker_lost',
-      retryable: !isHeapFull,
+      retryable: !isMemoryFull,
       details: { exitCode: child.exitCode, signal: child.signalCode },
       cause: cause ?? new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
     },

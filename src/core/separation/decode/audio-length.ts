@@ -1,11 +1,41 @@
 import { badInput, type StemworkError } from '../../engine/errors.js'
+import type { AudioStream } from '../dsp/audio-stream.js'
 
 /** Compressed formats include the encoder's padding, up to a few thousand samples. */
 const paddingSeconds = 0.2
 
-/** @throws StemworkError `BAD_INPUT` `too_long` if the stated length is more than padding above the limit */
-export function refuseLong(seconds: number | undefined, maxSeconds: number): void {
-  if (seconds !== undefined && seconds > maxSeconds + paddingSeconds) throw tooLong(maxSeconds)
+/** Whether the stated length is more than padding above the limit. */
+export function statesTooLong(seconds: number | undefined, maxSeconds: number): boolean {
+  return seconds !== undefined && seconds > maxSeconds + paddingSeconds
+}
+
+/** Beside what a part of the file holds, a stated length is believed from this share on. */
+const believedShare = 0.7
+/** Bytes and seconds of audio after which the part tells something of the whole. */
+const tellingBytes = 512 * 1024
+const tellingSeconds = 10
+
+/**
+ * Whether a file is as much too long as its header states: headers may lie. It is decoded until there is too much of it, or until
+ * what is decoded of a part of its bytes agrees with the header.
+ *
+ * @param readBytes how many bytes of the file the stream has read
+ */
+export async function isTooLong(
+  { blocks, sampleRate }: AudioStream,
+  stated: number,
+  maxSeconds: number,
+  file: { size: number; readBytes(): number },
+): Promise<boolean> {
+  let seconds = 0
+  for await (const { channels } of blocks) {
+    seconds += channels[0].length / sampleRate
+    if (seconds > maxSeconds) return true
+    const bytes = file.readBytes()
+    const isTelling = bytes >= tellingBytes && seconds >= tellingSeconds
+    if (isTelling && (seconds / bytes) * file.size >= believedShare * stated) return true
+  }
+  return false
 }
 
 export function tooLong(maxSeconds: number): StemworkError {

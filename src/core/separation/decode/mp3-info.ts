@@ -2,8 +2,6 @@
 const samplesPerFrame = 1152
 const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
 const sampleRates = [44_100, 48_000, 32_000]
-/** Samples that LAME adds before the audio. */
-const encoderDelay = 576
 
 /**
  * Size of a frame in bytes, from its four-byte header.
@@ -19,6 +17,15 @@ export function mp3FrameBytes(header: Uint8Array, padded = (header[2] & 2) !== 0
   return Math.floor((144_000 * bitrate) / sampleRate) + (padded ? 1 : 0)
 }
 
+export interface Mp3Facts {
+  frameCount: number
+  /** Of all frames, this one included. */
+  bytes: number
+  sampleCount: number
+  /** Samples that the encoder added before the audio. */
+  encoderDelay: number
+}
+
 /**
  * A silent frame with information for players: Xing's `Info` tag with LAME's extension, which states the length and how much to
  * cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
@@ -27,7 +34,7 @@ export function mp3FrameBytes(header: Uint8Array, padded = (header[2] & 2) !== 0
  */
 export function mp3InfoFrame(
   header: Uint8Array,
-  { frameCount, bytes, sampleCount }: { frameCount: number; bytes: number; sampleCount: number },
+  { frameCount, bytes, sampleCount, encoderDelay }: Mp3Facts,
 ): Uint8Array {
   const frame = Buffer.alloc(mp3FrameBytes(header, false))
   frame.set(header)
@@ -42,7 +49,8 @@ export function mp3InfoFrame(
   at = frame.writeUInt32BE(frameCount, at)
   at = frame.writeUInt32BE(bytes, at)
   for (let hundredth = 0; hundredth < 100; hundredth++) frame[at++] = Math.floor((hundredth * 256) / 100)
-  at += frame.write('LAME3.100', at, 'latin1')
+  // Players read the lengths below only of an encoder whose name begins so.
+  at += frame.write('LAME-like', at, 'latin1')
   // Constant bit rate; then low-pass, peak, gains and flags, which are not needed, and the bit rate.
   frame[at] = 1
   frame[at + 11] = 255

@@ -1,6 +1,6 @@
 import { badInput } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
-import { lengthDifference, tooLong } from './audio-length.js'
+import { isTooLong, lengthDifference, statesTooLong, tooLong } from './audio-length.js'
 import { damagedFile } from './damaged-file.js'
 import { openFfmpeg } from './ffmpeg-stream.js'
 import { openFileBytes, type FileBytes } from './file-bytes.js'
@@ -18,7 +18,7 @@ export interface Decoders {
 
 export interface OpenAudioOptions {
   signal?: AbortSignal
-  /** Longer audio is rejected: at once if the header states the length, else as soon as that much is decoded. */
+  /** Longer audio is rejected: before it is used if the header says so and the audio agrees, else as soon as that much is decoded. */
   maxSeconds?: number
   decoders?: Decoders
 }
@@ -40,7 +40,7 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   const { format } = head
   const own = isForeign(format)
     ? Promise.reject(new UndecodedError(`The file is ${foreignFormats[format].name}.`))
-    : openFormat(file, format, head, maxSeconds)
+    : openOwn(path, file, format, head, options)
   const stream = await own.catch((error: unknown) => {
     if (!(error instanceof UndecodedError)) throw error
     if (!decoders?.ffmpeg) throw error.toBadInput()
@@ -56,6 +56,23 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   }
   const { readFraction = file.readFraction } = stream
   return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction }, options)
+}
+
+/** With a decoder of the package. A header that states too much is not believed without a look at the audio. */
+async function openOwn(
+  path: string,
+  file: FileBytes,
+  format: InputFormat,
+  head: Head,
+  { signal, maxSeconds = Infinity }: OpenAudioOptions,
+): Promise<AudioStream> {
+  const { stream, seconds } = await openFormat(file, format, head)
+  if (seconds === undefined || !statesTooLong(seconds, maxSeconds)) return stream
+  const trial = await openFileBytes(path, signal)
+  const readBytes = () => trial.readFraction() * trial.size
+  const { stream: tried } = await openFormat(trial, format, head)
+  if (await isTooLong(tried, seconds, maxSeconds, { size: trial.size, readBytes })) throw tooLong(maxSeconds)
+  return { ...stream, sampleCount: undefined }
 }
 
 /** ffmpeg's demuxers for formats that we decode ourselves, except for some codecs in them. */

@@ -1,7 +1,6 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAiff } from './aiff-reader.js'
 import { openAu } from './au-reader.js'
-import { refuseLong } from './audio-length.js'
 import { openCodec } from './codec-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac-reader.js'
@@ -18,6 +17,12 @@ export interface Head {
   position: number
 }
 
+export interface OpenedFormat {
+  stream: AudioStream
+  /** The length that a header states, which may be wrong; absent where it follows from the size of the file. */
+  seconds?: number
+}
+
 /** Small, because a codec may expand each byte of silence to a thousand samples. */
 const codecPieceBytes = 16 * 1024
 
@@ -30,43 +35,39 @@ const asfHeaderBytes = 1024 * 1024
  *
  * @throws UndecodedError when another decoder might read it; StemworkError `BAD_INPUT` when none should try
  */
-export async function openFormat(
-  file: FileBytes,
-  format: InputFormat,
-  head: Head,
-  maxSeconds: number,
-): Promise<AudioStream> {
+export async function openFormat(file: FileBytes, format: InputFormat, head: Head): Promise<OpenedFormat> {
   const pieces = (from = head.position) => file.pieces({ from, pieceBytes: codecPieceBytes })
   switch (format) {
     case 'wav':
-      return (await openWav(file, head.position)) ?? openCodec('wav', pieces(), format)
+      return { stream: (await openWav(file, head.position)) ?? (await openCodec('wav', pieces(), format)) }
     case 'aiff':
-      return openAiff(file, head.position)
+      return { stream: await openAiff(file, head.position) }
     case 'au':
-      return openAu(file, head.position)
-    case 'flac':
-      return openFlac(file, head.position)
+      return { stream: await openAu(file, head.position) }
+    case 'flac': {
+      const stream = await openFlac(file, head.position)
+      return { stream, seconds: stream.statedSeconds }
+    }
     case 'mp4': {
       const sound = await openMp4(file, codecPieceBytes)
-      refuseLong(sound.seconds, maxSeconds)
-      return withWarnings(await openCodec('mp4', sound.pieces, format), sound.warnings)
+      const stream = withWarnings(await openCodec('mp4', sound.pieces, format), sound.warnings)
+      return { stream, seconds: sound.seconds }
     }
     case 'vorbis':
     case 'opus':
     case 'ogg-flac': {
       const seconds = await statedSeconds(file, format, head.bytes)
-      refuseLong(seconds, maxSeconds)
-      return { ...(await openOgg(file, format, codecPieceBytes)), statedSeconds: seconds }
+      return { stream: { ...(await openOgg(file, format, codecPieceBytes)), statedSeconds: seconds }, seconds }
     }
     case 'wma':
       // The decoder would decode the video stream as sound.
       if (Buffer.from(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
         throw new UndecodedError('The file is a Windows Media video (WMV).')
-      return openCodec('wma', pieces(), format)
+      return { stream: await openCodec('wma', pieces(), format) }
     default: {
       const seconds = await statedSeconds(file, format, head.bytes)
-      refuseLong(seconds, maxSeconds)
-      return { ...(await openCodec(codecNames[format] ?? format, pieces(), format)), statedSeconds: seconds }
+      const stream = await openCodec(codecNames[format] ?? format, pieces(), format)
+      return { stream: { ...stream, statedSeconds: seconds }, seconds }
     }
   }
 }

@@ -15,7 +15,7 @@ export interface EncoderOptions {
 /**
  * Creates or replaces the file.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` for MP3 without the package that encodes it
+ * @throws StemworkError `INVALID_OPTIONS` for MP3 at a sample rate or with channels that the format does not have
  */
 export async function openEncoder(
   path: string,

@@ -1,10 +1,11 @@
-import type { WasmMediaEncoder } from 'wasm-media-encoders'
+import { StemworkError } from '../../engine/errors.js'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
-import { encoderPackage } from './encoder-package.js'
 import { FileWriter } from './file-writer.js'
+import { mp3SampleRates } from './mp3/band-limits.js'
+import { encoderDelay, frameSamples, Mp3Frames } from './mp3/mp3-frames.js'
 
 export interface Mp3Options {
   sampleRate: number
@@ -12,7 +13,12 @@ export interface Mp3Options {
   tags?: AudioTags
 }
 
-const bitrate = 320
+/** Frames are gathered to pieces of this size before they are written. */
+const pieceBytes = 256 * 1024
+/** Samples that every decoder adds. */
+const decoderDelay = 529
+/** Of the largest sample that is encoded: beyond it, and for what is no number, there is nothing to hear. */
+const limit = 8
 
 /**
  * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before and
@@ -20,45 +26,66 @@ const bitrate = 320
  */
 export class Mp3Writer implements AudioEncoder {
   readonly #file: FileWriter
-  readonly #encoder: WasmMediaEncoder<'audio/mpeg'>
+  readonly #frames: Mp3Frames
+  /** Samples of the frame that is not full yet. */
+  readonly #planes: Float32Array[]
+  #pending = 0
   #sampleCount = 0
+  #frameCount = 0
   /** Of the tag before the first frame. */
   #tagBytes = 0
-  #header: Uint8Array | undefined
-  /** Bytes until the next frame header, and the number of headers so far. */
-  #toHeader = 0
-  #frameCount = 0
-  /** The start of a header that continues in the next piece. */
-  #rest = new Uint8Array(0)
+  #header = new Uint8Array(4)
+  readonly #piece = new Uint8Array(pieceBytes)
+  #pieceLength = 0
 
-  private constructor(file: FileWriter, encoder: WasmMediaEncoder<'audio/mpeg'>) {
+  private constructor(file: FileWriter, { sampleRate, channels }: Mp3Options) {
     this.#file = file
-    this.#encoder = encoder
+    this.#frames = new Mp3Frames({ sampleRate, channels: channels === 1 ? 1 : 2 })
+    this.#planes = Array.from({ length: channels }, () => new Float32Array(frameSamples))
   }
 
-  static async open(path: string, { sampleRate, channels, tags = {} }: Mp3Options): Promise<Mp3Writer> {
-    const { createMp3Encoder } = await encoderPackage('wasm-media-encoders', 'MP3', () => import('wasm-media-encoders'))
-    const encoder = await createMp3Encoder()
-    encoder.configure({ sampleRate, channels: channels === 1 ? 1 : 2, bitrate })
-    const writer = new Mp3Writer(await FileWriter.open(path), encoder)
-    const tag = id3Tag(tags)
+  /** @throws StemworkError `INVALID_OPTIONS` at a sample rate that the format does not have */
+  static async open(path: string, options: Mp3Options): Promise<Mp3Writer> {
+    if (!mp3SampleRates.includes(options.sampleRate) || options.channels > 2)
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${options.channels} at ${options.sampleRate} Hz. Choose format 'flac'.`,
+      )
+    const writer = new Mp3Writer(await FileWriter.open(path), options)
+    const tag = id3Tag(options.tags ?? {})
     writer.#tagBytes = tag.length
     await writer.#file.append(tag)
     return writer
   }
 
   async write(planes: readonly Float32Array[]): Promise<void> {
-    this.#sampleCount += planes[0].length
-    await this.#append(this.#encoder.encode(planes))
+    const count = planes[0].length
+    for (let start = 0; start < count;) {
+      const end = Math.min(start + frameSamples - this.#pending, count)
+      for (const [channel, plane] of planes.entries())
+        copyLimited(plane, start, end, this.#planes[channel], this.#pending)
+      this.#pending += end - start
+      if (this.#pending === frameSamples) await this.#endFrame()
+      start = end
+    }
+    this.#sampleCount += count
   }
 
   async close(): Promise<WrittenAudio> {
     try {
-      await this.#append(this.#encoder.finalize())
-      if (this.#header) {
-        const bytes = this.#file.bytes - this.#tagBytes
-        const facts = { frameCount: this.#frameCount, bytes, sampleCount: this.#sampleCount }
-        await this.#file.correct(mp3InfoFrame(this.#header, facts), this.#tagBytes)
+      // Silence, until the decoder has put out the last sample.
+      while (
+        this.#sampleCount > 0 &&
+        this.#frameCount * frameSamples < this.#sampleCount + encoderDelay + decoderDelay
+      ) {
+        for (const plane of this.#planes) plane.fill(0, this.#pending)
+        await this.#endFrame()
+      }
+      await this.#flush()
+      if (this.#frameCount > 0) {
+        const facts = { frameCount: this.#frameCount, bytes: this.#file.bytes - this.#tagBytes }
+        const info = mp3InfoFrame(this.#header, { ...facts, encoderDelay, sampleCount: this.#sampleCount })
+        await this.#file.correct(info, this.#tagBytes)
       }
       // MP3 stores no integers that could clip; clipping is up to the decoder.
       return { sampleCount: this.#sampleCount, clippedSamples: 0, bytes: this.#file.bytes }
@@ -71,25 +98,28 @@ export class Mp3Writer implements AudioEncoder {
     await this.#file.close()
   }
 
-  async #append(encoded: Uint8Array): Promise<void> {
-    // A copy: the next call overwrites the encoder's memory.
-    const bytes = encoded.slice()
-    if (bytes.length === 0) return
-    this.#countFrames(bytes)
-    if (this.#file.bytes === this.#tagBytes && this.#header)
+  async #endFrame(): Promise<void> {
+    const frame = this.#frames.encode(this.#planes)
+    this.#pending = 0
+    if (this.#frameCount++ === 0) {
+      this.#header.set(frame.subarray(0, 4))
+      // Room for the frame with the length.
       await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
-    await this.#file.append(bytes)
+    }
+    if (this.#pieceLength + frame.length > pieceBytes) await this.#flush()
+    this.#piece.set(frame, this.#pieceLength)
+    this.#pieceLength += frame.length
   }
 
-  #countFrames(bytes: Uint8Array): void {
-    const content = Buffer.concat([this.#rest, bytes])
-    let position = this.#toHeader
-    for (; position + 4 <= content.length; this.#frameCount++) {
-      const header = content.subarray(position, position + 4)
-      this.#header ??= Uint8Array.from(header)
-      position += mp3FrameBytes(header)
-    }
-    this.#rest = new Uint8Array(content.subarray(Math.min(position, content.length)))
-    this.#toHeader = Math.max(0, position - content.length)
+  async #flush(): Promise<void> {
+    await this.#file.append(this.#piece.subarray(0, this.#pieceLength))
+    this.#pieceLength = 0
+  }
+}
+
+function copyLimited(from: Float32Array, start: number, end: number, to: Float32Array, at: number): void {
+  for (let i = start; i < end; i++, at++) {
+    const sample = from[i]
+    to[at] = Math.abs(sample) <= limit ? sample : sample > 0 ? limit : sample < 0 ? -limit : 0
   }
 }

@@ -1,5 +1,7 @@
+import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { badInput, StemworkError } from '../../engine/errors.js'
+import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAudio } from '../decode/open-audio.js'
 import { resample } from '../dsp/resample.js'
@@ -54,9 +56,11 @@ export async function separate(inputPath: string, options: SeparationOptions): P
   checkOptions(options)
   const startedAt = performance.now()
   const { choices, models, paths } = await resolveModels(model)
+  const limitBytes = await memoryFor(paths, options.batch)
   return withWarmNetworks(paths, { threads, provider, maxWarmBytes }, async (networks) => {
     const passes: Pass[] = []
     try {
+      memoryLimit[0] = limitBytes
       let used = 0
       for (const [index, each] of models.entries()) {
         const own = networks.slice(used, (used += each.paths.length))
@@ -74,6 +78,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
         warnings: [...new Set([...warnings, ...losses])],
       }
     } finally {
+      memoryLimit[0] = 0
       for (const { architecture } of passes) architecture.close()
     }
   })
@@ -87,6 +92,25 @@ export async function loadNetworks(
   const { paths } = await resolveModels(model)
   await withWarmNetworks(paths, network, async () => {})
 }
+
+/** What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the memory. */
+const usualBytes = 900 * 2 ** 20
+/** Large networks take up to so many times the size of their file. */
+const bytesPerWeightByte = 64
+
+/** The memory that this process may hold, beside what it holds already for networks that are kept warm. */
+async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<number> {
+  let bytes = Math.max(usualBytes, process.memoryUsage.rss() + 0.7 * usualBytes)
+  // The built-in network is within the usual, one segment at a time.
+  bytes += (batch * networkPaths.length - 1) * 0.5 * usualBytes
+  for (const path of networkPaths) {
+    const large = Math.max(0, (await stat(path)).size - smallNetworkBytes)
+    bytes += bytesPerWeightByte * large
+  }
+  return bytes
+}
+
+const smallNetworkBytes = 4 * 2 ** 20
 
 async function resolveModels(model: NonNullable<SeparationOptions['model']>) {
   const choices = typeof model === 'string' ? [{ model }] : model

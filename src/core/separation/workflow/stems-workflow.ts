@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { availableFormats } from '../encode/available-formats.js'
 import { formatParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
@@ -193,7 +192,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     description,
     stems,
     format: usualFormat = '16',
-    formats = availableFormats(),
+    formats = outputFormats,
     allowedModels,
   } = checked.data
   const { separate, draw, prepare } = work(checked.data)

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 export type Kernel<Functions> = Functions & { memory: Float32Array<ArrayBuffer> }
 
 /** The names of the sources in `assembly/`. */
-export type KernelName = 'dot-product' | 'flac-kernels' | 'frame-kernels' | 'pack-stereo' | 'wiener-kernels'
+export type KernelName =
+  'dot-product' | 'flac-kernels' | 'frame-kernels' | 'mp3-kernels' | 'pack-stereo' | 'wiener-kernels'
 
 /**
  * A new memory with room for that many floats, all 0, and the kernel's functions over it: the WebAssembly ones, or the plain ones

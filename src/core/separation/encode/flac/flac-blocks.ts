@@ -1,6 +1,6 @@
 import { crc16, crc8 } from '../../decode/flac-checksum.js'
 import { createFlacKernels, maxOrder } from '../../dsp/kernels/flac-kernels.js'
-import { BitWriter } from './bit-writer.js'
+import { BitWriter } from '../bit-writer.js'
 import { fixedPredictor, linearPredictor, type Predictor } from './linear-prediction.js'
 import { ricePartitions, type RicePartitions } from './rice-partitions.js'
 

@@ -1,0 +1,164 @@
+import { BitWriter } from '../bit-writer.js'
+import { type Bands, longBands, mp3SampleRates, shortBands } from './band-limits.js'
+import { BlockChoice } from './block-choice.js'
+import { GranuleCoder } from './granule-coder.js'
+import { blockTypes, granuleSamples, HybridFilter } from './hybrid-filter.js'
+
+export const frameSamples = 2 * granuleSamples
+/**
+ * Samples of the filters before the first one of the audio, as players count them: without the 529 of a decoder.
+ * One granule is looked ahead.
+ */
+export const encoderDelay = 1104
+
+/** The highest of the format, so that no frame needs bits of another one. */
+const bitrate = 320_000
+const bitrateCode = 14
+
+/** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). The frames are the same with and without SIMD. */
+export class Mp3Frames {
+  readonly #sampleRate: number
+  readonly #filters: HybridFilter[]
+  readonly #coders: GranuleCoder[]
+  readonly #choice: BlockChoice
+  readonly #bands: { long: Bands; short: Bands }
+  readonly #frame = new Uint8Array(2048)
+  /** Of the search for the gains: where it ended in the frame before. */
+  #gain = 0
+  /** Fractions of a byte that the frames so far are too short. */
+  #owedBytes = 0
+
+  /** @param sampleRate one of `mp3SampleRates` */
+  constructor({ sampleRate, channels }: { sampleRate: number; channels: 1 | 2 }) {
+    this.#sampleRate = sampleRate
+    this.#filters = Array.from({ length: channels }, () => new HybridFilter())
+    this.#coders = [0, 1].flatMap((granule) => this.#filters.map(({ granules }) => new GranuleCoder(granules[granule])))
+    this.#choice = new BlockChoice(channels)
+    this.#bands = { long: longBands(sampleRate), short: shortBands(sampleRate) }
+  }
+
+  /**
+   * @param planes one per channel, of `frameSamples`
+   * @returns a frame of what came `encoderDelay` before, valid until the next call
+   */
+  encode(planes: readonly Float32Array[]): Uint8Array {
+    const types = [0, 1].map((granule) => {
+      const start = granule * granuleSamples
+      const energies = this.#filters.map((filter, channel) =>
+        filter.add(planes[channel].subarray(start, start + granuleSamples)),
+      )
+      const type = this.#choice.next(energies)
+      for (const filter of this.#filters) filter.transform(type, granule)
+      return type
+    })
+    const isMiddleAndSide = this.#useMiddleAndSide()
+    for (const [index, coder] of this.#coders.entries()) {
+      const type = types[Math.floor(index / this.#filters.length)]
+      coder.begin(type, type === blockTypes.short ? this.#bands.short : this.#bands.long)
+    }
+    const bytes = this.#nextBytes()
+    const sideBytes = this.#filters.length === 1 ? 17 : 32
+    this.#findGains(8 * (bytes - 4 - sideBytes))
+    this.#write(bytes, isMiddleAndSide)
+    return this.#frame.subarray(0, bytes)
+  }
+
+  /** Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of one of four. */
+  #findGains(room: number): void {
+    const coders = this.#coders
+    const bitsAt = (gain: number) =>
+      coders.reduce((sum, coder, index) => sum + coder.setGain(Math.floor((gain + index) / coders.length)), 0)
+    let [tooFine, fits] = [-Infinity, Infinity]
+    let gain = this.#gain
+    while (fits - tooFine > 1) {
+      const over = bitsAt(gain) - room
+      if (over > 0) tooFine = gain
+      else fits = gain
+      const values = coders.reduce((sum, { codedValues }) => sum + codedValues, 0)
+      /** By how many bits a step of one changes the sum, about. */
+      const step = Math.max(20, (0.1875 * values) / coders.length)
+      if (over <= 0 && (-over < 0.7 * step || coders.every(({ isFinest }) => isFinest))) break
+      const guess = gain + (over > 0 ? Math.ceil(over / step) : Math.min(-1, Math.ceil(over / step)))
+      gain = Math.min(fits - 1, Math.max(tooFine + 1, guess))
+    }
+    this.#gain = fits
+    bitsAt(fits)
+  }
+
+  /** Replaces the channels by their middle and side, if those take fewer bits. */
+  #useMiddleAndSide(): boolean {
+    const [left, right] = this.#filters
+    if (!right) return false
+    let difference = 0
+    for (const granule of [0, 1])
+      difference += savedBits(left.granules[granule].values, right.granules[granule].values, this.#bands.long.ends)
+    if (difference <= 0) return false
+    for (const granule of [0, 1]) toMiddleAndSide(left.granules[granule].values, right.granules[granule].values)
+    return true
+  }
+
+  /** One byte more from time to time keeps the bit rate, where a frame is no whole number of bytes. */
+  #nextBytes(): number {
+    const exact = ((bitrate / 8) * frameSamples) / this.#sampleRate
+    this.#owedBytes += exact - Math.floor(exact)
+    const isPadded = this.#owedBytes >= 1
+    if (isPadded) this.#owedBytes--
+    return Math.floor(exact) + (isPadded ? 1 : 0)
+  }
+
+  #write(bytes: number, isMiddleAndSide: boolean): void {
+    const isMono = this.#filters.length === 1
+    this.#frame.fill(0)
+    const writer = new BitWriter(this.#frame)
+    // Sync word, MPEG-1, layer III, no checksum.
+    writer.put(0xfffb, 16)
+    writer.put(bitrateCode, 4)
+    writer.put(mp3SampleRates.indexOf(this.#sampleRate), 2)
+    writer.put(bytes > Math.floor(((bitrate / 8) * frameSamples) / this.#sampleRate) ? 1 : 0, 1)
+    writer.put(0, 1)
+    // Joint stereo with middle and side or without, or mono.
+    writer.put(isMono ? 3 : 1, 2)
+    writer.put(isMiddleAndSide ? 2 : 0, 2)
+    writer.put(0, 4)
+    // Its values begin in this frame, and no granule has the scale factors of the one before.
+    writer.put(0, 9)
+    writer.put(0, isMono ? 5 + 4 : 3 + 8)
+    for (const coder of this.#coders) coder.writeSide(writer)
+    for (const coder of this.#coders) coder.writeMain(writer)
+  }
+}
+
+function toMiddleAndSide(left: Float32Array, right: Float32Array): void {
+  for (let i = 0; i < left.length; i++) {
+    const a = left[i]
+    const b = right[i]
+    left[i] = (a + b) * Math.SQRT1_2
+    right[i] = (a - b) * Math.SQRT1_2
+  }
+}
+
+/** How many bits fewer the middle and the side take than the channels, by the levels of their bands. */
+function savedBits(left: Float32Array, right: Float32Array, ends: readonly number[]): number {
+  // Below the smallest step of 16 bits there is nothing to save.
+  const least = 2 ** -34
+  let saved = 0
+  let start = 0
+  for (const end of ends) {
+    let ll = 0
+    let rr = 0
+    let lr = 0
+    for (let i = start; i < end; i++) {
+      const a = left[i]
+      const b = right[i]
+      ll += a * a
+      rr += b * b
+      lr += a * b
+    }
+    const width = end - start
+    const mean = (ll + rr) / 2
+    const floor = least * width
+    saved += width * Math.log2(((ll + floor) * (rr + floor)) / ((mean + lr + floor) * (mean - lr + floor)))
+    start = end
+  }
+  return saved
+}

@@ -1,0 +1,98 @@
+import type { Bands } from './band-limits.js'
+
+/** How finely the bands of a granule are quantised, beside its gain. */
+export interface ScaleFactors {
+  /** Each makes the steps of its band smaller by 3 dB. */
+  factors: readonly number[]
+  /** Index of the widths of the factors (ISO/IEC 11172-3, 2.4.2.7), and how many bits all of them have. */
+  compress: number
+  bits: number
+  /** The gain at which granules of any loudness have noise that is about as audible. */
+  gain: number
+}
+
+/** Widths of the factors of the lower and of the upper bands. */
+export const factorWidths: readonly (readonly [number, number])[] = [
+  ...([
+    [0, 0],
+    [0, 1],
+    [0, 2],
+    [0, 3],
+    [3, 0],
+    [1, 1],
+    [1, 2],
+    [1, 3],
+  ] as const),
+  ...([
+    [2, 1],
+    [2, 2],
+    [2, 3],
+    [3, 1],
+    [3, 2],
+    [3, 3],
+    [4, 2],
+    [4, 3],
+  ] as const),
+]
+
+/** The gain at which the steps are as large as a sample at full scale. */
+export const unitGain = 210
+
+/**
+ * By how much the steps grow with the level of a band: louder sounds mask louder noise, though not as much louder. The
+ * format's own steps, which grow with each value, do the rest.
+ */
+const shaping = 0.45
+/** Logarithm of the level below which a band is taken for silent: less than the smallest step of 16 bits. */
+const silentLevel = -17
+/** Bands without a factor have the steps of the loudest band, but no more than those of a band that is so much louder (in octaves). */
+const loudestBeyond = 6
+
+/** @param values in the order of the bands */
+export function scaleFactorsOf(values: Float32Array, { ends, firstWidths, scaled }: Bands): ScaleFactors {
+  const levels = levelsOf(values, ends)
+  let loudest = silentLevel
+  for (let band = 0; band < scaled; band++) loudest = Math.max(loudest, levels[band])
+  const unscaled = Math.max(...levels.slice(scaled))
+  if (unscaled > silentLevel) loudest = Math.max(unscaled, Math.min(loudest, unscaled + loudestBeyond))
+  const factors = levels.slice(0, scaled).map((level, band) => {
+    if (level <= silentLevel) return 0
+    const wanted = Math.round(2 * shaping * (loudest - level))
+    return Math.max(0, Math.min(wanted, band < firstWidths ? 15 : 7))
+  })
+  const [lower, upper] = [factors.slice(0, firstWidths), factors.slice(firstWidths)].map(
+    (some) => 32 - Math.clz32(Math.max(...some)),
+  )
+  let [compress, bits] = [0, Infinity]
+  for (const [index, [first, second]] of factorWidths.entries()) {
+    const sum = first * firstWidths + second * (scaled - firstWidths)
+    if (first >= lower && second >= upper && sum < bits) [compress, bits] = [index, sum]
+  }
+  return { factors, compress, bits, gain: unitGain + Math.round(4 * shaping * loudest) }
+}
+
+/** Makes the compressed values of each band larger, as its steps become smaller. */
+export function applyScaleFactors(compressed: Float32Array, factors: readonly number[], ends: readonly number[]): void {
+  let start = 0
+  for (const [band, factor] of factors.entries()) {
+    const end = ends[band]
+    if (factor > 0) {
+      const scale = 2 ** (0.375 * factor)
+      for (let i = start; i < end; i++) compressed[i] *= scale
+    }
+    start = end
+  }
+}
+
+/** Logarithms to base 2 of the mean magnitudes. */
+function levelsOf(values: Float32Array, ends: readonly number[]): number[] {
+  const levels: number[] = []
+  let start = 0
+  for (const end of ends) {
+    let sum = 0
+    for (let i = start; i < end; i++) sum += values[i] * values[i]
+    levels.push(Math.max(silentLevel, 0.5 * Math.log2(sum / (end - start))))
+    start = end
+  }
+  return levels
+}
