@@ -76,8 +76,8 @@ async function run(workflow: Workflow, path: string, params: Record<string, unkn
 
 async function transcoded(params: Record<string, unknown>, path = song) {
   const { outputs, details } = await run(transcode, path, params)
-  const { path: made } = outputs.audio!
-  return { path: made, details, audio: await readAudio(made), output: outputs.audio! }
+  const { path: made } = outputs.audio
+  return { path: made, details, audio: await readAudio(made), output: outputs.audio }
 }
 
 /** What ffmpeg makes of a file, as floats: one plane per channel. */
@@ -96,7 +96,7 @@ function worst(one: Float32Array, other: Float32Array): number {
 describe('service/loudness', () => {
   async function measured(path: string, params = {}) {
     const result = await run(loudness, path, params)
-    return { ...result, report: JSON.parse(await readFile(result.outputs.report!.path, 'utf8')) }
+    return { ...result, report: JSON.parse(await readFile(result.outputs.report.path, 'utf8')) }
   }
 
   it('reports figures and their course, draws them, and tells the figures in the details', async () => {
@@ -105,7 +105,7 @@ describe('service/loudness', () => {
     expect(report).toMatchObject({ seconds: 10, sampleRate: rate, channels: 2 })
     expect(details.loudness).toMatchObject({ integratedLufs: report.integratedLufs, truePeakDbtp: report.truePeakDbtp })
     expect(report.course.momentaryLufs).toHaveLength(100)
-    const picture = await readFile(outputs.picture!.path, 'utf8')
+    const picture = await readFile(outputs.picture.path, 'utf8')
     expect(picture).toMatch(/^<svg xmlns=.*<\/svg>\n$/s)
     expect(picture).toContain(`Integrated ${report.integratedLufs.toFixed(1)} LUFS`)
     expect(picture).not.toMatch(/NaN|Infinity|undefined/)
@@ -152,14 +152,14 @@ describe('service/loudness', () => {
   it('writes audio at a loudness, with its tags and name, no louder than its ceiling allows', async () => {
     const { report, outputs } = await measured(song, { normalizeTo: -30, format: 'flac' })
     expect(outputs.normalized).toMatchObject({ fileName: 'normalized.flac', downloadName: 'Tones (-30 LUFS).flac' })
-    expect(await readTags(outputs.normalized!.path)).toEqual({ title: 'Tones', artist: 'Generator' })
-    const quiet = await measured(outputs.normalized!.path)
+    expect(await readTags(outputs.normalized.path)).toEqual({ title: 'Tones', artist: 'Generator' })
+    const quiet = await measured(outputs.normalized.path)
     expect(quiet.report.integratedLufs).toBeCloseTo(-30, 1)
     expect(report).not.toHaveProperty('warnings')
 
     const loud = await measured(song, { normalizeTo: -5, ceiling: -2, format: '32f' })
     expect(loud.details.warnings).toEqual([expect.stringMatching(/^Peaks keep the audio from -5 LUFS/)])
-    const made = await measured(loud.outputs.normalized!.path)
+    const made = await measured(loud.outputs.normalized.path)
     expect(made.report.truePeakDbtp).toBeCloseTo(-2, 1)
     expect(made.report.integratedLufs).toBeCloseTo(report.integratedLufs + Number(loud.details.gainDb), 1)
   })
@@ -170,7 +170,7 @@ describe('service/loudness', () => {
     const { report, outputs } = await measured(silence, { normalizeTo: -14 })
     expect(report).toMatchObject({ integratedLufs: null, rangeLu: null, truePeakDbtp: null })
     expect(report.warnings).toEqual([expect.stringContaining('louder than -70 LUFS')])
-    expect((await readAudio(outputs.normalized!.path)).channels[0].every((value) => value === 0)).toBe(true)
+    expect((await readAudio(outputs.normalized.path)).channels[0].every((value) => value === 0)).toBe(true)
     const short = join(folder, 'short.wav')
     await write(short, [planes[0].subarray(0, 0.39 * rate)], rate, '16')
     expect((await measured(short)).report.warnings).toEqual([expect.stringContaining('shorter than 400 ms')])

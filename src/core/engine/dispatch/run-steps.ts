@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../errors.js'
+import { internalError, StemworkError } from '../errors.js'
 import { isTransient, jobError } from '../job/failure.js'
 import type { Logger } from '../ports/logger.js'
 import type { InputFile, OutputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
@@ -24,7 +24,7 @@ export async function runSteps(
   const params = workflow.params.parse(order.params) as Record<string, unknown>
   const progress = stageProgress(workflow.stages, onProgress)
   const results = new Map<string, WorkResult>()
-  const failed = new Map<string, unknown>()
+  const failed = new Map<string, Error>()
 
   for (const [index, step] of steps.entries()) {
     signal.throwIfAborted()
@@ -41,7 +41,7 @@ export async function runSteps(
         signal.throwIfAborted()
         if (!step.mayFail) throw error
         logger.warn({ jobId: order.jobId, step: step.name, err: error }, 'A step failed; the job goes on without it.')
-        failed.set(step.name, error)
+        failed.set(step.name, error instanceof Error ? error : internalError(error))
       }
     }
     progress.report(index, 1)

@@ -128,7 +128,8 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
     if (!given) throw problem(`there is no step "${stepId}"`)
     const workflow =
       typeof given.workflow === 'string' ? options.workflows?.find((one) => one.id === given.workflow) : given.workflow
-    if (!workflow) throw problem(`steps.${stepId} names the workflow "${String(given.workflow)}", which is not given`)
+    if (!workflow)
+      throw problem(`steps.${stepId} names the workflow ${JSON.stringify(given.workflow)}, which is not given`)
     if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
     for (const input of Object.keys(given.inputs))
       if (!workflow.inputs.includes(input))
