@@ -130,6 +130,15 @@ test('every stand-in belongs to a snippet', () => {
 
 /** What the JSON blocks of a page are. */
 const jsonKinds: Record<string, z.ZodType> = {
+  'docs/agents.md: On standard input and output': z.strictObject({
+    mcpServers: z.strictObject({
+      stems: z.strictObject({
+        command: z.literal('npx'),
+        args: z.tuple([z.literal('stemwork'), z.literal('mcp')]),
+        env: z.strictObject({ STEMWORK_URL: z.url(), STEMWORK_API_KEY: z.string() }),
+      }),
+    }),
+  }),
   'docs/licences.md: Leaving out GPL and LGPL decoders': z.strictObject({
     overrides: z.record(z.string().regex(/^@audio\/decode-\w+$/), z.string().regex(/^npm:/)),
   }),
