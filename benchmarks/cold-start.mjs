@@ -1,5 +1,5 @@
 // From the shell's prompt to the first bar and to the first separated audio of `stemwork separate`, and where the time goes. Every
-// run is a process of its own; Node.js by itself is the floor.
+// run is a process of its own; Node.js by itself is the floor, and Node.js with the network what any separation takes at least.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -12,6 +12,7 @@ const program = new URL('../dist/cli/main.js', import.meta.url).pathname
 const command = new URL('../dist/cli/separate.js', import.meta.url).href
 const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url).pathname
 const module = new URL('../dist/core/separation/workflow/stems-module.js', import.meta.url).href
+const network = new URL('../models/embedded/model.onnx', import.meta.url).pathname
 /** The bar is drawn on terminals only. */
 const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true']
 
@@ -24,8 +25,10 @@ try {
   await writer.close()
 
   const separate = [...asTerminal, program, 'separate', song, '-o', join(folder, 'stems')]
+  const session = `import runtime from 'onnxruntime-node'; await runtime.InferenceSession.create(${JSON.stringify(network)})`
   const cases = [
     ['Node.js alone', () => timeTo(['-e', ''])],
+    ['Node.js with the network in bare onnxruntime', () => timeTo(['--input-type=module', '-e', session])],
     ['Node.js with the command loaded', () => timeTo(['-e', `import(${JSON.stringify(command)})`])],
     ["Node.js with the child's entry loaded", () => timeTo([childEntry], { message: () => true })],
     ['Node.js with decoders and pipeline loaded', () => timeTo(['-e', `import(${JSON.stringify(module)})`])],
@@ -43,6 +46,8 @@ try {
     const sorted = times[index].sort((a, b) => a - b)
     console.log(`${name.padEnd(44)}${sorted[rounds >> 1].toFixed(0).padStart(8)}${sorted[0].toFixed(0).padStart(28)}`)
   }
+  const [, floor, , , , firstBar] = times.map((each) => each[rounds >> 1])
+  console.log(`\nfirst bar: ${(firstBar / floor).toFixed(2)} of the time of Node.js with the bare network`)
 } finally {
   await rm(folder, { recursive: true })
 }

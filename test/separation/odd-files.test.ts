@@ -147,6 +147,15 @@ describe('Ogg', () => {
       for (const [index, plane] of channels.entries())
         expect(loudest(plane)).toBeLessThan(loudest(sound.channels[index]) * 1.1)
       expect(warnings.join(' ')).toMatch(/pages are missing or wrong in 1 places/)
+      expect(channels[0].length).toBe(sound.channels[0].length)
+      // What follows the gap is where it was.
+      const end = sound.channels[0].length
+      for (const [index, plane] of channels.entries())
+        expect(
+          loudest(
+            plane.subarray(end - 4000, end - 1000).map((value, i) => value - sound.channels[index][end - 4000 + i]),
+          ),
+        ).toBeLessThan(0.01)
       expect(sound.warnings).toEqual([])
     },
   )

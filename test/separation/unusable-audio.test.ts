@@ -238,7 +238,8 @@ describe('length', () => {
       // What the encoder added at the end is there, too: only the length would have told.
       expect(sampleCount).toBeGreaterThanOrEqual(channels[0].length)
       expect(sampleCount).toBeLessThan(channels[0].length + 2000)
-      if (name !== 'stereo.m4a') expect(stream.warnings).toEqual([expect.stringMatching(/states a length of \d{4,}/)])
+      // Files of one second: the others' lengths are those of a broadcast that was joined late, and of a track.
+      if (/flac|mp3/.test(name)) expect(stream.warnings).toEqual([expect.stringMatching(/states a length of \d{4,}/)])
     },
   )
 

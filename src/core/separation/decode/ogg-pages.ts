@@ -2,6 +2,8 @@
 export interface OggPage {
   serial: number
   sequence: number
+  /** Samples of the stream up to the end of the last packet that ends on the page; undefined if none does. */
+  granule: number | undefined
   isContinued: boolean
   isFirst: boolean
   isLast: boolean
@@ -68,11 +70,18 @@ function readPage(bytes: Uint8Array): OggPage | undefined {
   return {
     serial: view.getUint32(14, true),
     sequence: view.getUint32(18, true),
+    granule: granuleOf(view),
     isContinued: (bytes[5] & 1) !== 0,
     isFirst: (bytes[5] & 2) !== 0,
     isLast: (bytes[5] & 4) !== 0,
     bytes,
   }
+}
+
+/** -1 marks a page on which no packet ends. */
+function granuleOf(view: DataView): number | undefined {
+  const granule = Number(view.getBigInt64(6, true))
+  return granule < 0 ? undefined : granule
 }
 
 /** The packets or parts of packets on a page; the last one goes on if `goesOn`. */

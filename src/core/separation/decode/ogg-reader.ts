@@ -3,6 +3,7 @@ import { openCodec } from './codec-stream.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlacPieces, readStreamInfo } from './flac-reader.js'
+import { mostGaps, openParts, positionsOf } from './ogg-gaps.js'
 import { packetsOf } from './ogg-pages.js'
 import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-stream.js'
 
@@ -13,18 +14,34 @@ import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-s
  */
 export async function openOgg(file: FileBytes, codec: OggCodec, pieceBytes: number): Promise<AudioStream> {
   const losses: OggLosses = { gaps: 0, hasEnd: false }
-  const pages = streamPages(file.pieces({ pieceBytes }), codec, losses)
-  const stream =
-    codec === 'ogg-flac'
-      ? await openOggFlac(pages)
-      : await openCodec(codec === 'vorbis' ? 'oga' : codec, bytesOf(pages), codec)
+  const pages = (counted: OggLosses) => streamPages(file.pieces({ pieceBytes }), codec, counted)
+  // The sound of FLAC has numbers of its own, by which gaps are filled.
+  if (codec === 'ogg-flac') return withLosses(await openOggFlac(pages(losses)), losses, () => '')
+  const decoder = codec === 'vorbis' ? 'oga' : codec
+  const scan: OggLosses = { gaps: 0, hasEnd: false }
+  for await (const _ of pages(scan));
+  if (scan.gaps === 0 || scan.gaps > mostGaps) {
+    const stream = await openCodec(decoder, bytesOf(pages(losses)), codec)
+    return withLosses(stream, losses, () => ' and were left out, so what follows comes earlier')
+  }
+  const positions = await positionsOf(pages({ gaps: 0, hasEnd: false }), decoder)
+  const silent = { seconds: 0 }
+  const stream = await openParts(pages(losses), positions, decoder, silent)
+  return withLosses(
+    { ...stream, format: codec },
+    losses,
+    () => `, and ${silent.seconds.toFixed(2)} seconds are silent instead`,
+  )
+}
+
+function withLosses(stream: AudioStream, losses: OggLosses, instead: () => string): AudioStream {
   const warnings: string[] = []
   return {
     ...stream,
     warnings,
     blocks: (async function* () {
       yield* stream.blocks
-      warnings.push(...(stream.warnings ?? []), ...oggLossText(losses))
+      warnings.push(...(stream.warnings ?? []), ...oggLossText(losses, instead()))
     })(),
   }
 }

@@ -6,6 +6,11 @@ export interface OggLosses {
   hasEnd: boolean
 }
 
+/** A page of a stream, and what is missing before it. */
+export interface StreamPage extends OggPage {
+  isAfterGap: boolean
+}
+
 /** How the first packet of each kind of sound begins. */
 const identifications = {
   vorbis: '\x01vorbis',
@@ -31,9 +36,10 @@ export async function* streamPages(
   pieces: AsyncIterable<Uint8Array>,
   codec: OggCodec,
   losses: OggLosses,
-): AsyncGenerator<OggPage, void, undefined> {
+): AsyncGenerator<StreamPage, void, undefined> {
   let serial: number | undefined
   let held: OggPage | undefined
+  let isAfterGap = false
   let nextSequence = 0
   for await (const page of readPages(pieces)) {
     const isCandidate = page.isFirst && (serial === undefined || losses.hasEnd)
@@ -48,19 +54,21 @@ export async function* streamPages(
     losses.hasEnd ||= page.isLast
     if (isGap) losses.gaps++
     const before = held && isGap ? withoutParts(held, { first: false, last: true }) : held
-    if (before) yield before
+    if (before) {
+      yield { ...before, isAfterGap }
+      isAfterGap = false
+    }
+    isAfterGap ||= isGap
     held = isGap ? withoutParts(page, { first: true, last: false }) : page
   }
   const last = held && withoutParts(held, { first: false, last: true })
-  if (last) yield last
+  if (last) yield { ...last, isAfterGap }
 }
 
-export function oggLossText({ gaps, hasEnd }: OggLosses): string[] {
+/** @param instead what became of the gaps */
+export function oggLossText({ gaps, hasEnd }: OggLosses, instead: string): string[] {
   const texts: string[] = []
-  if (gaps > 0)
-    texts.push(
-      `The Ogg file is damaged: pages are missing or wrong in ${gaps} places and were left out, so what follows comes earlier.`,
-    )
+  if (gaps > 0) texts.push(`The Ogg file is damaged: pages are missing or wrong in ${gaps} places${instead}.`)
   if (!hasEnd) texts.push('The Ogg file has no last page; it was probably cut off.')
   return texts
 }
