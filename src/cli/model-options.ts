@@ -74,7 +74,7 @@ export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): P
   const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
   if (isRunHere) for (const name of needed) await requireModel(name)
   const formats = isRunHere ? undefined : [...outputFormats]
-  const workflows = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
+  const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
   return workflows
 }

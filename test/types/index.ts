@@ -31,9 +31,7 @@ const own = defineWorkflow({
   outputs: {},
   stages: [{ name: 'run', run: async () => {} }],
 })
-expectType<Workflow>()(own)
-expectType<Workflow>()(stemsWorkflow())
-expectType<Workflow>()(stems4Workflow())
+const workflows: Workflow[] = [own, stemsWorkflow(), stems4Workflow()]
 
 const runner: Runner = inlineRunner({ resolve: () => own })
 expectType<Logger>()(silentLogger)
@@ -46,10 +44,11 @@ const engine = createEngine({
   dispatch: { concurrency: 2 },
   logger,
 })
-expectType<JobEngine>()(engine)
+const asEver: JobEngine = engine
 processRunner({ resolve: () => own, slots: 2 })
 createEngine({ logger: console, child: { environment: { A: 'b' }, nodeArguments: ['--max-old-space-size=500'] } })
-createEngine({ logger: pino() })
+createEngine({ logger: pino(), workflows })
+void asEver.close()
 createEngine({ logger: fastify().log })
 
 export async function use(): Promise<void> {
