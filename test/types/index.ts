@@ -33,6 +33,7 @@ const own = defineWorkflow({
 })
 const workflows: Workflow[] = [own, stemsWorkflow(), stems4Workflow()]
 
+const stems = 'service/stems-vocals-accompaniment'
 const runner: Runner = inlineRunner({ resolve: () => own })
 expectType<Logger>()(silentLogger)
 const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
@@ -53,7 +54,7 @@ createEngine({ logger: fastify().log })
 
 export async function use(): Promise<void> {
   await engine.start()
-  const { job, created } = await engine.submit({ app: 'me', workflow: 'a', params: {}, uploads: { inputUrl: 'key' } })
+  const { job, created } = await engine.submit({ app: 'me', workflow: 'a', params: {} })
   expectType<JobRecord>()(job)
   expectType<boolean>()(created)
   expectType<JobStatus>()(job.status)
@@ -61,9 +62,11 @@ export async function use(): Promise<void> {
   expectType<JobRecord | undefined>()(await engine.run(job.id))
   expectType<JobRecord | undefined>()(await engine.run(job.id, { signal: AbortSignal.timeout(1) }))
   expectType<JobRecord | undefined>()(await engine.runOnce())
+  await engine.submit({ app: 'me', workflow: stems, inputs: { inputUrl: localFile('song.mp3') } })
+  // @ts-expect-error: this workflow has no inputs
   await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: localFile('song.mp3') } })
   // @ts-expect-error: a path alone may come from anywhere
-  await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: 'song.mp3' } })
+  await engine.submit({ app: 'me', workflow: stems, inputs: { inputUrl: 'song.mp3' } })
   await engine.blobs.put('uploads/me/1', 'text')
   await engine.blobs.put('uploads/me/2', new Uint8Array(1))
   expectType<JobRecord | undefined>()(await engine.cancel(job.id))

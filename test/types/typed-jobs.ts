@@ -67,17 +67,17 @@ export async function submit(): Promise<void> {
   await engine.submit({ app: 'me', workflow: 'service/loudness' })
   // @ts-expect-error: no such input
   await engine.submit({ app: 'me', workflow: 'service/loudness', inputs: { songUrl: localFile('song.wav') } })
-  // @ts-expect-error: no such output
   await engine.submit({
     app: 'me',
     workflow: 'service/loudness',
     params: { inputUrl },
+    // @ts-expect-error: no such output
     copyResultsTo: { stem: inputUrl },
   })
-  // @ts-expect-error: no such format
   await engine.submit({
     app: 'me',
     workflow: 'service/stems-vocals-accompaniment',
+    // @ts-expect-error: no such format
     params: { inputUrl, format: 'ogg' },
   })
   // @ts-expect-error: a workflow that this engine has not

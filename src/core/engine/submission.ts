@@ -59,7 +59,9 @@ interface SubmissionFields<Offered extends Workflow> extends Omit<
 }
 
 type TypesOf<Offered extends Workflow> = NonNullable<Offered['types']>
-type FilesOf<Offered extends Workflow, File> = { [Name in TypesOf<Offered>['input']]?: File }
+type FilesOf<Offered extends Workflow, File> = [TypesOf<Offered>['input']] extends [never]
+  ? Record<string, never>
+  : { [Name in TypesOf<Offered>['input']]?: File }
 
 /** Params of which those that are files may be left out. */
 type WithoutFiles<Types extends { params: unknown; input: string }> = Omit<Types['params'], Types['input']> & {
