@@ -8,11 +8,12 @@ import type { EngineSettings } from './core/engine/options.js'
 import { assertInstalled } from './core/engine/package-files.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
 import { audioPeaks as makeAudioPeaks } from './core/separation/pictures/audio-peaks.js'
-import { stemsWorkflow } from './core/separation/workflow/stems-workflow.js'
+import { stemsWorkflow, type StemsWorkflow } from './core/separation/workflow/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
+import type { Workflow } from './core/engine/workflow/workflow.js'
 
 /** Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow. */
-export type CreateEngineOptions = EngineSettings & Partial<EngineParts>
+export type CreateEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & Partial<EngineParts<Offered>>
 
 const tokens = {
   jobs: Symbol('jobs') as InjectionToken<EngineParts['jobs']>,
@@ -31,7 +32,9 @@ const tokens = {
  * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
  * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's other files.
  */
-export function createEngine(options: CreateEngineOptions = {}): JobEngine {
+export function createEngine<Offered extends Workflow = StemsWorkflow>(
+  options: CreateEngineOptions<Offered> = {},
+): JobEngine<Offered> {
   assertInstalled()
   const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
@@ -63,7 +66,8 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
       queue: scope.resolve(tokens.queue),
       blobs: scope.resolve(tokens.blobs),
       applications: scope.resolve(tokens.applications),
-      workflows: scope.resolve(tokens.workflows),
+      // Without any, `Offered` is the stems workflow, which is made then.
+      workflows: scope.resolve(tokens.workflows) as readonly Offered[],
       runner: scope.resolve(tokens.runner),
       audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),
     },

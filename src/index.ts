@@ -1,7 +1,7 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export { type EngineHealth, type EngineParts, JobEngine, type JobScope } from './core/engine/engine.js'
 export { type LocalFile, localFile } from './core/engine/local-file.js'
-export type { SubmitInput, SubmitOptions } from './core/engine/submission.js'
+export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
 export type { EngineOptions, EngineSettings } from './core/engine/options.js'
@@ -12,7 +12,9 @@ export { processRunner } from './core/engine/runner/process-runner.js'
 export {
   stems4Workflow,
   type StemsDefinition,
+  type StemsRequest,
   type StemsSettings,
+  type StemsWorkflow,
   stemsWorkflow,
   stemsWorkflowOf,
 } from './core/separation/workflow/stems-workflow.js'

@@ -77,7 +77,7 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
   const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
   if (isRunHere) for (const name of needed) await requireModel(name)
   const formats = isRunHere ? undefined : [...outputFormats]
-  const workflows = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
+  const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
   const { decoders } = settings
   return [

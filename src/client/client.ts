@@ -2,7 +2,8 @@ import { Connection, type ClientOptions, type RequestOptions } from './connectio
 import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
-import type { Archive, Job, JobFilters, JobPage, NewJob, Peaks, Workflow, WorkflowSummary } from './job.js'
+import type { Archive, Job, JobFilters, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
+import type { AnyOffer, JobId, Offer, OfferBy, OffersOf } from './offer.js'
 import { minResumableBytes, putResumable } from './resumable-upload.js'
 import { isWhole, putFile, sizeOf, type TransferOptions, type UploadSource } from './upload.js'
 import { waitForJob, type WaitOptions } from './wait.js'
@@ -23,10 +24,12 @@ export type {
   JobProgress,
   JobStatus,
   NewJob,
+  NewJobOf,
   Peaks,
   Workflow,
   WorkflowSummary,
 } from './job.js'
+export type { JobId, Offer, OffersOf } from './offer.js'
 export type { TransferOptions, TransferProgress, UploadSource } from './upload.js'
 export type { WaitOptions } from './wait.js'
 
@@ -35,16 +38,25 @@ export interface CreateOptions extends RequestOptions {
   idempotencyKey?: string
 }
 
-/** All methods throw `ClientError`, or the signal's reason when it fires. */
-export interface Client {
+/**
+ * All methods throw `ClientError`, or the signal's reason when it fires. Of a client that knows the engine's type, the methods that
+ * take the id of a new job return that workflow's params and results.
+ */
+export interface Client<Offered extends AnyOffer = Offer> {
   /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
   upload(source: UploadSource, options?: TransferOptions): Promise<{ downloadUrl: string }>
-  createJob(job: NewJob, options?: CreateOptions): Promise<{ id: string }>
-  getJob(id: string, options?: RequestOptions): Promise<Job>
+  createJob<Id extends Offered['id']>(
+    job: { workflow: Id } & NewJobOf<OfferBy<Offered, Id>>,
+    options?: CreateOptions,
+  ): Promise<{ id: JobId<Id> }>
+  getJob<Id extends Offered['id']>(id: string | JobId<Id>, options?: RequestOptions): Promise<Job<OfferBy<Offered, Id>>>
   /** One page of jobs, newest first. */
-  listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage>
+  listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage<Offered>>
   /** The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted. */
-  waitForJob(id: string, options?: WaitOptions): Promise<Job>
+  waitForJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: WaitOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
   /** Reports every change of the application's jobs, over connections that break too, until the signal fires. */
   followJobs(options: FollowOptions): Promise<never>
   /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and ends after a while. */
@@ -59,7 +71,10 @@ export interface Client {
    */
   growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
-  cancelJob(id: string, options?: RequestOptions): Promise<Job>
+  cancelJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
   /** In any state, with all its files. */
   deleteJob(id: string, options?: RequestOptions): Promise<void>
   workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
@@ -84,7 +99,12 @@ export interface Client {
  * const { id } = await client.createJob({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
  * const job = await client.waitForJob(id)
  * if (job.result) await save(await (await client.download(job.result.vocals)).blob())
+ *
+ * @example The compiler checks params and knows the names of results by the engine's type.
+ * import type { engine } from './server.js'
+ * const client = createClient<typeof engine>({ baseUrl, apiKey })
  */
+export function createClient<Engine = unknown>(options: ClientOptions): Client<OffersOf<Engine>>
 export function createClient(options: ClientOptions): Client {
   const connection = new Connection(options)
   const path = (id: string) => `/job/${encodeURIComponent(id)}`

@@ -1,7 +1,9 @@
+import type { AnyOffer, Offer } from './offer.js'
+
 export type JobStatus = 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
 
-export interface WorkflowSummary {
-  id: string
+export interface WorkflowSummary<Id extends string = string> {
+  id: Id
   name: string
   description: string
 }
@@ -51,14 +53,14 @@ export interface Peaks {
 }
 
 /** A job as the service shows it. Times are ISO 8601 texts in UTC. */
-export interface Job {
+export interface Job<Offered extends AnyOffer = Offer> {
   id: string
   name: string | null
   status: JobStatus
-  workflow: WorkflowSummary
-  workflowParams: Record<string, unknown>
+  workflow: WorkflowSummary<Offered['id']>
+  workflowParams: Offered['params']
   /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
-  result: Record<string, string> | null
+  result: Offered['result'] | null
   /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
   files?: Record<string, JobFile> | null
   /** How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED. */
@@ -91,6 +93,14 @@ export interface NewJob {
   webhook?: { url: string; events?: string[] | null } | null
 }
 
+/** A new job of a client that knows the engine's type. */
+export type NewJobOf<Offered extends AnyOffer> = Omit<NewJob, 'workflow' | 'params' | 'copyResultsTo'> & {
+  workflow: Offered['id']
+  params: Offered['params']
+  /** Output name to a PUT URL in your own storage. */
+  copyResultsTo?: { [Name in keyof Offered['result']]?: string }
+}
+
 export interface JobFilters {
   status?: JobStatus | readonly JobStatus[]
   workflow?: string | readonly string[]
@@ -105,9 +115,9 @@ export interface JobFilters {
   cursor?: string
 }
 
-export interface JobPage {
+export interface JobPage<Offered extends AnyOffer = Offer> {
   /** Newest first. */
-  jobs: Job[]
+  jobs: Job<Offered>[]
   /** Jobs that pass the filters, on all pages. */
   total: number
   /** Cursor of the next page; undefined on the last one. */

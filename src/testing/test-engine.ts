@@ -4,7 +4,7 @@ import { inlineRunner } from '../core/engine/runner/inline-runner.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { createEngine } from '../create-engine.js'
 
-export type TestEngineOptions = EngineSettings & { workflows: readonly Workflow[] }
+export type TestEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & { workflows: readonly Offered[] }
 
 /**
  * An engine for a host's test suite: jobs, files and queue in memory, stages in the test's own process, where a debugger and a mock
@@ -14,8 +14,11 @@ export type TestEngineOptions = EngineSettings & { workflows: readonly Workflow[
  * const engine = createTestEngine({ workflows: [thumbnails] })
  * @throws StemworkError `INVALID_OPTIONS`.
  */
-export function createTestEngine({ workflows, ...settings }: TestEngineOptions): JobEngine {
-  const engine: JobEngine = createEngine({
+export function createTestEngine<Offered extends Workflow>({
+  workflows,
+  ...settings
+}: TestEngineOptions<Offered>): JobEngine<Offered> {
+  const engine: JobEngine<Offered> = createEngine({
     ...settings,
     workflows,
     runner: inlineRunner({ resolve: (id) => engine.workflows.require(id), logger: settings.logger }),

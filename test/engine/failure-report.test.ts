@@ -12,7 +12,7 @@ import { createTestEngine } from '../../src/testing/index.js'
 import { canceled } from '../../src/core/engine/job/failure.js'
 import { errorText } from '../../src/core/engine/error-text.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import type { Logger } from '../../src/core/engine/ports/logger.js'
+import { type Logger, textLogger } from '../../src/core/engine/ports/logger.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { startService } from '../http/harness.js'
@@ -85,6 +85,32 @@ describe('why a job failed', () => {
     const job = await failedJob(new Console(stream))
     for (const part of [job.id, 'no disk at /mnt/secret', 'quota of 10.0.0.7 exceeded', 'failure-report.test.ts'])
       expect(output()).toContain(part)
+  })
+
+  test("is one line with its causes and no stack where it is the client's doing; the record has the stack", async () => {
+    const { stream, output } = collected()
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          throw new StemworkError('BAD_INPUT', 'The file is no song.', {
+            reason: 'decode_failed',
+            cause: new RangeError('no frame\nat byte 7'),
+          })
+        }),
+      ],
+      logger: textLogger(stream, 'debug'),
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    const ended = await engine.run(job.id)
+    await engine.close()
+    const lines = output().trim().split('\n')
+    expect(lines.filter((line) => !/ debug /.test(line))).toEqual([
+      expect.stringContaining(
+        'warn The job failed. {"jobId":"' +
+          `${job.id}","token":1,"why":"StemworkError [BAD_INPUT decode_failed]: The file is no song. caused by RangeError: no frame at byte 7"}`,
+      ),
+    ])
+    expect(ended?.failure).toMatch(/ {4}at .*failure-report\.test\.ts/)
   })
 
   test('is kept in the record, attempt by attempt, until the job succeeds', async () => {

@@ -38,6 +38,43 @@ export function snippetsOf(page: string): Snippet[] {
   return found
 }
 
+/** Those that run: `test/platforms` has tests of its own for those of the page of platforms. */
+export function runSnippets(): Snippet[] {
+  return pages.filter((page) => page !== 'docs/platforms.md').flatMap(snippetsOf)
+}
+
+export function pageOf({ name }: Snippet): string {
+  return name.slice(0, name.indexOf(': '))
+}
+
+/** The first install of every page, as docs/installation.md says. */
+const first = ['stemwork', 'onnxruntime-node']
+
+/** What a reader of the page is told to install, install by install: `npm install` in a command or in the text. */
+export function installsOf(page: string): string[][] {
+  const text = readFileSync(join(root, page), 'utf8')
+  const lists = Array.from(text.matchAll(/npm install ([^`#\n]+)/g), ([, words = '']) => words.trim().split(/ +/))
+  const more = new Set(lists.flat().filter((word) => !word.startsWith('-') && !first.includes(word)))
+  return more.size === 0 ? [first] : [first, [...more].sort()]
+}
+
+/** The names of those packages, without the versions that some pages name. */
+export function packagesOf(page: string): string[] {
+  return installsOf(page)
+    .flat()
+    .map((word) => word.replace(/(?<=.)@[^/]*$/, ''))
+}
+
+/** The packages that a program imports, without subpaths. */
+export function importedPackages(code: string): string[] {
+  const specifiers = Array.from(
+    code.matchAll(/(?:^import |\bfrom |\bimport\()'([^'.][^']*)'/gm),
+    ([, name = '']) => name,
+  )
+  const names = specifiers.map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name)
+  return [...new Set(names.filter((name) => !name.startsWith('node:')))]
+}
+
 /** The lines of a script that are run, and those that are not, with the reason. */
 export function splitScript(
   code: string,

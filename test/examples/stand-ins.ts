@@ -85,6 +85,23 @@ export const treatments: Record<string, Treatment> = {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     prints: /^FAILED .+/m,
   },
+  'docs/embedding.md: A client': {
+    replace: ({ base }) => [
+      [
+        "import type { engine } from './server.js'",
+        "import { createEngine } from 'stemwork'\nconst engine = createEngine()",
+      ],
+      ['https://stems.example.org/v1', base],
+    ],
+    after: [
+      '// @ts-expect-error: as the page says',
+      'void job.result?.drums',
+      'console.log(job.status)',
+      'await engine.close()',
+    ].join('\n'),
+    // No such address is reached: the job ends with the reason.
+    prints: /^FAILED$/m,
+  },
   'docs/embedding.md: Your users instead of API keys': {
     replace: () => [['listen(8080', 'listen(0']],
     after: [
@@ -144,6 +161,7 @@ export const treatments: Record<string, Treatment> = {
 export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^npm (run demo|test)\b/, 'sets the checkout up and runs for minutes'],
   [/^npm (init|install|pkg)\b/, 'installs from a registry'],
+  [/^npm create\b/, 'has tests of its own in test/platforms'],
   [/^stemwork models pull\b/, 'downloads a model'],
   [/^stemwork models verify \| path/, 'names three commands at once'],
   [/--watch\b/, 'goes on until it is stopped'],

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createEngine } from '../../src/create-engine.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import type { SubmitInput } from '../../src/core/engine/submission.js'
 import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
 import { createApplication, issueKey } from '../../src/http/index.js'
 import { listener } from '../../src/http/mounts/node.js'
@@ -145,7 +146,8 @@ describe('a body with thousands of wrong values', () => {
 test('params with a thousand wrong keys are refused in bounded text', async () => {
   const engine = createEngine({ workflows: [stemsWorkflow()] })
   const params = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`param ${index}`, index]))
-  const refused = await engine.submit({ app: 'app', workflow: stems, params }).catch((error: Error) => error)
+  const input: SubmitInput = { app: 'app', workflow: stems, params }
+  const refused = await engine.submit(input).catch((error: Error) => error)
   expect(refused).toMatchObject({ code: 'INVALID_PARAMS' })
   expect((refused as Error).message.length).toBeLessThan(1000)
   await engine.close()

@@ -111,6 +111,15 @@ describe('the packed tarball', () => {
     expect(missing).toEqual([])
   })
 
+  test('is tested by the whole suite on every line of Node that it says it runs on', () => {
+    const [, whole = ''] = /^  full:\n([\s\S]*?)^  \w+:$/m.exec(textOf('.github/workflows/ci.yml')) ?? []
+    expect(whole).toContain('run: bash .ci/run')
+    const [, tested = ''] = /node: \[([\d, ]+)\]/.exec(whole) ?? []
+    const [, said = ''] = /the whole suite runs on ([\d, and]+)\./.exec(textOf('docs/platforms.md')) ?? []
+    expect(tested.match(/\d+/g)).toEqual(['20', '22', '24'])
+    expect(said.match(/\d+/g)).toEqual(tested.match(/\d+/g))
+  })
+
   test('names each module as one with side effects that imports another for its effects alone', () => {
     const modules = [...readSources()].filter(([, text]) => /^import '/m.test(text))
     expect(modules.map(([file]) => `./dist/${file.replace(/\.tsx?$/, '.js')}`)).toEqual(sideEffects)

@@ -86,12 +86,17 @@ export async function run(command: string, cwd: string, environment: NodeJS.Proc
   return output()
 }
 
-/** Starts a command that serves, until `stopServers`, and resolves when `url` answers. */
-export async function serve(command: string, cwd: string, url: string, environment: NodeJS.ProcessEnv): Promise<void> {
+/** Starts a command that serves, until `stopServers`, and resolves when `url` answers, with what it prints. */
+export async function serve(
+  command: string,
+  cwd: string,
+  url: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<() => string> {
   const { child, output } = start(command, cwd, environment)
   servers.push(child)
   while (child.exitCode === null) {
-    if (await fetch(url).catch(() => undefined)) return
+    if (await fetch(url).catch(() => undefined)) return output
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   throw new Error(`${command} ended with ${child.exitCode}:\n${output()}`)

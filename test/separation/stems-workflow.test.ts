@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/workflow/stems-workflow.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { run } from '../runner/run-order.js'
 import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
 
@@ -21,7 +22,7 @@ async function order(
   path: string,
   directory: string,
   maxAudioSeconds = 600,
-  workflow = usual,
+  workflow: Workflow = usual,
   params = {},
 ): Promise<WorkOrder> {
   return {

@@ -31,10 +31,9 @@ const own = defineWorkflow({
   outputs: {},
   stages: [{ name: 'run', run: async () => {} }],
 })
-expectType<Workflow>()(own)
-expectType<Workflow>()(stemsWorkflow())
-expectType<Workflow>()(stems4Workflow())
+const workflows: Workflow[] = [own, stemsWorkflow(), stems4Workflow()]
 
+const stems = 'service/stems-vocals-accompaniment'
 const runner: Runner = inlineRunner({ resolve: () => own })
 expectType<Logger>()(silentLogger)
 const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
@@ -46,15 +45,16 @@ const engine = createEngine({
   dispatch: { concurrency: 2 },
   logger,
 })
-expectType<JobEngine>()(engine)
+const asEver: JobEngine = engine
 processRunner({ resolve: () => own, slots: 2 })
 createEngine({ logger: console, child: { environment: { A: 'b' }, nodeArguments: ['--max-old-space-size=500'] } })
-createEngine({ logger: pino() })
+createEngine({ logger: pino(), workflows })
+void asEver.close()
 createEngine({ logger: fastify().log })
 
 export async function use(): Promise<void> {
   await engine.start()
-  const { job, created } = await engine.submit({ app: 'me', workflow: 'a', params: {}, uploads: { inputUrl: 'key' } })
+  const { job, created } = await engine.submit({ app: 'me', workflow: 'a', params: {} })
   expectType<JobRecord>()(job)
   expectType<boolean>()(created)
   expectType<JobStatus>()(job.status)
@@ -62,9 +62,11 @@ export async function use(): Promise<void> {
   expectType<JobRecord | undefined>()(await engine.run(job.id))
   expectType<JobRecord | undefined>()(await engine.run(job.id, { signal: AbortSignal.timeout(1) }))
   expectType<JobRecord | undefined>()(await engine.runOnce())
+  await engine.submit({ app: 'me', workflow: stems, inputs: { inputUrl: localFile('song.mp3') } })
+  // @ts-expect-error: this workflow has no inputs
   await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: localFile('song.mp3') } })
   // @ts-expect-error: a path alone may come from anywhere
-  await engine.submit({ app: 'me', workflow: 'a', inputs: { inputUrl: 'song.mp3' } })
+  await engine.submit({ app: 'me', workflow: stems, inputs: { inputUrl: 'song.mp3' } })
   await engine.blobs.put('uploads/me/1', 'text')
   await engine.blobs.put('uploads/me/2', new Uint8Array(1))
   expectType<JobRecord | undefined>()(await engine.cancel(job.id))

@@ -8,13 +8,13 @@ import type { Runner } from './ports/runner.js'
 import type { Workflow } from './workflow/workflow.js'
 
 /** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
-export interface EngineParts {
+export interface EngineParts<Offered extends Workflow = Workflow> {
   jobs: JobStore
   queue: JobQueue
   blobs: BlobStore
   applications: ApplicationStore
   runner: Runner
-  workflows: readonly Workflow[]
+  workflows: readonly Offered[]
   /** Measures results for players that draw them. Default: nothing is measured. */
   audioPeaks?: AudioPeaks
 }

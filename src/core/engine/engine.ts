@@ -34,10 +34,12 @@ import {
   idempotencyOf,
   jobRequest,
   requireSameRequest,
-  type SubmitInput,
+  type IdOf,
+  type SubmitInputOf,
   type SubmitOptions,
 } from './submission.js'
 import { WorkflowRegistry } from './workflow/registry.js'
+import type { Workflow } from './workflow/workflow.js'
 
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
@@ -57,8 +59,8 @@ export interface JobScope {
  * const { job } = await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
  * engine.on('job.succeeded', ({ job }) => {})
  */
-export class JobEngine {
-  readonly workflows: WorkflowRegistry
+export class JobEngine<Offered extends Workflow = Workflow> {
+  readonly workflows: WorkflowRegistry<Offered>
   readonly blobs: BlobStore
   readonly applications: ApplicationStore
   readonly options: EngineOptions
@@ -79,7 +81,7 @@ export class JobEngine {
   readonly #closingSignal = new AbortController()
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
-  constructor(parts: EngineParts, settings: EngineSettings = {}) {
+  constructor(parts: EngineParts<Offered>, settings: EngineSettings = {}) {
     checkParts(parts)
     this.options = resolveEngineOptions(settings)
     this.#logger = this.options.logger
@@ -122,9 +124,12 @@ export class JobEngine {
    * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
    * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
    */
-  async submit(input: SubmitInput, options: SubmitOptions = {}): Promise<{ job: JobRecord; created: boolean }> {
+  async submit<Id extends IdOf<Offered>>(
+    given: { workflow: Id } & SubmitInputOf<Offered, Id>,
+    options: SubmitOptions = {},
+  ): Promise<{ job: JobRecord; created: boolean }> {
     if (this.#closing) throw shuttingDown()
-    checkSubmitInput(input)
+    const input = checkSubmitInput(given)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }

@@ -12,6 +12,14 @@ export function errorText(error: unknown): string {
   return text.length > maxLength ? `${text.slice(0, maxLength)}...` : text
 }
 
+/** The same in one line, without stacks: for what is no fault of the service. */
+export function errorLine(error: unknown): string {
+  return errorText(error)
+    .replace(/^ {4}at .*$/gm, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .trim()
+}
+
 function described(error: unknown, depth: number): string {
   if (!(error instanceof Error) && !StemworkError.is(error)) return typeof error === 'string' ? error : safeJson(error)
   const { name, message, stack = '', cause } = error

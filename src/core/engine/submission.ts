@@ -26,6 +26,54 @@ export interface SubmitInput {
   idempotencyKey?: string
 }
 
+/**
+ * What `submit` takes for a workflow of these: params by its id. A param that is a file may be in `inputs` instead. `SubmitInput` for
+ * an id that is known only when the program runs.
+ */
+export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered['id']> = string extends Offered['id']
+  ? SubmitInput
+  : string extends Id
+    ? SubmitInput
+    : SubmitInputs<Offered>[Id & Offered['id']]
+
+type SubmitInputs<Offered extends Workflow> = {
+  [One in Offered as One['id']]: unknown extends TypesOf<One>['params'] ? SubmitInput : TypedSubmission<One>
+}
+
+/** Any text; an editor offers the ids that are known. */
+export type IdOf<Offered extends Workflow> = Offered['id'] | (string & Record<never, never>)
+
+type TypedSubmission<Offered extends Workflow> = SubmissionFields<Offered> &
+  (
+    | (ParamsField<TypesOf<Offered>['params']> & { inputs?: never })
+    | (ParamsField<WithoutFiles<TypesOf<Offered>>> & { inputs: FilesOf<Offered, LocalFile> })
+  )
+
+interface SubmissionFields<Offered extends Workflow> extends Omit<
+  SubmitInput,
+  'workflow' | 'params' | 'inputs' | 'uploads' | 'copyResultsTo'
+> {
+  workflow: Offered['id']
+  uploads?: FilesOf<Offered, string>
+  copyResultsTo?: { [Name in keyof TypesOf<Offered>['result']]?: string }
+}
+
+type TypesOf<Offered extends Workflow> = NonNullable<Offered['types']>
+type FilesOf<Offered extends Workflow, File> = [TypesOf<Offered>['input']] extends [never]
+  ? Record<string, never>
+  : { [Name in TypesOf<Offered>['input']]?: File }
+
+/** Params of which those that are files may be left out. */
+type WithoutFiles<Types extends { params: unknown; input: string }> = Omit<Types['params'], Types['input']> & {
+  [Name in Types['input'] & keyof Types['params']]?: Types['params'][Name]
+}
+
+/** `params` may be left out where none of them has to be given. */
+type ParamsField<Params> = Record<never, never> extends Params ? { params?: Plain<Params> } : { params: Plain<Params> }
+
+/** Written out: an interface does not fit into a record of any names. */
+type Plain<Params> = { [Name in keyof Params]: Params[Name] }
+
 export interface SubmitOptions {
   /** A transaction of the host's: the job becomes visible with its commit, in a store that supports it. */
   tx?: unknown
@@ -55,9 +103,9 @@ const submitInputSchema = z.strictObject({
 }) satisfies z.ZodType<SubmitInput>
 
 /** @throws StemworkError `INVALID_PARAMS` with `details.issues` for what is not the form of a submission, whatever its workflow. */
-export function checkSubmitInput(input: SubmitInput): void {
+export function checkSubmitInput(input: unknown): SubmitInput {
   const checked = submitInputSchema.safeParse(input)
-  if (checked.success) return
+  if (checked.success) return input as SubmitInput
   const found = checked.error.issues
   const issues = fieldIssues(found)
   throw new StemworkError('INVALID_PARAMS', `engine.submit: ${issuesText(issues, found.length)}.`, {

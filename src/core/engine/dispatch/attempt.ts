@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { errorText } from '../error-text.js'
+import { errorLine, errorText } from '../error-text.js'
 import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
@@ -359,13 +359,12 @@ export class Attempt {
   }
 
   #logEnd(error: unknown): void {
-    const fields = { jobId: this.#job.id, token: this.#job.token, err: error }
+    const { logger } = this.#ports
     const { code } = jobError(error)
-    // Canceled on request: nothing that an operator has to look at.
-    this.#ports.logger[code === 'CANCELED' ? 'info' : code === 'INTERNAL_ERROR' ? 'error' : 'warn'](
-      fields,
-      'The job failed.',
-    )
+    const fields = { jobId: this.#job.id, token: this.#job.token }
+    // What is the client's doing is one line without a stack; the record's `failure` has that.
+    if (code === 'INTERNAL_ERROR') logger.error({ ...fields, err: error }, 'The job failed.')
+    else logger[code === 'CANCELED' ? 'info' : 'warn']({ ...fields, why: errorLine(error) }, 'The job failed.')
   }
 
   #warn(message: string, error: unknown): void {

@@ -2,10 +2,10 @@ import { StemworkError } from '../errors.js'
 import type { Workflow } from './workflow.js'
 
 /** The workflows an engine offers, by id. */
-export class WorkflowRegistry {
-  readonly #workflows = new Map<string, Workflow>()
+export class WorkflowRegistry<Offered extends Workflow = Workflow> {
+  readonly #workflows = new Map<string, Offered>()
 
-  constructor(workflows: readonly Workflow[]) {
+  constructor(workflows: readonly Offered[]) {
     for (const workflow of workflows) {
       if (this.#workflows.has(workflow.id)) {
         throw new StemworkError('INVALID_OPTIONS', `Two workflows have the id "${workflow.id}"; ids must be unique.`)
@@ -14,12 +14,12 @@ export class WorkflowRegistry {
     }
   }
 
-  get(id: string): Workflow | undefined {
+  get(id: string): Offered | undefined {
     return this.#workflows.get(id)
   }
 
   /** @throws StemworkError `UNKNOWN_WORKFLOW` naming the known ones. */
-  require(id: string): Workflow {
+  require(id: string): Offered {
     const workflow = this.#workflows.get(id)
     if (workflow) return workflow
     const known = [...this.#workflows.keys()]
@@ -32,7 +32,7 @@ export class WorkflowRegistry {
     )
   }
 
-  list(): Workflow[] {
+  list(): Offered[] {
     return [...this.#workflows.values()]
   }
 }

@@ -68,9 +68,11 @@ export interface WorkflowDefinition<
   Schema extends z.ZodType = z.ZodType,
   Input extends string = string,
   Output extends string = string,
+  Id extends string = string,
+  Outputs = unknown,
 > {
   /** `service/<name>` for workflows open to every application. */
-  id: string
+  id: Id
   name: string
   description: string
   /** What `params` must look like; unknown keys are refused or kept as the schema says. */
@@ -78,9 +80,11 @@ export interface WorkflowDefinition<
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: readonly Input[]
   /** The outputs, or those that the given params ask for; one that is `undefined` is not asked for. */
-  outputs:
-    | Record<Output, OutputDeclaration>
-    | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
+  outputs: Outputs &
+    (
+      | Record<Output, OutputDeclaration>
+      | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
+    )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
@@ -94,9 +98,29 @@ export interface WorkflowDefinition<
   prepare?(): Promise<void>
 }
 
-/** A checked workflow, as the registry keeps it. */
-export interface Workflow {
-  readonly id: string
+/**
+ * Result links by output name, as the compiler knows them: those of optional outputs, and of outputs that depend on the params, may
+ * be missing.
+ */
+export type ResultOf<Outputs, Output extends string> = Outputs extends (...params: never) => unknown
+  ? { [Name in Output]?: string }
+  : { [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? Name : never]: string } & {
+      [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? never : Name]?: string
+    }
+
+type AlwaysThere = Pick<OutputDeclaration, 'fileName'> & { optional?: false }
+
+/**
+ * A checked workflow, as the registry keeps it. The type parameters say what its jobs are made of, for `submit` and for typed clients:
+ * params before they are checked, the names of those that are files, and result links by output name.
+ */
+export interface Workflow<
+  Id extends string = string,
+  Params = unknown,
+  Input extends string = string,
+  Result = unknown,
+> {
+  readonly id: Id
   readonly name: string
   readonly description: string
   readonly params: z.ZodType
@@ -107,6 +131,8 @@ export interface Workflow {
   readonly composition?: Steps
   prepare?(): Promise<void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
+  /** For the compiler alone: no workflow has it. */
+  readonly types?: { params: Params; input: Input; result: Result }
 }
 
 /** A step of a composed workflow. */
@@ -168,7 +194,11 @@ export function defineWorkflow<
   Schema extends z.ZodType,
   const Input extends string = 'inputUrl',
   Output extends string = string,
->(definition: WorkflowDefinition<Schema, Input, Output>): Workflow {
+  const Id extends string = string,
+  const Outputs = unknown,
+>(
+  definition: WorkflowDefinition<Schema, Input, Output, Id, Outputs>,
+): Workflow<NoInfer<Id>, z.input<Schema>, NoInfer<Input>, ResultOf<Outputs, Output>> {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {
     const issue = firstIssueText(checked.error, 'definition')

@@ -105,16 +105,33 @@ const definitionSchema = z.strictObject({
 /** The settings, with the workflow's id, name, description and stems. */
 export type StemsDefinition = z.infer<typeof definitionSchema>
 
-/** Parameters of a job. */
-export interface StemsParams {
+/** Params of a job as its client gives them. */
+export interface StemsRequest {
   inputUrl: string
-  /** Adds peaks for players and an overview picture of each stem to the outputs. */
-  pictures: boolean
+  /** Adds peaks for players and an overview picture of each stem to the outputs. Default: false. */
+  pictures?: boolean
   format?: OutputFormat
   /** Whether results carry the input's tags and its name. */
   keepTags?: boolean
+  /** One of `allowedModels`. */
   model?: string
 }
+
+/** Params of a job, checked. */
+export interface StemsParams extends StemsRequest {
+  pictures: boolean
+}
+
+/** A workflow that makes these stems. */
+export interface StemsWorkflow<
+  Id extends string = 'service/stems-vocals-accompaniment',
+  Stem extends StemName = 'vocals' | 'accompaniments',
+> extends Workflow<
+  Id,
+  StemsRequest,
+  'inputUrl',
+  { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}`]?: string }
+> {}
 
 /**
  * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`, stereo at
@@ -124,7 +141,7 @@ export interface StemsParams {
  * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function stemsWorkflow(settings: StemsSettings = {}): Workflow {
+export function stemsWorkflow(settings: StemsSettings = {}): StemsWorkflow {
   return stemsWorkflowOf({
     id: 'service/stems-vocals-accompaniment',
     name: 'Stems: vocals and accompaniment',
@@ -140,7 +157,9 @@ export function stemsWorkflow(settings: StemsSettings = {}): Workflow {
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function stems4Workflow(settings: StemsSettings = {}): Workflow {
+export function stems4Workflow(
+  settings: StemsSettings = {},
+): StemsWorkflow<'service/stems-4', 'vocals' | 'drums' | 'bass' | 'other'> {
   return stemsWorkflowOf({
     id: 'service/stems-4',
     name: 'Stems: vocals, drums, bass and other',
@@ -158,14 +177,17 @@ export function stems4Workflow(settings: StemsSettings = {}): Workflow {
  * stemsWorkflowOf({ id: 'service/drums', name: 'Drums', description: 'The drums of a track.', stems: ['drums'], model: 'scnet' })
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function stemsWorkflowOf(definition: StemsDefinition): Workflow {
+export function stemsWorkflowOf<const Id extends string, const Stem extends StemName>(
+  definition: StemsDefinition & { id: Id; stems: readonly Stem[] },
+): StemsWorkflow<Id, Stem> {
   const refuse = () => {
     throw new StemworkError(
       'INTERNAL_ERROR',
       'The stems workflow only runs in a child process, because inference would block the host. Use the process runner.',
     )
   }
-  return defineStems(definition, () => ({ separate: refuse, draw: refuse }))
+  // The names are in the definition, which is checked; the compiler cannot follow them through its outputs.
+  return defineStems(definition, () => ({ separate: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
 }
 
 /** The work of the stages. */
@@ -222,7 +244,7 @@ function paramsSchema(
   formats: readonly OutputFormat[],
   usualFormat: OutputFormat,
   allowedModels: readonly string[] | undefined,
-): z.ZodType<StemsParams> {
+): z.ZodType<StemsParams, StemsRequest> {
   const shape = {
     inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
     pictures: z.boolean().default(false),
