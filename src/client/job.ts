@@ -10,6 +10,8 @@ export interface WorkflowSummary {
 export interface Workflow extends WorkflowSummary {
   /** JSON Schema. Empty if the workflow checks them by rules that JSON Schema cannot say. */
   params: Record<string, unknown>
+  /** Larger or longer inputs are refused. */
+  limits: { maxFileBytes: number; maxAudioSeconds: number }
 }
 
 /** Why a job ended FAILED. */

@@ -17,6 +17,12 @@ export const workflowViewSchema = workflowSummarySchema
       .describe(
         'JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.',
       ),
+    limits: z
+      .object({
+        maxFileBytes: z.number().int().describe('Largest input file.'),
+        maxAudioSeconds: z.number().describe('Longest audio of an input.'),
+      })
+      .describe('A larger or longer input ends the job with `BAD_INPUT`.'),
   })
   .meta({ id: 'Workflow' })
 

@@ -4,6 +4,7 @@ import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -32,6 +33,10 @@ export interface ServiceSettings {
   blobs?: BlobStore
   /** Default: in memory. */
   stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
+  /** Default: peaks cannot be measured. */
+  audioPeaks?: EngineParts['audioPeaks']
+  /** Workflows beside the light ones. */
+  workflows?: readonly Workflow[]
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -39,7 +44,7 @@ export interface ServiceSettings {
 /** An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates allow, so these are off. */
 export async function startService(settings: ServiceSettings = {}): Promise<Service> {
   const held = heldWorkflow()
-  const workflows = [copyingStems(), held.workflow]
+  const workflows = [copyingStems(), held.workflow, ...(settings.workflows ?? [])]
   const engine = new JobEngine(
     {
       jobs: memoryJobs(),
@@ -55,6 +60,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
         },
       }),
       workflows,
+      audioPeaks: settings.audioPeaks,
     },
     {
       logger: silentLogger,
