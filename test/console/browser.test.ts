@@ -11,11 +11,8 @@ import {
   eventually,
   focused,
   hasFocus,
-  narrow,
   openSong,
-  overflow,
   patienceMs,
-  phone,
   rowOf,
   send,
 } from './console-page.js'
@@ -406,42 +403,5 @@ describe.skipIf(!chromiumPath)(
       await page.getByLabel('JavaScript', { exact: true }).check({ force: true })
       expect(await page.locator('.details pre').innerText()).toContain(`baseUrl: '${service.base}'`)
     })
-
-    test.each([
-      ['light', {}],
-      ['dark', phone],
-      ['light', narrow],
-    ] as const)(
-      'has no barriers that axe finds, and nothing to scroll sideways: %s %o',
-      async (colorScheme, device) => {
-        const page = await pages.open({ ...device, colorScheme, reducedMotion: 'reduce' })
-        const check = async (state: string) => {
-          expect([state, await barriers(page)]).toEqual([state, []])
-          expect([state, await overflow(page)]).toEqual([state, 0])
-        }
-        await page.getByLabel('API key').waitFor()
-        await check('signed out')
-        await page.getByLabel('API key').fill(service.key)
-        await page.getByRole('button', { name: 'Continue' }).click()
-        await send(page, path(longName), path('damaged.mp3'))
-        await check('sending')
-        await rowOf(page, 'A very long name').locator('.status.succeeded').waitFor()
-        await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
-        await rowOf(page, 'damaged.mp3').getByRole('checkbox').check()
-        await check('selected')
-        await rowOf(page, 'damaged.mp3').getByRole('button', { name: 'Delete damaged.mp3' }).click()
-        await page.getByRole('button', { name: 'Undo' }).waitFor()
-        await check('deleted')
-        await openSong(page, longName)
-        await page.getByRole('button', { name: 'Mute Vocals' }).click()
-        await check('player')
-        await page.getByRole('link', { name: 'Details' }).click()
-        await page.getByRole('heading', { name: 'Timeline' }).waitFor()
-        await check('details')
-        await page.getByRole('link', { name: 'API keys' }).click()
-        await page.getByRole('button', { name: 'Create key' }).waitFor()
-        await check('keys')
-      },
-    )
   },
 )
