@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import type { ConsoleService } from './browser.js'
 
 /** For states that the page reaches by itself; how soon is a matter of the machine. */
-export const patienceMs = 12_000
+export const patienceMs = 60_000
 
 export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof expect.poll> {
   return expect.poll(state, { timeout: patienceMs })
