@@ -59,7 +59,7 @@ export interface Job {
   status: JobStatus
   workflow: WorkflowSummary
   workflowParams: Record<string, unknown>
-  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
+  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job returns fresh ones. */
   result: Record<string, string> | null
   /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
   files?: Record<string, JobFile> | null

@@ -36,7 +36,7 @@ export const jobViewSchema = z
     result: z
       .record(z.string(), z.string())
       .nullable()
-      .describe('Output name to download link; null until SUCCEEDED. Every look at the job makes fresh links.'),
+      .describe('Output name to download link; null until SUCCEEDED. Every request for the job returns fresh links.'),
     files: z
       .record(
         z.string(),

@@ -181,7 +181,7 @@ export const jobRoutes = [
     operation: 'listJobs',
     summary: 'List jobs',
     description:
-      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. A list counts as one request more for each 64 KiB.',
+      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. In the rate limit, a list counts as one more request for each 64 KiB.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
