@@ -1,5 +1,6 @@
-// Makes the pictures of the console and of /docs for README and documentation: node scripts/screenshots.mjs [folder]
-// (default docs/images). Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
+// Makes docs/console.png, the picture of the README: node scripts/screenshots.mjs [--song=FILE] [folder]
+// With a folder, it makes pictures of all pages there, light and dark, desktop and phone, instead. Without a song, the demo song
+// is shown. Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -8,11 +9,13 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { writeDemoSong } from '../demo/demo-song.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const target = resolve(process.argv[2] ?? join(root, 'docs/images'))
+const { values, positionals } = parseArgs({ options: { song: { type: 'string' } }, allowPositionals: true })
+const target = positionals[0] && resolve(positionals[0])
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const executablePath = [process.env.CHROMIUM_PATH ?? '', ...places].find((path) => path !== '' && existsSync(path))
 if (!executablePath) {
@@ -29,9 +32,10 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-pictures-'))
 const service = await startService()
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 try {
-  await mkdir(target, { recursive: true })
   await fillLibrary()
-  for (const colorScheme of ['light', 'dark']) {
+  if (!target) await readmePicture()
+  else await mkdir(target, { recursive: true })
+  for (const colorScheme of target ? ['light', 'dark'] : []) {
     await pictures(colorScheme, 'desktop', { ...desktop, colorScheme })
     await pictures(colorScheme, 'phone', { ...phone, colorScheme })
   }
@@ -56,10 +60,12 @@ async function startService() {
 
 async function fillLibrary() {
   const page = await signedIn(desktop)
-  await writeDemoSong(join(folder, songs[0]))
+  if (values.song) await copyFile(values.song, join(folder, songs[0]))
+  else await writeDemoSong(join(folder, songs[0]))
   for (const name of songs.slice(1)) await copyFile(join(folder, songs[0]), join(folder, name))
-  await writeFile(join(folder, 'cover.jpg.mp3'), 'This is not a song.\n')
-  await page.locator('input[type=file]').setInputFiles(['cover.jpg.mp3', ...songs].map((name) => join(folder, name)))
+  // Nothing that the page knows, and nothing that the service can decode.
+  await writeFile(join(folder, 'damaged.mp3'), Buffer.alloc(3000, 1))
+  await page.locator('input[type=file]').setInputFiles(['damaged.mp3', ...songs].map((name) => join(folder, name)))
   await page
     .locator('.status.succeeded')
     .nth(songs.length - 1)
@@ -75,18 +81,29 @@ async function signedIn(options) {
   return page
 }
 
-async function pictures(colours, device, options) {
-  const save = (page, name, fullPage = false) =>
-    page.screenshot({ path: join(target, `${name}-${device}-${colours}.png`), fullPage })
-  const page = await signedIn(options)
-  await page.locator('.rows li').nth(songs.length).waitFor()
-  await save(page, 'library')
+async function readmePicture() {
+  const page = await signedIn({ viewport: { width: 1120, height: 700 } })
+  await openPlayer(page)
+  await page.screenshot({ path: join(root, 'docs/console.png'), fullPage: true })
+  await page.context().close()
+}
+
+async function openPlayer(page) {
   await page.locator('.rows').getByRole('link', { name: songs[0], exact: true }).click()
   await page.getByRole('region', { name: 'Listen' }).waitFor()
   await page.waitForFunction(() => document.querySelectorAll('.drawing').length === 0)
   await page.keyboard.press('ArrowRight')
   await page.keyboard.press('ArrowRight')
   await page.waitForTimeout(300)
+}
+
+async function pictures(colours, device, options) {
+  const save = (page, name, fullPage = false) =>
+    page.screenshot({ path: join(target, `${name}-${device}-${colours}.png`), fullPage })
+  const page = await signedIn(options)
+  await page.locator('.rows li').nth(songs.length).waitFor()
+  await save(page, 'library')
+  await openPlayer(page)
   await save(page, 'player', true)
   await page.getByRole('link', { name: 'Details' }).click()
   await page.getByRole('heading', { name: 'Timeline' }).waitFor()

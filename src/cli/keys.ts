@@ -149,7 +149,7 @@ async function perform(
     }
     case 'revoke': {
       await revokeKey(store, keyId)
-      return void show({ id: keyId, state: 'ended' }, `The key ${keyId} works no more.`)
+      return void show({ id: keyId, state: 'ended' }, `The key ${keyId} no longer works.`)
     }
     default:
       return action satisfies never

@@ -33,6 +33,11 @@ export type { JobId, Offer, OffersOf } from './offer.js'
 export type { TransferOptions, TransferProgress, UploadSource } from './upload.js'
 export type { WaitOptions } from './wait.js'
 
+export interface PeaksOptions extends RequestOptions {
+  /** Most entries that are wanted. Default: all, at most 8,192. */
+  length?: number
+}
+
 export interface CreateOptions extends RequestOptions {
   /** A repeated call with the same key and job makes no second job. Default: a random one for each call. */
   idempotencyKey?: string
@@ -62,7 +67,7 @@ export interface Client<Offered extends AnyOffer = Offer> {
   /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and ends after a while. */
   archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
   /** What a player needs to draw an audio result. The first call for a result may take a while. */
-  peaks(id: string, output: string, options?: RequestOptions): Promise<Peaks>
+  peaks(id: string, output: string, options?: PeaksOptions): Promise<Peaks>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
   /**
@@ -141,8 +146,10 @@ export function createClient(options: ClientOptions): Client {
       if ('jobs' in of) for (const id of of.jobs) query.append('job', id)
       return (await connection.json<Archive>('/archive', { query, signal })).value
     },
-    peaks: async (id, output, { signal } = {}) =>
-      (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { signal })).value,
+    async peaks(id, output, { length, signal } = {}) {
+      const query = new URLSearchParams(length === undefined ? {} : { length: String(length) })
+      return (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })).value
+    },
     download: (url, download) => openDownload(connection, url, download),
     growing: (id, output, download) =>
       openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),

@@ -12,6 +12,8 @@ export interface WorkflowSummary<Id extends string = string> {
 export interface Workflow extends WorkflowSummary {
   /** JSON Schema. Empty if the workflow checks them by rules that JSON Schema cannot say. */
   params: Record<string, unknown>
+  /** Larger or longer inputs are refused. */
+  limits: { maxFileBytes: number; maxAudioSeconds: number }
 }
 
 /** Why a job ended FAILED. */
@@ -59,7 +61,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
   status: JobStatus
   workflow: WorkflowSummary<Offered['id']>
   workflowParams: Offered['params']
-  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
+  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job returns fresh ones. */
   result: Offered['result'] | null
   /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
   files?: Record<string, JobFile> | null

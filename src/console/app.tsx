@@ -2,6 +2,7 @@ import { render } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { type Client, ClientError } from '../client/client.js'
 import { Brand } from './brand.js'
+import { keepFocus } from './keep-focus.js'
 import { ErrorNotice } from './error-notice.js'
 import { MessageBoard } from './messages.js'
 import { currentKey, forgetKey, keepKey, keyOfLink, keyOfTabs, sessionClient, shareWithTabs } from './session.js'
@@ -60,7 +61,7 @@ function App() {
           location.hash = ''
           leave()
         }}
-        onRefused={() => leave({ text: 'Your key does not work any more. Sign in with another one.' })}
+        onRefused={() => leave({ text: 'Your key no longer works. Sign in with another one.' })}
       />
     )
   return (
@@ -68,7 +69,7 @@ function App() {
       <header class="top">
         <Brand />
       </header>
-      <main>
+      <main tabIndex={-1}>
         {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
           <ErrorNotice problem={access.problem}>
@@ -92,10 +93,12 @@ function App() {
 }
 
 const root = document.getElementById('app')
-if (root)
+if (root) {
+  keepFocus(root)
   render(
     <MessageBoard>
       <App />
     </MessageBoard>,
     root,
   )
+}

@@ -24,7 +24,7 @@ export function useDeletions(client: Client): Deletions {
       pending.current.delete(id)
       client.deleteJob(id).catch((error: unknown) => {
         reveal([id])
-        show({ text: `A song was not deleted. ${explain(error).text}` })
+        show({ text: `A song could not be deleted. ${explain(error).text}` })
       })
     },
     [client],

@@ -2,7 +2,7 @@ import type { Job } from '../client/client.js'
 import { baseUrl } from './session.js'
 import { durationOf } from './song-facts.js'
 import { Snippets } from './snippets.js'
-import { clock, durationWords, explainFailure, outputWords, sizeWords, whenWords } from './words.js'
+import { clock, durationWords, explainFailure, outputWords, sizeWords, timingWords, whenWords } from './words.js'
 
 /** How a job went and what it was made with, for those who ask why or want the same by program. */
 export function Details({ job }: { job: Job }) {
@@ -67,11 +67,14 @@ export function Details({ job }: { job: Job }) {
       <Facts
         title="Job"
         facts={[
-          ['Id', job.id],
+          ['ID', job.id],
           ['Workflow', `${job.workflow.name} (${job.workflow.id})`],
           ['Batch', job.batchName],
           ['Length', seconds === undefined ? undefined : clock(seconds)],
-          ['Sample rate', typeof details?.sampleRate === 'number' ? `${details.sampleRate} Hz` : undefined],
+          [
+            'Sample rate',
+            typeof details?.sampleRate === 'number' ? `${details.sampleRate.toLocaleString('en')} Hz` : undefined,
+          ],
           ['Clipped samples', typeof clipped === 'number' ? String(clipped) : undefined],
           ...models.flatMap(({ name, version, sha256 }): Fact[] => [
             ['Model', [name, version].filter(Boolean).join(' ')],
@@ -82,10 +85,10 @@ export function Details({ job }: { job: Job }) {
       />
       <FiguresOf details={details} />
       {timings.length > 0 && (
-        <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [part, durationWords(ms)])} />
+        <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
       )}
       <Facts
-        title="Params"
+        title="Parameters"
         facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [
           name,
           typeof value === 'string' ? shownParam(value) : JSON.stringify(value),

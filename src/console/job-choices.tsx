@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Client, WorkflowSummary } from '../client/client.js'
+import { knownWorkflow } from './known-workflow.js'
 import { formatWords } from './words.js'
 
 export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
@@ -20,8 +21,8 @@ export interface Choosable {
   usualFormat: string | undefined
 }
 
-export async function choosable(client: Client, workflow: string, signal: AbortSignal): Promise<Choosable> {
-  const { params } = await client.workflow(workflow, { signal })
+export async function choosable(client: Client, workflow: string): Promise<Choosable> {
+  const { params } = await knownWorkflow(client, workflow)
   const properties = (params.properties ?? {}) as Record<
     string,
     { enum?: readonly string[]; default?: unknown } | undefined
@@ -45,11 +46,14 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
   const [options, setOptions] = useState<Choosable>()
   const { workflow } = choices
   useEffect(() => {
-    const stop = new AbortController()
+    let isGone = false
     setOptions(undefined)
     // Without an answer there is nothing to choose; sending a song tells what is wrong.
-    choosable(client, workflow, stop.signal).then(setOptions, () => undefined)
-    return () => stop.abort()
+    choosable(client, workflow).then(
+      (read) => isGone || setOptions(read),
+      () => undefined,
+    )
+    return () => void (isGone = true)
   }, [client, workflow])
 
   return (

@@ -27,10 +27,10 @@ export function useJobCommands(client: Client, uploads: Uploads, deletions: Dele
   // A button of its own: browsers open the dialogue only right after a press.
   const askForFile = (job: Job, again: NewJob) =>
     show({
-      text: `The service has removed the file of ${job.name ?? 'this song'}.`,
+      text: `The service no longer has the file of ${job.name ?? 'this song'}.`,
       isLasting: true,
       action: {
-        label: 'Choose the file',
+        label: 'Choose file',
         run: () => void chooseFile().then((file) => file && uploads.addLike(file, again)),
       },
     })

@@ -62,11 +62,11 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
     const [next] = await commands.again([job])
     location.hash = next === undefined ? '#/' : jobAddress(next)
   }
-  const name = job?.name ?? 'Song without a name'
+  const name = job?.name ?? 'Untitled song'
 
   return (
     <article class="job">
-      <p>
+      <p class="back">
         <a href="#/">← All songs</a>
       </p>
       {job && (
@@ -147,12 +147,14 @@ function Work({ job }: { job: Job }) {
   return (
     <section class="card work" aria-label="Progress">
       <p class="line">
-        <strong role="status">{isQueued ? 'Waiting for its turn' : stageWords(job.stage)}</strong>
+        <strong role="status">{isQueued ? 'Waiting' : stageWords(job.stage)}</strong>
         {!isQueued && <span class="figure">{Math.floor(job.progress * 100)} %</span>}
       </p>
       <progress aria-label="Progress" {...(isQueued ? {} : { value: job.progress })} />
       <p class="quiet">
-        {isQueued ? 'It starts by itself. You can close this page meanwhile.' : timeLeftWords(seconds)}
+        {isQueued
+          ? 'It starts when its turn comes. You can close this page; the work goes on.'
+          : timeLeftWords(seconds)}
       </p>
     </section>
   )

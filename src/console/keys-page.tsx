@@ -21,7 +21,7 @@ export function KeysPage({ client }: { client: Client }) {
     } catch (error) {
       setProblem(
         ClientError.is(error) && error.status === 404
-          ? { text: 'This service manages its keys elsewhere. Ask its operator for a key.' }
+          ? { text: 'Keys for this service are managed elsewhere. Ask its operator for one.' }
           : explain(error),
       )
     }
@@ -45,7 +45,7 @@ export function KeysPage({ client }: { client: Client }) {
       <h1 ref={heading} tabIndex={-1}>
         API keys
       </h1>
-      <p class="quiet">Each program or person can have a key of their own. All keys see the same songs.</p>
+      <p class="quiet">Give each person or program a key of its own. All keys give access to the same songs.</p>
       <Device />
       {problem && <ErrorNotice problem={problem} />}
       {keys && (
@@ -56,17 +56,17 @@ export function KeysPage({ client }: { client: Client }) {
             void attempt(async () => {
               const key = await client.createKey({ label: label.current?.value.trim() || null })
               setMade(key)
-              announce('The key was made. Copy it now.')
+              announce('Key created. Copy it now.')
               if (label.current) label.current.value = ''
             })
           }}
         >
           <label>
-            What the key is for
+            Name of the key
             <input ref={label} type="text" maxLength={100} placeholder="For example: studio laptop" />
           </label>
           <button type="submit" class="main">
-            Make a key
+            Create key
           </button>
         </form>
       )}
@@ -76,10 +76,10 @@ export function KeysPage({ client }: { client: Client }) {
           {keys.map(({ id, label: what, createdAt, expiresAt, isCurrent }) => (
             <li key={id}>
               <div class="row">
-                <span class="name">{what ?? 'Without a name'}</span>
+                <span class="name">{what ?? 'Unnamed key'}</span>
                 <span class="quiet">
-                  {id} · made {whenWords(createdAt)}
-                  {expiresAt && ` · ends ${whenWords(expiresAt)}`}
+                  {id} · created {whenWords(createdAt)}
+                  {expiresAt && ` · expires ${whenWords(expiresAt)}`}
                 </span>
               </div>
               {isCurrent ? (
@@ -88,16 +88,16 @@ export function KeysPage({ client }: { client: Client }) {
                 <button
                   type="button"
                   class="plain"
-                  aria-label={`End the key ${what ?? id}`}
+                  aria-label={`Revoke ${what ?? id}`}
                   onClick={() =>
                     void attempt(async () => {
                       await client.endKey(id)
-                      show({ text: 'The key works no more.' })
+                      show({ text: 'Key revoked.' })
                       heading.current?.focus()
                     })
                   }
                 >
-                  End
+                  Revoke
                 </button>
               )}
             </li>
@@ -114,15 +114,15 @@ function NewKey({ made: { key } }: { made: IssuedKey }) {
   return (
     <section class="card made-key" aria-label="The new key">
       <p>
-        <strong>Copy the key now. It is shown only this once.</strong>
+        <strong>Copy the key now. It will not be shown again.</strong>
       </p>
       <pre tabIndex={0}>{key}</pre>
       <p class="buttons">
         <button type="button" onClick={() => copy(key)}>
-          Copy the key
+          Copy key
         </button>
         <button type="button" onClick={() => copy(`${baseUrl}/console#key=${encodeURIComponent(key)}`)}>
-          Copy a sign-in link
+          Copy sign-in link
         </button>
       </p>
     </section>

@@ -1,23 +1,25 @@
-import { hasEnded, type Job } from '../client/client.js'
+import { type Client, hasEnded, type Job } from '../client/client.js'
 import type { JobCommands } from './job-commands.js'
+import { MiniWaveform } from './mini-waveform.js'
 import { jobAddress, libraryAddress } from './route.js'
 import { durationOf } from './song-facts.js'
 import { useTimeLeft } from './time-left.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
 
 interface LibraryRowProps {
+  client: Client
   job: Job
   isChosen: boolean
   onChoose(isChosen: boolean): void
   commands: JobCommands
 }
 
-export function LibraryRow({ job, isChosen, onChoose, commands }: LibraryRowProps) {
-  const name = job.name ?? 'Song without a name'
+export function LibraryRow({ client, job, isChosen, onChoose, commands }: LibraryRowProps) {
+  const name = job.name ?? 'Untitled song'
   const seconds = durationOf(job)
   const isRunning = job.status === 'STARTED'
   return (
-    <li data-job={job.id} class={isChosen ? 'chosen' : ''}>
+    <li data-job={job.id} class={`${job.status.toLowerCase()}${isChosen ? ' chosen' : ''}`}>
       <input
         type="checkbox"
         aria-label={`Select ${name}`}
@@ -44,6 +46,7 @@ export function LibraryRow({ job, isChosen, onChoose, commands }: LibraryRowProp
           {jobStateWords(job)}
           {isRunning && ` ${Math.floor(job.progress * 100)} %`}
         </span>
+        {job.result && <MiniWaveform client={client} job={job} />}
         {isRunning && <Running job={job} name={name} />}
         {job.error && job.error.code !== 'CANCELED' && (
           <span class="reason quiet">{explainFailure(job.error).text}</span>

@@ -106,6 +106,7 @@ export function Library(props: LibraryProps) {
           {jobs?.map((job) => (
             <LibraryRow
               key={job.id}
+              client={client}
               job={job}
               isChosen={chosen.has(job.id)}
               onChoose={(isChosen) => choose([job.id], isChosen)}
@@ -121,7 +122,9 @@ export function Library(props: LibraryProps) {
           </p>
         )}
         {jobs?.some((job) => !hasEnded(job)) && (
-          <p class="quiet centred small">Songs are worked on in turn. You can close this page meanwhile.</p>
+          <p class="quiet centred small">
+            Songs are processed one after another. You can close this page; the work goes on.
+          </p>
         )}
       </section>
     </>

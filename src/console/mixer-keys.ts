@@ -22,13 +22,13 @@ export const stepSeconds = 5
 /** For the list of keys that the page shows. */
 export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
   ['Space', 'Play or pause'],
-  ['← →', 'Back or forward 5 seconds'],
-  ['Home End', 'To the start or the end'],
-  ['1 to 9', 'Mute a stem; with Shift: solo'],
-  ['O', 'Original and mix in turn'],
+  ['← →', 'Skip back or forward 5 seconds'],
+  ['Home End', 'Go to the start or the end'],
+  ['1 to 9', 'Mute a stem (with Shift: solo)'],
+  ['O', 'Switch between original and mix'],
   ['↑ ↓', 'Master volume'],
-  ['[ ]', 'Start or end of the loop'],
-  ['L', 'End the loop'],
+  ['[ ]', 'Start or end the loop here'],
+  ['L', 'Remove the loop'],
   ['+ −', 'Zoom'],
   ['< >', 'Slower or faster'],
 ]

@@ -67,7 +67,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
   const setLoop = (next: Loop | undefined) => {
     player.setLoop(next)
     redraw(undefined)
-    announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'No loop')
+    announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'Loop removed')
   }
   const zoom = (factor: number) => setView((now) => zoomed(now, factor, player.position, duration))
   const laneNamed = (index: number, act: (name: string) => void) => {
@@ -153,17 +153,17 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
             <>
               Loop {clock(loop.from)} to {clock(loop.to)}{' '}
               <button type="button" class="plain" onClick={() => setLoop(undefined)}>
-                End loop
+                Remove loop
               </button>
             </>
           ) : (
-            'Drag over a picture to loop a part.'
+            'Drag across a waveform to loop a part.'
           )}
         </span>
         <ExportButton stems={stems} song={song} gains={mix.gains} part={loop ?? { from: 0, to: duration }} />
       </div>
       <details class="keys">
-        <summary>Keys</summary>
+        <summary>Keyboard shortcuts</summary>
         <dl>
           {keyTexts.map(([keys, meaning]) => (
             <div key={keys}>

@@ -9,13 +9,15 @@ interface RulerProps {
   onLoop(loop: Loop): void
 }
 
-const labels = 10
+const mostLabels = 10
+/** Room for one label, with some air. */
+const labelPixels = 70
 
 /** The time scale that all lanes share. A drag on it marks a loop, as on the lanes. */
 export function Ruler({ view, onSeek, onLoop }: RulerProps) {
   const gestures = usePictureGestures(view, onSeek, onLoop)
   const length = view.to - view.from
-  const step = rulerStep(length, labels)
+  const step = rulerStep(length, Math.max(3, Math.min(mostLabels, Math.floor(innerWidth / labelPixels))))
   const first = Math.ceil(view.from / step) * step
   const ticks = Array.from({ length: Math.floor((view.to - first) / step) + 1 }, (_, index) => first + index * step)
   return (

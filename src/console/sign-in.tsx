@@ -22,7 +22,7 @@ export function SignIn({ problem, onKey }: SignInProps) {
       }}
     >
       <h1>Separate a song</h1>
-      <p class="quiet">Voice on one track, music on the other. Enter your API key to begin.</p>
+      <p class="quiet">Get the vocals and the music as separate tracks. Enter your API key to begin.</p>
       <label for="key">API key</label>
       <input
         id="key"
@@ -44,9 +44,9 @@ export function SignIn({ problem, onKey }: SignInProps) {
       <details>
         <summary>Where do I find a key?</summary>
         <p class="quiet">
-          <code>stemwork serve --console</code> prints a link that signs you in when it starts for the first time.
-          Somebody who is signed in can make another key under “API keys”. With the service stopped, the operator can
-          run <code>stemwork keys create --data &lt;folder&gt;</code>.
+          When <code>stemwork serve --console</code> starts for the first time, it prints a link that signs you in.
+          Anyone who is signed in can create another key under “API keys”. While the service is stopped, its operator
+          can run <code>stemwork keys create --data &lt;folder&gt;</code>.
         </p>
       </details>
     </form>

@@ -12,9 +12,9 @@ export function Snippets({ job }: { job: Job }) {
   const { announce } = useMessages()
   const text = language === 'curl' ? curlOf(job) : javaScriptOf(job)
   return (
-    <section class="card" aria-labelledby="snippets-title">
+    <section class="card snippets" aria-labelledby="snippets-title">
       <div class="line">
-        <h2 id="snippets-title">The same with a program</h2>
+        <h2 id="snippets-title">Do the same from a program</h2>
         <fieldset class="segments">
           <legend class="hidden">Language</legend>
           {languages.map((one) => (
@@ -47,14 +47,14 @@ function jobBody({ workflow, name, batchName, workflowParams }: Job, inputUrl: s
 
 function curlOf(job: Job): string {
   const body = JSON.stringify(jobBody(job, 'DOWNLOAD_URL'), null, 2).replaceAll("'", String.raw`'\''`)
-  return `# Get a pair of links, send the file to uploadUrl, and use downloadUrl as the input.
+  return `# Get an upload link and a download link. Send the file to uploadUrl; use downloadUrl as the input.
 curl -H "Authorization: $STEMWORK_KEY" ${baseUrl}/upload
 curl -T song.mp3 "UPLOAD_URL"
 
 curl -H "Authorization: $STEMWORK_KEY" -H 'Content-Type: application/json' \\
   ${baseUrl}/job -d '${body}'
 
-# Wait for the end (at most 60 seconds a request) and read the links in "result".
+# Wait until the job has ended (up to 60 seconds for each request), then read the links in "result".
 curl -H "Authorization: $STEMWORK_KEY" -H 'Prefer: wait=60' ${baseUrl}/job/JOB_ID`
 }
 

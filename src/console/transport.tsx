@@ -103,7 +103,7 @@ export function Transport(props: TransportProps) {
           Speed
           <select
             value={String(player.speed)}
-            title="The pitch follows the speed, as on a tape."
+            title="Changing the speed also changes the pitch."
             onChange={(event) => player.setSpeed(Number(event.currentTarget.value))}
           >
             {speeds.map((speed) => (

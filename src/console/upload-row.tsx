@@ -5,6 +5,8 @@ import { sizeWords } from './words.js'
 /** A song on its way to the service: the same row that it has afterwards as a job. */
 export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Uploads }) {
   const { number, file, state, progress, problem } = upload
+  const isOver = state === 'failed' || state === 'refused'
+  const again = state === 'refused' ? 'Send anyway' : 'Send again'
   return (
     <li class="upload">
       <div class="row">
@@ -15,28 +17,28 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
       </div>
       <div class="state">
         <span class={`status ${state}`}>{stateWords(upload)}</span>
-        {state !== 'failed' && (
+        {!isOver && (
           <progress aria-label={`Upload of ${file.name}`} {...(state === 'sending' ? { value: progress } : {})} />
         )}
       </div>
       <span class="actions">
-        {state === 'failed' && (
+        {isOver && (
           <button
             type="button"
             class="plain"
-            aria-label={`Send again: ${file.name}`}
+            aria-label={`${again}: ${file.name}`}
             onClick={() => uploads.retry(number)}
           >
-            Send again
+            {again}
           </button>
         )}
         <button
           type="button"
           class="plain"
-          aria-label={`${state === 'failed' ? 'Dismiss' : 'Stop'} ${file.name}`}
+          aria-label={`${isOver ? 'Dismiss' : 'Stop'} ${file.name}`}
           onClick={() => uploads.remove(number)}
         >
-          {state === 'failed' ? 'Dismiss' : 'Stop'}
+          {isOver ? 'Dismiss' : 'Stop'}
         </button>
       </span>
       {problem && <ErrorNotice problem={problem} />}
@@ -51,7 +53,8 @@ function stateWords({ state, progress }: Upload): string {
     case 'sending':
       return progress < 1 ? `Uploading ${Math.floor(progress * 100)} %` : 'Uploaded'
     case 'disconnected':
-      return 'Connection lost. Goes on by itself.'
+      return 'Connection lost. Trying again.'
+    case 'refused':
     case 'failed':
       return 'Not sent'
     default:

@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type Client, type NewJob } from '../client/client.js'
+import { checkFile } from './check-file.js'
 import { type Choices, choosable } from './job-choices.js'
 import { explain, type Explanation } from './words.js'
 
 export interface Upload {
   number: number
   file: File
-  state: 'waiting' | 'sending' | 'disconnected' | 'failed'
+  /** `refused`: the page thinks that the service would not take it. */
+  state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
   /** 0..1 */
   progress: number
   problem?: Explanation
@@ -18,7 +20,7 @@ export interface Uploads {
   add(files: readonly File[], choices: Choices): void
   /** Sends a file for a job like an earlier one. */
   addLike(file: File, job: Omit<NewJob, 'params'> & { params: Record<string, unknown> }): void
-  /** Sends a failed one once more. */
+  /** Sends a failed one once more, or a refused one all the same. */
   retry(number: number): void
   /** Stops it, or takes a failed one off the list. */
   remove(number: number): void
@@ -27,22 +29,29 @@ export interface Uploads {
 }
 
 /** What is asked of the service once the file is there. */
-type MakeJob = (inputUrl: string, file: File, signal: AbortSignal) => Promise<NewJob>
+type MakeJob = (inputUrl: string, file: File) => Promise<NewJob>
 
 const firstPauseMs = 1000
 const longestPauseMs = 15_000
 
-export function useUploads(client: Client, onCreated: (jobId: string, file: File) => void): Uploads {
+interface UploadListener {
+  onCreated(jobId: string, file: File): void
+  onRefused(file: File, problem: Explanation): void
+}
+
+export function useUploads(client: Client, listener: UploadListener): Uploads {
   const [list, setList] = useState<readonly Upload[]>([])
   const stops = useRef(new Map<number, AbortController>())
   const orders = useRef(new Map<number, MakeJob>())
   const files = useRef(new Map<string, File>())
+  /** What the check of an upload found, until it is sent in spite of it. */
+  const checks = useRef(new Map<number, Promise<Explanation | undefined>>())
   const last = useRef(Promise.resolve())
   const count = useRef(0)
-  const created = useRef(onCreated)
-  created.current = onCreated
+  const listening = useRef(listener)
+  listening.current = listener
 
-  const isSending = list.some(({ state }) => state !== 'failed')
+  const isSending = list.some(({ state }) => state !== 'failed' && state !== 'refused')
   useEffect(() => {
     if (!isSending) return
     const onLeave = (event: BeforeUnloadEvent) => event.preventDefault()
@@ -55,12 +64,15 @@ export function useUploads(client: Client, onCreated: (jobId: string, file: File
     setList((all) => all.map((one) => (one.number === number ? { ...one, ...facts } : one)))
   const drop = (number: number) => {
     stops.current.delete(number)
+    checks.current.delete(number)
     setList((all) => all.filter((one) => one.number !== number))
   }
 
   async function send(number: number, file: File, signal: AbortSignal): Promise<void> {
     try {
+      const problem = await checks.current.get(number)
       signal.throwIfAborted()
+      if (problem) return
       const onProgress = ({ bytes }: { bytes: number }) =>
         change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 })
       const { downloadUrl } = await overLostConnections(signal, {
@@ -70,12 +82,12 @@ export function useUploads(client: Client, onCreated: (jobId: string, file: File
       const makeJob = orders.current.get(number)
       if (!makeJob) return
       const { id } = await overLostConnections(signal, {
-        attempt: async () => client.createJob(await makeJob(downloadUrl, file, signal), { signal }),
+        attempt: async () => client.createJob(await makeJob(downloadUrl, file), { signal }),
         onLost: () => change(number, { state: 'disconnected' }),
       })
       files.current.set(id, file)
       drop(number)
-      created.current(id, file)
+      listening.current.onCreated(id, file)
     } catch (error) {
       if (!signal.aborted) change(number, { state: 'failed', problem: explain(error) })
     }
@@ -86,10 +98,18 @@ export function useUploads(client: Client, onCreated: (jobId: string, file: File
     stops.current.set(number, stop)
     last.current = last.current.then(() => send(number, file, stop.signal))
   }
-  const order = (file: File, makeJob: MakeJob) => {
+  const order = (file: File, workflow: string, makeJob: MakeJob) => {
     const upload: Upload = { number: count.current++, file, state: 'waiting', progress: 0 }
     orders.current.set(upload.number, makeJob)
     setList((all) => [...all, upload])
+    // At once, not when its turn comes: a person who dropped twenty files hears of the wrong ones now.
+    const check = checkFile(client, workflow, file).catch(() => undefined)
+    checks.current.set(upload.number, check)
+    void check.then((problem) => {
+      if (!problem) return
+      change(upload.number, { state: 'refused', problem })
+      listening.current.onRefused(file, problem)
+    })
     queue(upload.number, file)
   }
 
@@ -97,9 +117,9 @@ export function useUploads(client: Client, onCreated: (jobId: string, file: File
     list,
     add(added, choices) {
       for (const file of added)
-        order(file, async (inputUrl, { name }, signal) => {
+        order(file, choices.workflow, async (inputUrl, { name }) => {
           const { workflow, batchName, model, format } = choices
-          const { models, formats } = await choosable(client, workflow, signal)
+          const { models, formats } = await choosable(client, workflow)
           const params = {
             inputUrl,
             // Another workflow may have been chosen since, which knows neither.
@@ -110,11 +130,12 @@ export function useUploads(client: Client, onCreated: (jobId: string, file: File
         })
     },
     addLike(file, job) {
-      order(file, async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } }))
+      order(file, job.workflow, async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } }))
     },
     retry(number) {
       const upload = list.find((one) => one.number === number)
       if (!upload) return
+      checks.current.delete(number)
       change(number, { state: 'waiting', progress: 0, problem: undefined })
       queue(number, upload.file)
     },

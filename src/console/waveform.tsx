@@ -36,7 +36,7 @@ export function Waveform({ stem, title, view, duration }: WaveformProps) {
       <canvas ref={rest} class="rest" role="img" aria-label={`Waveform of ${title}`} />
       <canvas ref={played} class="played" aria-hidden="true" />
       {!peaks && <span class="drawing quiet">Drawing …</span>}
-      {peaks === 'none' && <span class="drawing quiet">No waveform for this file. It plays all the same.</span>}
+      {peaks === 'none' && <span class="drawing quiet">No waveform is available. You can still play this stem.</span>}
     </>
   )
 }

@@ -15,29 +15,30 @@ const reasons: Record<string, string> = {
   no_audio: 'This file has no sound.',
   too_long: 'This recording is longer than the service allows. Send it in parts.',
   too_large: tooLarge,
-  upload_missing: 'The service does not have the file any more. Choose it again.',
-  worker_lost: 'The service stopped while it worked on this song. Send it again.',
+  upload_missing: 'The service no longer has the file. Choose it again.',
+  worker_lost: 'The service stopped while it was processing this song. Send it again.',
 }
 
 const codes: Record<string, string> = {
   UNAUTHORIZED: 'This key is not valid. Check that it is complete, or get a new one.',
   NETWORK: 'The service cannot be reached. Check your connection and try again.',
-  NOT_FOUND: 'This song is not here any more. It may have been deleted.',
+  NOT_FOUND: 'This song no longer exists. It may have been deleted.',
   GONE: 'The files have expired and were removed. Send the song again.',
   FORBIDDEN: 'This link is no longer valid. Reload the page.',
   RATE_LIMITED: 'Too many requests. Wait a moment and try again.',
-  QUEUE_FULL: 'Too many songs are waiting. Try again when some are done.',
-  STORAGE_FULL: 'Your storage is full. Delete songs that you do not need any more.',
-  STORE_UNAVAILABLE: 'The service cannot reach its storage just now. Try again in a minute.',
+  QUEUE_FULL: 'Too many songs are waiting. Try again when some of them are done.',
+  STORAGE_FULL: 'Your storage is full. Delete songs that you no longer need.',
+  STORE_UNAVAILABLE: 'The service cannot reach its storage at the moment. Try again in a minute.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
   TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',
-  TIMEOUT: 'This took longer than the service allows.',
-  INTERNAL_ERROR: 'The service failed. Send the song again. If it fails again, tell the operator.',
+  TIMEOUT: 'Processing took longer than the service allows.',
+  INTERNAL_ERROR: 'Something went wrong in the service. Send the song again. If it fails again, tell the operator.',
 }
 
 export function explain(error: unknown): Explanation {
-  if (!ClientError.is(error)) return { text: 'This page failed. Reload it and try again.', detail: String(error) }
+  if (!ClientError.is(error))
+    return { text: 'Something went wrong on this page. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
   const text = reasons[error.reason ?? ''] ?? codes[error.code]
   return text === undefined
@@ -62,10 +63,24 @@ export function jobStateWords({ status, error }: Pick<Job, 'status' | 'error'>):
 }
 
 const stages: Record<string, string> = {
-  fetch: 'Getting the song ready',
-  separate: 'Separating voice and music',
+  fetch: 'Fetching the song',
+  separate: 'Separating vocals and music',
   draw: 'Drawing the waveforms',
-  publish: 'Storing the result',
+  publish: 'Saving the results',
+}
+
+const timings: Record<string, string> = {
+  load: 'Loading the model',
+  decode: 'Decoding',
+  dsp: 'Signal processing',
+  network: 'Neural network',
+  write: 'Writing the files',
+  draw: 'Drawing',
+}
+
+/** What a workflow measured, by the name that it gives it. */
+export function timingWords(name: string): string {
+  return timings[name] ?? name
 }
 
 export function stageWords(stage: string | null): string {
@@ -102,6 +117,13 @@ export function clock(seconds: number): string {
     String(whole % 60).padStart(2, '0'),
   ]
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`
+}
+
+/** A length of time, for sentences. */
+export function timeWords(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} seconds`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 90 ? `${minutes} minutes` : `${(seconds / 3600).toFixed(1).replace('.0', '')} hours`
 }
 
 export function timeLeftWords(seconds: number | undefined): string {

@@ -27,7 +27,10 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
   const route = useRoute()
   const live = useLiveJobs(client, onRefused)
   const { announce } = useMessages()
-  const uploads = useUploads(client, (_, file) => announce(`${file.name} was sent.`))
+  const uploads = useUploads(client, {
+    onCreated: (_, { name }) => announce(`${name} was sent.`),
+    onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
+  })
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
   const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })

@@ -69,7 +69,7 @@ export const handlerOptionsSchema = z.strictObject({
       inputSeconds: seconds.default(24 * 3600).describe('Lifetime of the download link of an upload.'),
       resultSeconds: seconds
         .default(3600)
-        .describe('Lifetime of a result link; every look at the job makes fresh ones.'),
+        .describe('Lifetime of a result link; every request for the job returns fresh ones.'),
     })
     .prefault({}),
   directStorage: z
@@ -134,13 +134,15 @@ export const handlerOptionsSchema = z.strictObject({
         .number()
         .positive()
         .default(1024)
-        .describe('A body that comes more slowly than this for longer than idleMs is given up.'),
+        .describe('A body that is slower than this for longer than idleMs is rejected.'),
       discardBytes: z
         .number()
         .int()
         .nonnegative()
         .default(64 * 1024 ** 2)
-        .describe('How much of a refused body is read on before the answer, so that clients that send on can read it.'),
+        .describe(
+          'How much of a rejected body is still read before the answer, so that clients that go on sending can read the answer.',
+        ),
     })
     .prefault({}),
   rateLimits: z
@@ -167,7 +169,7 @@ export const handlerOptionsSchema = z.strictObject({
       z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }),
     )
     .default({})
-    .describe('Base paths that are on their way out; their answers carry Deprecation and Sunset headers.'),
+    .describe('Deprecated base paths; their answers carry Deprecation and Sunset headers.'),
   console: z
     .boolean()
     .default(false)

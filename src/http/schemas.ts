@@ -17,20 +17,26 @@ export const workflowViewSchema = workflowSummarySchema
       .describe(
         'JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.',
       ),
+    limits: z
+      .object({
+        maxFileBytes: z.number().int().describe('Largest input file.'),
+        maxAudioSeconds: z.number().describe('Longest audio of an input.'),
+      })
+      .describe('A larger or longer input ends the job with `BAD_INPUT`.'),
   })
   .meta({ id: 'Workflow' })
 
 export const jobViewSchema = z
   .object({
     id: z.uuid(),
-    name: z.string().nullable(),
-    status: jobStatusSchema,
+    name: z.string().nullable().describe('The name that the job was given.'),
+    status: jobStatusSchema.describe('`QUEUED`, `STARTED`, `SUCCEEDED` or `FAILED`.'),
     workflow: workflowSummarySchema,
     workflowParams: z.record(z.string(), z.unknown()).describe('The `params` that were submitted.'),
     result: z
       .record(z.string(), z.string())
       .nullable()
-      .describe('Output name to download link; null until SUCCEEDED. Every look at the job makes fresh links.'),
+      .describe('Output name to download link; null until SUCCEEDED. Every request for the job returns fresh links.'),
     files: z
       .record(
         z.string(),
@@ -49,14 +55,14 @@ export const jobViewSchema = z
         'How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.',
       ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
-    createdAt: timestampSchema,
-    startedAt: timestampSchema.nullable(),
-    completedAt: timestampSchema.nullable(),
+    createdAt: timestampSchema.describe('When the job was created.'),
+    startedAt: timestampSchema.nullable().describe('When its latest attempt began.'),
+    completedAt: timestampSchema.nullable().describe('When it ended.'),
     app: z.string().describe('Id of the application that owns the job.'),
-    batchName: z.string().nullable(),
-    metadata: z.record(z.string(), z.string()),
-    progress: z.number().min(0).max(1),
-    stage: z.string().nullable(),
+    batchName: z.string().nullable().describe('Jobs with the same batch name belong together.'),
+    metadata: z.record(z.string(), z.string()).describe('The metadata that was submitted.'),
+    progress: z.number().min(0).max(1).describe('Share of the work that is done, 0 to 1.'),
+    stage: z.string().nullable().describe('What a running job is doing, for example `separate`.'),
     expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
   })
   .meta({ id: 'Job' })
@@ -158,17 +164,24 @@ function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schem
 
 export const newJobSchema = z
   .object({
-    name: nameSchema.nullish(),
-    workflow: z.string().min(1).max(200),
-    params: z.record(z.string(), z.unknown()),
-    batchName: nameSchema.nullish(),
-    metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500))).optional(),
+    name: nameSchema.nullish().describe('A name to show, for example that of the song. Downloads are named after it.'),
+    workflow: z.string().min(1).max(200).describe('ID of the workflow to run; `GET /workflow` lists them.'),
+    params: z
+      .record(z.string(), z.unknown())
+      .describe('Parameters of the workflow, for example `inputUrl`; `GET /workflow/{id}` has their schema.'),
+    batchName: nameSchema.nullish().describe('Jobs with the same batch name belong together.'),
+    metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500)))
+      .optional()
+      .describe('Your own labels. The service returns them and does not read them.'),
     copyResultsTo: atMost(32, 'keys', shorterThan(32 * 1024, z.record(z.string().min(1).max(100), httpUrl)))
       .optional()
-      .describe('Output name to a PUT URL in your own storage; all of it at most 32,768 characters as JSON.'),
+      .describe(
+        'Output name to a PUT URL in your own storage, to which the result is copied. At most 32,768 characters as JSON.',
+      ),
     webhook: z
       .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
-      .nullish(),
+      .nullish()
+      .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
   })
   .meta({ id: 'NewJob' })
 

@@ -13,14 +13,16 @@ export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof ex
 
 export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 export const narrow: BrowserContextOptions = { viewport: { width: 320, height: 640 } }
+/** A screen of 1,280 by 800 points at 200 %: half as many pixels of the style sheet, each twice as large. */
+export const zoomed: BrowserContextOptions = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }
 
 /** Opens pages of a service and collects what they complain about. */
 export class ConsolePages {
   readonly complaints: string[] = []
   readonly #browser: Browser
-  readonly #service: ConsoleService
+  readonly #service: Pick<ConsoleService, 'base' | 'key'>
 
-  constructor(browser: Browser, service: ConsoleService) {
+  constructor(browser: Browser, service: Pick<ConsoleService, 'base' | 'key'>) {
     this.#browser = browser
     this.#service = service
   }

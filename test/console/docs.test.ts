@@ -13,7 +13,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
 
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
-    pages = new ConsolePages(browser, { base: service.base, key: service.app.key, stop: () => service.close() })
+    pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
   afterAll(async () => {
     await browser?.close()

@@ -25,6 +25,7 @@ describe('the console', () => {
       "script-src 'self'",
       "style-src 'self'",
       "img-src 'self'",
+      'media-src blob:',
       "connect-src 'self' https://stems.example.org",
       "base-uri 'none'",
       "form-action 'none'",

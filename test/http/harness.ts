@@ -3,8 +3,8 @@ import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
-import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -33,8 +33,10 @@ export interface ServiceSettings {
   blobs?: BlobStore
   /** Default: in memory. */
   stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
-  /** Beside the light ones. */
-  workflows?: Workflow[]
+  /** Default: peaks cannot be measured. */
+  audioPeaks?: EngineParts['audioPeaks']
+  /** Workflows beside the light ones. */
+  workflows?: readonly Workflow[]
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -58,6 +60,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
         },
       }),
       workflows,
+      audioPeaks: settings.audioPeaks,
     },
     {
       logger: silentLogger,

@@ -70,7 +70,7 @@ export const dispatchSchema = z.strictObject({
     .int()
     .positive()
     .default(3)
-    .describe('Attempts before a job whose failure may pass ends FAILED.'),
+    .describe('Attempts before a job whose failure may be temporary ends FAILED.'),
   maxShutdownRequeues: z
     .number()
     .int()
@@ -101,12 +101,12 @@ export const inputsSchema = z.strictObject({
     .int()
     .positive()
     .default(4)
-    .describe('Of these, how many one application may have; meanwhile no other job of it is claimed here.'),
+    .describe('Of these, how many one application may have; at that number, this process claims no other job of it.'),
   minBytesPerSecond: z
     .number()
     .positive()
     .default(8192)
-    .describe('An input that comes more slowly than this is given up and not fetched again.'),
+    .describe('An input that is slower than this fails and is not fetched again.'),
   totalMs: milliseconds
     .positive()
     .default(20 * minutes)

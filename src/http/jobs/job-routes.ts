@@ -3,6 +3,7 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
+import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
 import { jobView } from './job-view.js'
@@ -11,6 +12,16 @@ import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
+
+const peaksQuerySchema = z.strictObject({
+  length: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(8192)
+    .optional()
+    .describe('Most entries that are wanted; neighbours are merged. Default: all, at most 8,192.'),
+})
 
 /** A job's id is a UUID: nothing of another length is worth a look-up, and no store ever sees a text of the client's size. */
 const mayBeId = (id: string) => id.length === 36
@@ -132,9 +143,10 @@ export const jobRoutes = [
       'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then kept with the result.',
     access: 'key',
     bucket: 'other',
+    query: peaksQuerySchema,
     answer: { description: 'The peaks.', schema: peaksSchema },
     problems: ['NOT_FOUND', 'BAD_INPUT'],
-    async handle(call, { params }) {
+    async handle(call, { params, query: { length } }) {
       const job = await requireJob(call, params.id)
       const peaks = await call.service.engine.peaks(job, params.output, { signal: call.request.signal })
       if (peaks === undefined)
@@ -142,7 +154,9 @@ export const jobRoutes = [
           'NOT_FOUND',
           'The job has no such result file here. Its outputs are in `result`, unless they have expired or were sent to other storage.',
         )
-      return jsonOf(peaks, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
+      const answer =
+        length === undefined ? peaks : JSON.stringify(fewerPeaks(peaksSchema.parse(JSON.parse(peaks)), length))
+      return jsonOf(answer, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
     },
   }),
   defineRoute({
@@ -186,7 +200,7 @@ export const jobRoutes = [
     operation: 'listJobs',
     summary: 'List jobs',
     description:
-      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. A list counts as one request more for each 64 KiB.',
+      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. In the rate limit, a list counts as one more request for each 64 KiB.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,

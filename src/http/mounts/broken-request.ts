@@ -11,7 +11,7 @@ const parserRefusals: Record<string, [ProblemCode, string]> = {
   ],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [
     'TOO_LARGE',
-    'The chunks of the request have too long extensions. Send them without extensions.',
+    'The chunk extensions of the request are too long. Send the chunks without extensions.',
   ],
   ERR_HTTP_REQUEST_TIMEOUT: [
     'TIMEOUT',

@@ -20,7 +20,7 @@ const html = `<!doctype html>
 <noscript>
 <main class="plain-page">
 <h1>stemwork</h1>
-<p>This page plays and mixes audio in the browser, so it needs JavaScript. Turn it on for this site and reload the page.</p>
+<p>This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this site, then reload the page.</p>
 <p>Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx stemwork separate song.mp3</code> in a terminal.</p>
 </main>
 </noscript>
@@ -66,6 +66,8 @@ export function pageHeaders(call: Call): Record<string, string> {
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
+    // Files that a person has chosen, to read their length before they are sent.
+    'media-src blob:',
     `connect-src 'self' ${service}`,
     "base-uri 'none'",
     "form-action 'none'",

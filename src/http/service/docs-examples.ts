@@ -13,7 +13,7 @@ const known: Record<string, unknown> = {
   progress: 1,
   stage: null,
   error: null,
-  batchName: null,
+  batchName: 'First takes',
   metadata: { album: 'First takes' },
   copyResultsTo: undefined,
   webhook: { url: 'https://example.org/hooks/stems', events: ['job.succeeded', 'job.failed'] },

@@ -14,7 +14,12 @@ export function prose(text: string): string {
 
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const head = heads.map((text) => `<th scope="col">${text}</th>`).join('')
-  const body = rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('\n')
+  // On a phone the rows become lists; an empty cell would leave a gap there.
+  const body = rows
+    .map(
+      (cells) => `<tr>${cells.map((cell) => `<td${cell === '' ? ' class="empty"' : ''}>${cell}</td>`).join('')}</tr>`,
+    )
+    .join('\n')
   // A wide table scrolls within its own frame, which the keyboard has to reach.
   return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
 }

@@ -63,7 +63,7 @@ export const keyRoutes = [
           'The application has no working key with this id. List the keys to see their ids.',
         )
       if (key.id === call.caller.keyId)
-        throw new Problem('CONFLICT', 'A key cannot end itself. Send the request with another key.')
+        throw new Problem('CONFLICT', 'A key cannot revoke itself. Send the request with another key.')
       return json(keyView(await revokeKey(applications, key.id), call))
     },
   }),

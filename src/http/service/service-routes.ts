@@ -84,7 +84,7 @@ export const serviceRoutes = [
       const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
       if (!workflow)
         throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists those that there are.')
-      return json(workflowView(workflow))
+      return json(workflowView(workflow, call.service.engine.options.limits))
     },
   }),
 ]

@@ -49,7 +49,7 @@ export async function refuseEndedKey({ keyId }: Grant, call: Call): Promise<void
   if (key && (key.expiresAt === null || key.expiresAt > Date.now())) return
   throw new Problem(
     'FORBIDDEN',
-    'The API key that asked for this link works no more, nor does the link. Get a new one with a valid key.',
+    'The API key that this link was made with no longer works, and neither does the link. Get a new link with a valid key.',
   )
 }
 

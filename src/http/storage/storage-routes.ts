@@ -74,7 +74,7 @@ export const storageRoutes = [
     answer: { description: 'The file.', contentType: 'application/octet-stream' },
     otherAnswers: {
       206: 'The range of the file that was asked for.',
-      304: 'The copy that the client has is still good.',
+      304: 'The client already has the current copy.',
     },
     problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'],
     requestHeaders: {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { fileExtensions } from '../decode/file-extensions.js'
 import { formatParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
@@ -216,13 +217,14 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     format: usualFormat = '16',
     formats = outputFormats,
     allowedModels,
+    decoders,
   } = checked.data
   const { separate, draw, prepare } = work(checked.data)
   return defineWorkflow({
     id,
     name,
     description,
-    params: paramsSchema(formats, usualFormat, allowedModels),
+    params: paramsSchema(formats, usualFormat, allowedModels, fileExtensions(Boolean(decoders?.ffmpeg))),
     outputs: ({ pictures, format = usualFormat }) => ({
       ...stemOutputs(stems, format),
       ...(pictures ? pictureOutputs(stems) : {}),
@@ -244,9 +246,15 @@ function paramsSchema(
   formats: readonly OutputFormat[],
   usualFormat: OutputFormat,
   allowedModels: readonly string[] | undefined,
+  extensions: readonly string[],
 ): z.ZodType<StemsParams, StemsRequest> {
   const shape = {
-    inputUrl: z.url({ protocol: /^https?$/ }).max(8192),
+    inputUrl: z
+      .url({ protocol: /^https?$/ })
+      .max(8192)
+      .describe('Address of the song.')
+      // For clients that look at a file before they send it.
+      .meta({ 'x-fileExtensions': extensions }),
     pictures: z.boolean().default(false),
     format: formatParam(formats, usualFormat),
     keepTags: z.boolean().optional(),
