@@ -169,5 +169,13 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       statements.expired.values,
     )
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
+    // Nor does the search for lapsed leases pass the running jobs: each claim makes it.
+    const { rows: lapsed } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${statements.lapsed.text}`,
+      statements.lapsed.values,
+    )
+    const plan = lapsed.map((row) => row['QUERY PLAN']).join('\n')
+    assert.match(plan, /Index Cond: .*lease_bucket <= /)
+    assert.doesNotMatch(plan, /Rows Removed/)
   })
 })

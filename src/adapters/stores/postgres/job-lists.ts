@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
-import { columnText, nowSql } from './job-row.js'
+import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
   text: string
@@ -85,7 +85,7 @@ export function dueStatement(
 }
 
 /** Started jobs whose lease ran out, earliest first. */
-export const lapsedSql = `status = 'STARTED' AND NOT deleted AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY coalesce(lease_until, 0), id`
+export const lapsedSql = `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY lease_bucket, lease_until NULLS FIRST, id`
 
 /** All conditions but those on status and workflow. */
 function conditionsOf({
@@ -121,5 +121,6 @@ function statusIn(statuses: NonNullable<JobQuery['statuses']>): string {
   const [only, ...others] = new Set(statuses)
   // Exactly these have a place in the index of what waits.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
+  if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`
 }

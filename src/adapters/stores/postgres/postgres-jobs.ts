@@ -3,9 +3,11 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { type Commit, commits } from '../shared/commits.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { type PostgresClient, type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import { type HeldJob, HeldJobs } from './held-jobs.js'
 import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
 import { limitedCreates } from './limited-creates.js'
@@ -29,6 +31,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const claimNext = claimNextStatement(schema)
   const read = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
   const unreadable = new UnreadableRows()
+  const held = new HeldJobs()
   let untidyClaims = 0
 
   return {
@@ -79,12 +82,15 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     },
 
     claim({ id, exceptApps = [], ...request }) {
-      return id === undefined ? claimInTurn(request, exceptApps) : change(id, (job, now) => claim(job, request, now))
+      return id === undefined
+        ? claimInTurn(request, exceptApps)
+        : change(id, (job, now) => claim(job, request, now), 'durable')
     },
 
     async apply(id, jobChange) {
       const own = plainCopy(jobChange)
-      return await change(id, (job, now) => transition(job, own, now))
+      const stored = 'token' in own ? held.under(id, own.token) : undefined
+      return await change(id, (job, now) => transition(job, own, now), commits[own.kind], stored)
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
@@ -128,13 +134,18 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }
 
   /** Computes the next record outside the database and writes it only over what it was computed from, as often as it takes. */
-  async function change(id: string, next: Change): Promise<JobRecord | undefined> {
-    for (;;) {
-      const stored = await readStored(id)
-      const changed = stored && next(stored.job, stored.now)
-      if (!changed) return undefined
-      if (await replace(runPrepared, stored, changed)) return plainCopy(changed)
+  async function change(id: string, next: Change, commit: Commit, known?: HeldJob): Promise<JobRecord | undefined> {
+    let nonce = known?.nonce
+    for (let stored = known ?? (await readStored(id)); stored; stored = await readStored(id), nonce = undefined) {
+      const changed = next(stored.job, stored.now)
+      if (!changed) break
+      if (await replace(runPrepared, stored, changed, { commit, nonce })) {
+        held.keep({ job: changed, version: stored.version + 1 }, stored.now)
+        return plainCopy(changed)
+      }
     }
+    held.forget(id)
+    return undefined
   }
 
   async function readStored(id: string): Promise<(StoredJob & { now: number }) | undefined> {
@@ -155,13 +166,16 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       ;[row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, apps, unreadable.ids])
       job = row && readable([row])[0]
     } while (row && !job)
-    if (row) untidyClaims++
+    if (row && job?.lease) {
+      untidyClaims++
+      held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
+    }
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0
       // Only speed hangs on it, and the next claims do it again.
       await tidyTurns(pool, schema).catch(() => {})
     }
-    return job
+    return job && plainCopy(job)
   }
 
   /** A damaged record is an error of its own job, not of those behind it. */

@@ -42,7 +42,7 @@ export function claimNextStatement(schema: string): string {
     served AS (
       UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next) AND id = (SELECT turn FROM next)
     )
-    UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint,
+    UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint, nonce = $3,
       claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
     FROM clock
     WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)

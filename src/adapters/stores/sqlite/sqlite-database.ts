@@ -2,16 +2,11 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
+import type { Commit } from '../shared/commits.js'
 import { migrations } from './schema.js'
 
 /** A value that SQLite keeps. */
 export type Value = string | number | null
-
-/**
- * Whether a commit waits for the disk. `durable`: it survives a power cut. `quick`: it survives the death of the process,
- * kill -9 included, and a power cut may forget it, with everything after it; it never damages the file.
- */
-export type Commit = 'durable' | 'quick'
 
 /**
  * One file, held exclusively. The driver is synchronous: every call runs in the caller's event loop and lasts tens of

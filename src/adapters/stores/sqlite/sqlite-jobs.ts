@@ -2,12 +2,13 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
+import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { type Commit, commits } from '../shared/commits.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { countSql, listSql } from './job-query.js'
 import { parseRecord } from './record.js'
-import type { Commit, SqliteDatabase, Value } from './sqlite-database.js'
+import type { SqliteDatabase, Value } from './sqlite-database.js'
 
 interface Row {
   record: string
@@ -35,19 +36,6 @@ const forgetIdle =
 
 const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
   WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
-
-/** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
-const commits: Record<JobChange['kind'], Commit> = {
-  heartbeat: 'quick',
-  succeed: 'durable',
-  fail: 'durable',
-  requeue: 'quick',
-  cancel: 'durable',
-  delete: 'durable',
-  expire: 'quick',
-  beginDelivery: 'quick',
-  endDelivery: 'quick',
-}
 
 const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`
 

@@ -4,6 +4,7 @@ import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { ClaimLine } from './claim-line.js'
 import { Scratch } from './scratch.js'
 import { Stages } from './stages.js'
 
@@ -19,6 +20,7 @@ export class Dispatcher {
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
+  readonly #claims = new ClaimLine<JobRecord>()
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to end by themselves is over. */
@@ -148,7 +150,7 @@ export class Dispatcher {
       const wakes = this.#wakes
       let job: JobRecord | undefined
       try {
-        job = await this.#claim(undefined, this.#stages.slowApplications)
+        job = await this.#claims.next(wakes, () => this.#claimNext())
       } catch (error) {
         this.#ports.logger.warn(
           { err: error },
@@ -176,6 +178,10 @@ export class Dispatcher {
     this.#ports.queue
       .notify()
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
+  }
+
+  async #claimNext(): Promise<JobRecord | undefined> {
+    return this.#stopping ? undefined : await this.#claim(undefined, this.#stages.slowApplications)
   }
 
   async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
