@@ -40,6 +40,7 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
       'apply',
       'due',
       'purge',
+      'unreadable',
       'beginFilePass',
     ],
     from: 'what memoryJobs() or keyvJobs() returns, or `jobs` of sqliteStores() or postgresStores()',

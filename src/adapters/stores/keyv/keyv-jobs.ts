@@ -146,6 +146,8 @@ export function keyvJobs({
         return purged.flat()
       }),
 
+    unreadable: () => operate(async (known) => known.damagedIds),
+
     beginFilePass: (everyMs) =>
       operate((known, deadline) =>
         known.locks.hold(deploymentKey, async () => {

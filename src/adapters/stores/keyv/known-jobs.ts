@@ -54,6 +54,10 @@ export class KnownJobs {
     return known
   }
 
+  get damagedIds(): string[] {
+    return [...this.#damaged.keys()]
+  }
+
   isDamaged(id: string): boolean {
     return this.#damaged.has(id)
   }

@@ -110,6 +110,10 @@ export function memoryJobs({
       })
     },
 
+    async unreadable() {
+      return []
+    },
+
     async beginFilePass(everyMs) {
       const now = clock()
       if (passAt > now - everyMs) return undefined

@@ -9,19 +9,24 @@ export interface Statement {
 
 const newestFirst = 'ORDER BY created_at DESC, id DESC'
 
-/** `undefined` for a query that no job can match. */
-export function listStatement(schema: string, { limit, offset = 0, after, ...query }: JobPage): Statement | undefined {
+/** Rows of `version, record, claims, id`; `undefined` for a query that no job can match. */
+export function listStatement(
+  schema: string,
+  { limit, offset = 0, after, ...query }: JobPage,
+  exceptIds: readonly string[] = [],
+): Statement | undefined {
   if (limit <= 0) return undefined
   const conditions = conditionsOf(query)
   if (!conditions) return undefined
   const { where, values } = conditions
   if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
+  if (exceptIds.length > 0) where.push(`id <> ALL($${values.push(exceptIds)}::text[])`)
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
   if (query.app === undefined || query.uploadKey !== undefined) {
     if (query.workflows) where.push(workflowIn(query.workflows, values))
     if (query.statuses) where.push(statusIn(query.statuses))
     return {
-      text: `SELECT record, claims, created_at, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
+      text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
     }
   }
@@ -37,7 +42,7 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   }
   return {
     text: `
-      SELECT record, claims FROM (
+      SELECT version, record, claims, id FROM (
         SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
           SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst} LIMIT $${values.push(limit + offset)}
         ) AS found ${page}

@@ -11,7 +11,7 @@ import { type HeldJob, HeldJobs } from './held-jobs.js'
 import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
 import { limitedCreates } from './limited-creates.js'
-import { columnText, nowSql, parseRecord, parseStored, type StoredJob } from './job-row.js'
+import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
 import { jobUpdates } from './job-updates.js'
 import { claimNextStatement, tidyTurns } from './turns.js'
 
@@ -59,9 +59,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     },
 
     async list(page) {
-      const list = listStatement(schema, page)
-      const rows = list ? await run(list.text, list.values) : []
-      return rows.map(([record, claims]) => parseRecord(record, claims))
+      for (;;) {
+        const list = listStatement(schema, page, unreadable.ids)
+        const rows = list ? await run(list.text, list.values) : []
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
     },
 
     async count(query, { max } = {}) {
@@ -115,6 +118,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
             )
       if ('id' in target) return gone.length > 0 ? [target.id] : []
       return gone.map(([id]) => id ?? '')
+    },
+
+    async unreadable() {
+      return unreadable.ids
     },
 
     async beginFilePass(everyMs) {

@@ -107,8 +107,12 @@ export function sqliteJobs(
     },
 
     async list(page) {
-      const { text, values } = listSql(page)
-      return database.all<Row>(text, ...values).map((row) => parse(row.record))
+      for (;;) {
+        const { text, values } = listSql(page, unreadable.ids)
+        const rows = database.all<FoundRow>(text, ...values)
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
     },
 
     async count(query, { max } = {}) {
@@ -157,6 +161,10 @@ export function sqliteJobs(
         for (const id of ended) database.write('quick', 'DELETE FROM jobs WHERE id = ?', id)
         return ended
       })
+    },
+
+    async unreadable() {
+      return unreadable.ids
     },
 
     async beginFilePass(everyMs) {

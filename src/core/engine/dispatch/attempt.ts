@@ -109,8 +109,8 @@ export class Attempt {
     events.announce('job.started', this.#job)
     // Asked for while an earlier worker, now lost, ran the job.
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
-    if (this.#job.attempts > options.dispatch.maxAttempts)
-      return this.#settle(this.#failure(endedEveryProcess(this.#job.attempts - 1)))
+    if (this.#job.lapses > options.dispatch.maxLapses)
+      return this.#settle(this.#failure(lostEveryWorker(this.#job.lapses)))
 
     this.#timeLimit.start()
     this.#heartbeat.start()
@@ -370,10 +370,10 @@ export class Attempt {
   }
 }
 
-function endedEveryProcess(attempts: number): StemworkError {
+function lostEveryWorker(lapses: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    `The process that ran the job ended unexpectedly in each of ${attempts} attempts. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
+    `The processes that ran the job ended unexpectedly, ${lapses} times. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
     { reason: 'worker_lost' },
   )
 }

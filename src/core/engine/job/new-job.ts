@@ -44,6 +44,7 @@ export function newJob(request: JobRequest): JobRecord {
     lease: null,
     token: 0,
     attempts: 0,
+    lapses: 0,
     shutdownRequeues: 0,
     notBefore: 0,
     cancelRequested: false,

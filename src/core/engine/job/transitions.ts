@@ -78,10 +78,11 @@ export function isClaimable(job: JobRecord, now: number): boolean {
   return job.lease === null || job.lease.until <= now
 }
 
-/** Grants the next fencing token. */
+/** Grants the next fencing token. Counts the attempt, or the lapse that it follows, now: so an input that kills its process cannot loop. */
 export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
   if (!isClaimable(job, now)) return undefined
   const token = job.token + 1
+  const isLapsed = job.status === 'STARTED'
   return {
     ...job,
     status: 'STARTED',
@@ -90,7 +91,8 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
     stage: null,
     token,
     lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
-    attempts: job.attempts + 1,
+    attempts: isLapsed ? job.attempts : job.attempts + 1,
+    lapses: isLapsed ? job.lapses + 1 : job.lapses,
   }
 }
 

@@ -74,7 +74,7 @@ export interface JobStore {
   /** The job, or `undefined` if it never existed, was deleted or purged. */
   get(id: string): Promise<JobRecord | undefined>
 
-  /** Newest first (`createdAt`, then `id`, both descending). */
+  /** Newest first (`createdAt`, then `id`, both descending). A record that cannot be read is left out, and others fill its place. */
   list(page: JobPage): Promise<JobRecord[]>
 
   /** @param options.max where the count ends: it looks at no more jobs than that. Default: it counts them all. */
@@ -114,6 +114,9 @@ export interface JobStore {
    * that are now forgotten; absent ones are no error.
    */
   purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
+
+  /** Ids of jobs whose records this process came upon and could not read, as far as it remembers: for operators. */
+  unreadable(): Promise<string[]>
 
   /**
    * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a time above 0
