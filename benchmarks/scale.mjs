@@ -12,7 +12,7 @@ const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/
 const large = option('jobs', 1_000_000)
 const rounds = option('rounds', 200)
 const small = 1000
-const applications = 10_000
+const jobsPerApplication = 100
 const worker = { owner: 'benchmark', leaseMs: 3_600_000 }
 
 const pool = new Pool({ connectionString: databaseUrl, max: 4 })
@@ -64,6 +64,7 @@ async function filled(total) {
   const schema = `scale_${randomUUID().replaceAll('-', '')}`
   const { jobs: store, migrate } = postgresStores({ pool, schema })
   await migrate()
+  const applications = total / jobsPerApplication
   const startedAt = performance.now()
   // Indexes are made after the rows, which is quicker than keeping them up to date.
   const { rows: indexes } = await pool.query(
@@ -71,7 +72,7 @@ async function filled(total) {
     [schema],
   )
   for (const { name } of indexes) await pool.query(`DROP INDEX ${schema}.${name}`)
-  // One application in ten thousand has a tenth of all jobs; results expire and messages are due in the far future.
+  // One application has a tenth of all jobs; results expire and messages are due in the far future.
   const spread = `
     SELECT n, gen_random_uuid()::text AS id, CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
       CASE WHEN n <= 100 THEN 'STARTED' WHEN n % 10 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status,
@@ -93,7 +94,7 @@ async function filled(total) {
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
   // Not the largest one, whose queue is full.
-  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (Math.min(applications, total / 10) - 1))}`
+  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (applications - 1))}`
   let claimed
   const statements = {
     create: (round) => store.create(sampleJob({ app: app(round) })),

@@ -173,6 +173,8 @@ function summary(job: JobRecord, version: number): KnownJob {
     outputs: job.expired ? {} : job.outputs,
     lease: job.lease,
     notBefore: job.notBefore,
+    deadline: job.deadline,
+    priority: job.priority,
     deleted: job.deleted,
     idempotency: job.idempotency,
     deliveries: job.deliveries.filter(({ outcome }) => outcome === 'pending'),

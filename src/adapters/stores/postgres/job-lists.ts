@@ -82,6 +82,11 @@ export function dueStatement(
       return { text: `${jobs} deleted LIMIT $1`, values }
     case 'expired':
       return { text: `${jobs} removable_at <= ${nowSql} ORDER BY removable_at LIMIT $1`, values }
+    case 'overdue':
+      return {
+        text: `${jobs} deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline LIMIT $1`,
+        values,
+      }
     case 'deliverable':
       return { text: `${jobs} deliverable_at <= ${nowSql} ORDER BY deliverable_at LIMIT $1`, values }
     default:

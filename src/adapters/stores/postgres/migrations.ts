@@ -101,6 +101,12 @@ export const steps: MigrationStep[] = [
       `DROP INDEX ${schema}.jobs_running`,
       // Of the claim, for changes that do not read the record first.
       `ALTER TABLE ${schema}.jobs ADD COLUMN nonce text`,
+      // For the order inside an application: the priority, the other way round, so that what comes first is a range of the index.
+      `ALTER TABLE ${schema}.jobs ADD COLUMN rank smallint NOT NULL DEFAULT 0, ADD COLUMN deadline bigint`,
+      `DROP INDEX ${schema}.jobs_waiting, ${schema}.jobs_waiting_by_app`,
+      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, rank, waiting_since, id) WHERE waiting_since IS NOT NULL`,
+      `CREATE INDEX jobs_overdue ON ${schema}.jobs (deadline) WHERE deadline IS NOT NULL AND waiting_since IS NOT NULL`,
+      `CREATE TABLE ${schema}.rules (kind text NOT NULL, id text COLLATE "C" NOT NULL, state text NOT NULL, max_running integer, PRIMARY KEY (kind, id))`,
       `CREATE INDEX jobs_running ON ${schema}.jobs (lease_bucket) WHERE lease_bucket IS NOT NULL`,
     ],
     isAdditive: true,

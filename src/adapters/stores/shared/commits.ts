@@ -13,6 +13,7 @@ export const commits: Record<JobChange['kind'], Commit> = {
   fail: 'durable',
   requeue: 'quick',
   cancel: 'durable',
+  miss: 'quick',
   delete: 'durable',
   expire: 'quick',
   beginDelivery: 'quick',

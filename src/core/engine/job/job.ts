@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prioritySchema } from './scheduling.js'
 
 /** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
@@ -108,8 +109,12 @@ const jobFields = z.object({
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
-  /** A queued job is not claimed before this time (retry back-off). */
+  /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
+  /** When the job must have ended; null: at any time. */
+  deadline: z.number().nullable().default(null),
+  /** Among the jobs of its application: higher is claimed first. */
+  priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),
   /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
   deleted: z.boolean(),

@@ -34,6 +34,8 @@ export type JobChange =
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
   /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /** Ends a queued job whose deadline has passed. */
+  | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Hides the job for good and fences its worker off. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
@@ -142,6 +144,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
       if (job.status === 'STARTED') return { ...job, cancelRequested: true }
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'miss':
+      if (job.deleted || job.status !== 'QUEUED' || job.deadline === null || job.deadline > now) return undefined
       return { ...ended(job, now, change), status: 'FAILED', error: change.error }
     case 'delete':
       if (job.deleted) return undefined
