@@ -16,6 +16,7 @@ const reasons: Record<string, string> = {
   too_long: 'This recording is longer than the service allows. Send it in parts.',
   too_large: tooLarge,
   upload_missing: 'The service does not have the file any more. Choose it again.',
+  deadline: 'This song was not done in time. Send it again.',
   worker_lost: 'The service stopped while it worked on this song. Send it again.',
 }
 
@@ -29,6 +30,7 @@ const codes: Record<string, string> = {
   QUEUE_FULL: 'Too many songs are waiting. Try again when some are done.',
   STORAGE_FULL: 'Your storage is full. Delete songs that you do not need any more.',
   STORE_UNAVAILABLE: 'The service cannot reach its storage just now. Try again in a minute.',
+  DRAINING: 'The service accepts no new songs just now. Try again later.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
   TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',

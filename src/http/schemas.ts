@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prioritySchema } from '../core/engine/job/scheduling.js'
 import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
@@ -58,6 +59,17 @@ export const jobViewSchema = z
     progress: z.number().min(0).max(1),
     stage: z.string().nullable(),
     expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
+    priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
+    notBefore: timestampSchema.nullable().describe('The job is not begun before this time.'),
+    deadline: timestampSchema
+      .nullable()
+      .describe('A job that has not ended by then ends FAILED with the reason `deadline`.'),
+    place: z
+      .int()
+      .nullable()
+      .describe(
+        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}`.",
+      ),
   })
   .meta({ id: 'Job' })
 export type JobView = z.infer<typeof jobViewSchema>
@@ -131,6 +143,7 @@ export const workflowListSchema = z.object({ workflows: z.array(workflowSummaryS
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
+const timeSchema = z.iso.datetime({ offset: true }).max(40)
 
 /** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
 function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
@@ -165,6 +178,13 @@ export const newJobSchema = z
     webhook: z
       .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
       .nullish(),
+    priority: prioritySchema
+      .optional()
+      .describe("Among the application's own jobs: higher is begun first. Default: 0."),
+    notBefore: timeSchema.nullish().describe('The job is not begun before this time.'),
+    deadline: timeSchema
+      .nullish()
+      .describe('A job that has not ended by this time ends FAILED with the reason `deadline`.'),
   })
   .meta({ id: 'NewJob' })
 

@@ -2,15 +2,14 @@ import { z } from 'zod'
 
 /** How urgent a job is among those of its application: 0 is usual, higher comes first. Not a fine scale, for each step is a list of its own in a store. */
 export const prioritySchema = z.number().int().min(-2).max(2)
-export const priorities = [2, 1, 0, -1, -2] as const
 
-const targetSchema = z.discriminatedUnion('kind', [
+export const ruleTargetSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('deployment') }),
   z.strictObject({ kind: z.literal('application'), id: z.string().min(1) }),
   z.strictObject({ kind: z.literal('workflow'), id: z.string().min(1) }),
 ])
 /** What a rule is for. */
-export type RuleTarget = z.infer<typeof targetSchema>
+export type RuleTarget = z.infer<typeof ruleTargetSchema>
 
 /**
  * `open`: jobs are accepted and run. `paused`: jobs are accepted and wait; none is begun, and those that run go on. `draining`: no new
@@ -21,7 +20,7 @@ export type RuleState = z.infer<typeof ruleStateSchema>
 
 /** What operators have decided about an application, a workflow or the whole deployment. Kept by the store, for all its nodes. */
 export const schedulingRuleSchema = z.object({
-  target: targetSchema,
+  target: ruleTargetSchema,
   state: ruleStateSchema,
   /** Jobs that may run at a time, on all workers together; null: any number. */
   maxRunning: z.number().int().positive().nullable(),
