@@ -10,7 +10,6 @@ import {
   type StoredJob,
   waiting,
 } from './job-row.js'
-import type { Commit } from '../shared/commits.js'
 import { joinTurns } from './turns.js'
 
 /**
@@ -22,11 +21,9 @@ export function jobUpdates(schema: string) {
     UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6, ended_at = $7,
       removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
     WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
-  const updates: Record<Commit, string> = {
-    durable: `${update} RETURNING id`,
-    quick: `${update} AND ${quickCommitSql} = 'off' RETURNING id`,
-  }
-  const updateToWaiting = (commit: Commit) => `WITH ${joinTurns(schema, '$13')} ${updates[commit]}`
+  const durable = `${update} RETURNING id`
+  const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
+  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$13')} ${text}`
 
   /**
    * Writes `next` in the place of what was read; false if somebody has written it in between.
@@ -37,7 +34,7 @@ export function jobUpdates(schema: string) {
     run: (text: string, values: unknown[]) => Promise<Row[]>,
     { job, version }: StoredJob,
     next: JobRecord,
-    { commit, nonce = null }: { commit: Commit; nonce?: string | null },
+    { isRepeatable, nonce = null }: { isRepeatable: boolean; nonce?: string | null },
   ): Promise<boolean> {
     const waitingSince = waiting(next)
     const values = [
@@ -54,10 +51,9 @@ export function jobUpdates(schema: string) {
       next.lease?.nonce ?? null,
       nonce,
     ]
+    const text = isRepeatable ? quick : durable
     const rows =
-      waitingSince === null
-        ? await run(updates[commit], values)
-        : await run(updateToWaiting(commit), [...values, columnText(next.app)])
+      waitingSince === null ? await run(text, values) : await run(toWaiting(text), [...values, columnText(next.app)])
     return rows.length > 0
   }
 }

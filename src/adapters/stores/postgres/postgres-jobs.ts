@@ -3,8 +3,8 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
-import { type Commit, commits } from '../shared/commits.js'
 import { plainCopy } from '../shared/plain-copy.js'
+import { repeatable } from '../shared/repeatable.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import {
   type PostgresClient,
@@ -117,7 +117,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     async apply(id, jobChange) {
       const own = plainCopy(jobChange)
       const known = 'token' in own ? held.under(id, own.token) : undefined
-      return await change(id, (job, now) => transition(job, own, now), commits[own.kind], { known })
+      return await change(id, (job, now) => transition(job, own, now), {
+        isRepeatable: repeatable.includes(own.kind),
+        known,
+      })
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
@@ -168,14 +171,13 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   async function change(
     id: string,
     next: Change,
-    commit: Commit,
-    { known, send = runPrepared }: { known?: HeldJob; send?: Send } = {},
+    { isRepeatable = false, known, send = runPrepared }: { isRepeatable?: boolean; known?: HeldJob; send?: Send } = {},
   ): Promise<JobRecord | undefined> {
     let stored: (StoredJob & { now: number }) | undefined = known
     for (let nonce = known?.nonce; (stored ??= await readStored(id, send)); stored = nonce = undefined) {
       const changed = next(stored.job, stored.now)
       if (!changed) break
-      if (await replace(send, stored, changed, { commit, nonce })) {
+      if (await replace(send, stored, changed, { isRepeatable, nonce })) {
         held.keep({ job: changed, version: stored.version + 1 }, stored.now)
         return plainCopy(changed)
       }
@@ -230,7 +232,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     const isWanted = ({ app, workflow }: JobRecord) =>
       !exceptApps?.includes(app) && workflows?.includes(workflow) !== false
     const grant = (send = runPrepared) =>
-      change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), 'durable', { send })
+      change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send })
     const known = await rules.read(run)
     if (known.length === 0) return await grant()
     return await underLock(async (send) => {

@@ -4,7 +4,7 @@ import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
-import { type Commit, commits } from '../shared/commits.js'
+import { repeatable } from '../shared/repeatable.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { countSql, listSql } from './job-query.js'
 import { SchedulingRules, type Wanted } from './scheduling-rules.js'
@@ -71,13 +71,13 @@ export function sqliteJobs(
           'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as Postgres.',
         )
       }
-      return database.transaction('durable', () => {
+      const made = database.transaction(() => {
         const created: JobRecord = { ...job, createdAt: clock() }
         if (job.idempotency) {
           const first = withIdempotencyKey(job.app, job.idempotency.key, created.createdAt)
           if (first) return { job: first, created: false }
           // A key whose time has passed is taken from its job, so that this one can have it.
-          database.write('durable', releaseKey, job.app, job.idempotency.key)
+          database.write(releaseKey, job.app, job.idempotency.key)
         }
         if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
           throw new StemworkError(
@@ -88,7 +88,6 @@ export function sqliteJobs(
         if (hasQueued(job.app, maxQueued)) throw queueFull(maxQueued)
         const record = JSON.stringify(created)
         database.write(
-          'durable',
           insert,
           ...columns(created),
           record,
@@ -100,11 +99,13 @@ export function sqliteJobs(
           -job.priority,
           job.deadline,
         )
-        if (waitingSince(created) !== null) database.write('durable', joinTurns, job.app)
+        if (waitingSince(created) !== null) database.write(joinTurns, job.app)
         for (const key of new Set(Object.values(job.uploads)))
-          database.write('durable', 'INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
+          database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
         return { job: parse(record), created: true }
       })
+      await database.durable()
+      return made
     },
 
     async findByIdempotencyKey(app, key) {
@@ -136,11 +137,11 @@ export function sqliteJobs(
 
     async claim({ id, exceptApps, workflows, ...request }) {
       const now = clock()
-      return database.transaction('quick', () => {
+      return database.transaction(() => {
         const wanted = { exceptApps, workflows, rules: rules.read() }
         const job = id === undefined ? (lapsed(now, wanted) ?? takeTurn(now, wanted)) : read(id)
         const next = job && rules.mayBegin(job, wanted) ? claim(job, request, now) : undefined
-        return next && write(next, update, 'quick')
+        return next && write(next, update)
       })
     },
 
@@ -150,6 +151,7 @@ export function sqliteJobs(
 
     async changeRule(target, change) {
       rules.change(target, change)
+      await database.durable()
     },
 
     async ahead(id, { max }) {
@@ -158,13 +160,14 @@ export function sqliteJobs(
     },
 
     async apply(id, change) {
-      const commit = commits[change.kind]
-      return database.transaction(commit, () => {
+      const changed = database.transaction(() => {
         const job = read(id)
         const next = job && transition(job, change, clock())
-        if (next && waitingSince(next) !== null) database.write(commit, joinTurns, next.app)
-        return next && write(next, change.kind === 'heartbeat' ? renew : update, commit)
+        if (next && waitingSince(next) !== null) database.write(joinTurns, next.app)
+        return next && write(next, change.kind === 'heartbeat' ? renew : update)
       })
+      if (changed && !repeatable.includes(change.kind)) await database.durable()
+      return changed
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
@@ -174,7 +177,7 @@ export function sqliteJobs(
     async purge(target) {
       if ('id' in target)
         return ids(database.all('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id))
-      return database.transaction('quick', () => {
+      return database.transaction(() => {
         const ended = ids(
           database.all(
             'SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?',
@@ -182,7 +185,7 @@ export function sqliteJobs(
             Math.max(target.limit, 0),
           ),
         )
-        for (const id of ended) database.write('quick', 'DELETE FROM jobs WHERE id = ?', id)
+        for (const id of ended) database.write('DELETE FROM jobs WHERE id = ?', id)
         return ended
       })
     },
@@ -193,7 +196,7 @@ export function sqliteJobs(
 
     async beginFilePass(everyMs) {
       const now = clock()
-      return database.transaction('durable', () =>
+      const pass = database.transaction(() =>
         database.get<{ deployment: string; pass: number }>(
           `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
           RETURNING id AS deployment, pass`,
@@ -201,6 +204,8 @@ export function sqliteJobs(
           now - everyMs,
         ),
       )
+      if (pass) await database.durable()
+      return pass
     },
   }
 
@@ -246,20 +251,20 @@ export function sqliteJobs(
       JSON.stringify(apps),
     )
     if (!row) {
-      database.write('quick', `${forgetIdle} 1`)
+      database.write(`${forgetIdle} 1`)
       return undefined
     }
     const [job] = readable([row])
     if (!job) return takeTurn(now, wanted)
-    database.write('quick', `${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
-    database.write('quick', 'UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
+    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
     return job
   }
 
-  function write(job: JobRecord, sql: typeof update | typeof renew, commit: Commit): JobRecord {
+  function write(job: JobRecord, sql: typeof update | typeof renew): JobRecord {
     const record = JSON.stringify(job)
-    if (sql === renew) database.write(commit, renew, lapsesAt(job), record, job.id)
-    else database.write(commit, update, ...columns(job), record, job.id)
+    if (sql === renew) database.write(renew, lapsesAt(job), record, job.id)
+    else database.write(update, ...columns(job), record, job.id)
     return parse(record)
   }
 
