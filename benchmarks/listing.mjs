@@ -117,6 +117,7 @@ function sample() {
     lease: null,
     token: 0,
     attempts: 0,
+    lapses: 0,
     shutdownRequeues: 0,
     notBefore: 0,
     cancelRequested: false,

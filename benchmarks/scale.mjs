@@ -1,5 +1,7 @@
 // Time of each statement of the Postgres store at 1,000 and at a million jobs of 10,000 applications, nine in ten of them queued.
-// Rows are made by the database itself. Options: --jobs=N, --rounds=N. Server: DATABASE_URL, else the standard address.
+// Rows are made by the database itself. The aim is a ratio of 2 at most; a statement that is capped at 10,000 rows, which there are not
+// among 1,000, may take 50 ms. Exit status 1 where one is missed. Options: --jobs=N, --rounds=N. Server: DATABASE_URL, else the standard
+// address.
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
@@ -10,7 +12,7 @@ const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/
 const large = option('jobs', 1_000_000)
 const rounds = option('rounds', 200)
 const small = 1000
-const applications = 10_000
+const jobsPerApplication = 100
 const worker = { owner: 'benchmark', leaseMs: 3_600_000 }
 
 const pool = new Pool({ connectionString: databaseUrl, max: 4 })
@@ -20,6 +22,12 @@ const {
 console.log(
   `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, PostgreSQL ${version}, ${rounds} rounds\n`,
 )
+/** Those that look at up to 10,000 rows. */
+const capped = new Set([
+  'page 100, the last by number',
+  'total of the largest application',
+  'queued of all, for a health check',
+])
 const sides = []
 try {
   for (const total of [small, large]) sides.push(await filled(total))
@@ -36,13 +44,17 @@ try {
       }
     }
   }
+  const missed = []
   console.log(`${'statement, median'.padEnd(36)} ${String(small).padStart(10)} ${String(large).padStart(10)}  ratio`)
   for (const name of times[0].keys()) {
     const [a, b] = times.map((map) => median(map.get(name)))
+    const isMet = capped.has(name) ? b <= 50 : b / a <= 2
+    if (!isMet) missed.push(name)
     console.log(
-      `${name.padEnd(36)} ${`${a.toFixed(2)} ms`.padStart(10)} ${`${b.toFixed(2)} ms`.padStart(10)}  ${(b / a).toFixed(2)}`,
+      `${name.padEnd(36)} ${`${a.toFixed(2)} ms`.padStart(10)} ${`${b.toFixed(2)} ms`.padStart(10)}  ${(b / a).toFixed(2)}${capped.has(name) ? ' (capped)' : ''}${isMet ? '' : ' missed'}`,
     )
   }
+  if (missed.length > 0) process.exitCode = 1
 } finally {
   for (const { schema } of sides) await pool.query(`DROP SCHEMA ${schema} CASCADE`)
   await pool.end()
@@ -52,8 +64,15 @@ async function filled(total) {
   const schema = `scale_${randomUUID().replaceAll('-', '')}`
   const { jobs: store, migrate } = postgresStores({ pool, schema })
   await migrate()
+  const applications = total / jobsPerApplication
   const startedAt = performance.now()
-  // One application in ten thousand has a tenth of all jobs; results expire and messages are due in the far future.
+  // Indexes are made after the rows, which is quicker than keeping them up to date.
+  const { rows: indexes } = await pool.query(
+    `SELECT indexname AS name, indexdef AS definition FROM pg_indexes WHERE schemaname = $1 AND tablename = 'jobs' AND indexname <> 'jobs_pkey'`,
+    [schema],
+  )
+  for (const { name } of indexes) await pool.query(`DROP INDEX ${schema}.${name}`)
+  // One application has a tenth of all jobs; results expire and messages are due in the far future.
   const spread = `
     SELECT n, gen_random_uuid()::text AS id, CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
       CASE WHEN n <= 100 THEN 'STARTED' WHEN n % 10 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status,
@@ -68,19 +87,24 @@ async function filled(total) {
     FROM (${spread}) AS spread`,
     [JSON.stringify(template)],
   )
+  for (const { definition } of indexes) await pool.query(definition)
   await pool.query(
     `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app`,
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
   // Not the largest one, whose queue is full.
-  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (Math.min(applications, total / 10) - 1))}`
+  const app = (round) => `app-${1 + (Math.abs(round * 7919) % (applications - 1))}`
   let claimed
   const statements = {
     create: (round) => store.create(sampleJob({ app: app(round) })),
     'create with an idempotency key': (round) =>
       store.create(sampleJob({ app: app(round), idempotency: { key: randomUUID(), digest: 'd' } })),
     'create within a quota': (round) => store.create(sampleJob({ app: app(round) }), { maxQueued: 1000 }),
+    'keyed create within a quota': (round) =>
+      store.create(sampleJob({ app: app(round), idempotency: { key: randomUUID(), digest: 'd' } }), {
+        maxQueued: 1000,
+      }),
     'claim the next': async () => void (claimed = await store.claim(worker)),
     heartbeat: () =>
       store.apply(claimed.id, {

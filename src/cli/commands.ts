@@ -38,6 +38,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Show a job, and why it failed.',
     load: async () => (await import('./jobs.js')).jobsCommand,
   },
+  schedule: {
+    summary: 'Pause, resume, drain and limit what is begun.',
+    load: async () => (await import('./schedule.js')).scheduleCommand,
+  },
   doctor: {
     summary: 'Check what a service needs, and say what to do.',
     load: async () => (await import('./doctor.js')).doctorCommand,

@@ -10,11 +10,11 @@ import type { Logger } from '../core/engine/ports/logger.js'
 export interface DeploymentUrls {
   /** Folder that stands for `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
   data?: string
-  /** `memory:`, `sqlite:<path>`, `postgres://...`, or `redis://...` (Keyv, one process only). */
+  /** `memory:`, `sqlite:<path>`, `postgres://...[?schema=<name>]`, or `redis://...` (Keyv, one process only). */
   store?: string
   /**
    * `memory:`, `postgres:` (LISTEN and NOTIFY of the store's server; the default of a Postgres store), `postgres://...` (the same
-   * over connections of its own), or `redis://...` (BullMQ).
+   * over connections of its own), or `redis://...[?prefix=<name>]` (BullMQ).
    */
   queue?: string
   /** `memory:`, `file:<folder>`, or `s3://<bucket>[/prefix][?endpoint=...&region=...&pathStyle=true]`. */
@@ -32,6 +32,7 @@ export interface Deployment {
 type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
   /** Of a Postgres store. */
   pool?: Pool
+  schema?: string
   close(): Promise<void>
 }
 
@@ -52,7 +53,7 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
   const blobs = await openBlobs(blobsUrl)
   const stores = await openStores(storeUrl)
   try {
-    const { queue, close } = await openQueue(queueUrl, stores.pool, logger)
+    const { queue, close } = await openQueue(queueUrl, stores, logger)
     return {
       parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
       durable: !isMemory(storeUrl),
@@ -90,11 +91,12 @@ async function openStores(url: string): Promise<Stores> {
     return { jobs, applications, close: async () => close() }
   }
   if (isPostgres(url)) {
-    const pool = await openPool(url)
+    const { rest, value: schema } = withoutParameter(url, 'schema')
+    const pool = await openPool(rest)
     const { postgresStores } = await import('../adapters/postgres.js')
-    const { jobs, applications, migrate } = postgresStores({ pool })
+    const { jobs, applications, migrate } = postgresStores({ pool, schema })
     await migrate()
-    return { jobs, applications, pool, close: () => pool.end() }
+    return { jobs, applications, pool, schema, close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
     const { Keyv } = await optional('keyv', () => import('keyv'))
@@ -106,19 +108,21 @@ async function openStores(url: string): Promise<Stores> {
   throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
 }
 
-async function openQueue(url: string, storePool: Pool | undefined, logger: Logger): Promise<OpenQueue> {
+async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {
   if (isMemory(url)) return { queue: localQueue(), close: async () => {} }
   if (isPostgres(url)) {
     const { postgresQueue } = await import('../adapters/postgres.js')
-    if (storePool && isStoresOwn(url))
-      return { queue: postgresQueue({ pool: storePool, logger }), close: async () => {} }
-    const pool = await openPool(url)
-    return { queue: postgresQueue({ pool, logger }), close: () => pool.end() }
+    if (stores.pool && isStoresOwn(url))
+      return { queue: postgresQueue({ pool: stores.pool, schema: stores.schema, logger }), close: async () => {} }
+    const { rest, value: schema = stores.schema } = withoutParameter(url, 'schema')
+    const pool = await openPool(rest)
+    return { queue: postgresQueue({ pool, schema, logger }), close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
     await optional('bullmq', () => import('bullmq'))
     const { bullmqQueue } = await import('../adapters/queues/bullmq/index.js')
-    return { queue: bullmqQueue({ connection: url, logger }), close: async () => {} }
+    const { rest, value: prefix } = withoutParameter(url, 'prefix')
+    return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
   }
   throw unknownUrl('--queue', url, 'memory:, postgres:, postgres://..., redis://...')
 }
@@ -166,6 +170,16 @@ function folderOf(url: string): string {
   return url.startsWith('file://')
     ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname
     : resolve(url.slice('file:'.length))
+}
+
+/** Takes a parameter of ours out of a URL that is somebody else's. Not by `URL`, which refuses those of sockets. */
+function withoutParameter(url: string, name: string): { rest: string; value: string | undefined } {
+  const [address = '', query = ''] = url.split('?')
+  const parameters = new URLSearchParams(query)
+  const value = parameters.get(name) ?? undefined
+  if (value === undefined) return { rest: url, value }
+  parameters.delete(name)
+  return { rest: parameters.size > 0 ? `${address}?${parameters.toString()}` : address, value }
 }
 
 function isMemory(url: string): boolean {

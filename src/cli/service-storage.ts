@@ -26,12 +26,12 @@ export const storageOptions = {
   store: {
     type: 'string',
     value: 'url',
-    help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).',
+    help: 'Jobs and applications: memory:, sqlite:<path>, postgres://...[?schema=<name>], redis://... (Keyv).',
   },
   queue: {
     type: 'string',
     value: 'url',
-    help: 'What wakes workers: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://... (BullMQ; needs a Postgres store).',
+    help: 'What wakes workers: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
   },
   blobs: {
     type: 'string',

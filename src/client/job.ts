@@ -79,6 +79,13 @@ export interface Job<Offered extends AnyOffer = Offer> {
   stage: string | null
   /** When the result files are removed; null until the job has ended. */
   expiresAt: string | null
+  /** From -2 to 2; higher is begun first. */
+  priority?: number
+  /** The job is not begun before this time. */
+  notBefore?: string | null
+  deadline?: string | null
+  /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob`. */
+  place?: number | null
 }
 
 /** What a status request tells of a job. */
@@ -93,6 +100,12 @@ export interface NewJob {
   /** Output name to a PUT URL in your own storage. */
   copyResultsTo?: Record<string, string>
   webhook?: { url: string; events?: string[] | null } | null
+  /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
+  priority?: number
+  /** The job is not begun before this time, in ISO 8601. */
+  notBefore?: string | null
+  /** A job that has not ended by this time ends FAILED with the reason `deadline`. */
+  deadline?: string | null
 }
 
 /** A new job of a client that knows the engine's type. */

@@ -16,6 +16,7 @@ const reasons: Record<string, string> = {
   too_long: 'This recording is longer than the service allows. Send it in parts.',
   too_large: tooLarge,
   upload_missing: 'The service no longer has the file. Choose it again.',
+  deadline: 'This song was not finished by its deadline. Send it again.',
   worker_lost: 'The service stopped while it was processing this song. Send it again.',
 }
 
@@ -29,6 +30,7 @@ const codes: Record<string, string> = {
   QUEUE_FULL: 'Too many songs are waiting. Try again when some of them are done.',
   STORAGE_FULL: 'Your storage is full. Delete songs that you no longer need.',
   STORE_UNAVAILABLE: 'The service cannot reach its storage at the moment. Try again in a minute.',
+  DRAINING: 'The service is not accepting new songs at the moment. Try again later.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
   TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',

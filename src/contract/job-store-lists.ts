@@ -193,6 +193,35 @@ export const listCases = {
       assert.equal((await store.list({ app: `app ${batchName}`, limit: 9 })).length, 1)
     }
   },
+
+  async 'a page shows the rest beside a record that cannot be read, and the store names that one'({
+    store,
+    advance,
+    damage,
+  }) {
+    assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
+    assert.deepEqual(await store.unreadable(), [])
+    const ids: string[] = []
+    for (let n = 0; n < 5; n++) {
+      ids.unshift((await store.create(sampleJob({ batchName: 'b' }))).job.id)
+      await advance(3)
+    }
+    const [newest, damaged = '', ...others] = ids
+    await damage(damaged)
+    for (const query of [{}, { app: 'app-1' }, { app: 'app-1', batchName: 'b' }]) {
+      const page = await store.list({ ...query, limit: 3 })
+      assert.deepEqual(
+        page.map(({ id }) => id),
+        [newest, ...others.slice(0, 2)],
+      )
+      const rest = await store.list({ ...query, limit: 3, after: page[2] })
+      assert.deepEqual(
+        rest.map(({ id }) => id),
+        others.slice(2),
+      )
+    }
+    assert.deepEqual(await store.unreadable(), [damaged])
+  },
 } satisfies Cases<JobStoreContext>
 
 function idOf(job: JobRecord): string {

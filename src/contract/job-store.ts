@@ -7,6 +7,7 @@ import { interleavingCases } from './job-store-interleavings.js'
 import { limitCases } from './job-store-limits.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
+import { schedulingCases } from './job-store-scheduling.js'
 import { sweepCases } from './job-store-sweep.js'
 import { type ContractApi, registerSuite, type Skips } from './suite.js'
 
@@ -26,6 +27,7 @@ const groups = {
   'limiting queued jobs': limitCases,
   changing: changeCases,
   claiming: claimCases,
+  scheduling: schedulingCases,
   'listing and counting': listCases,
   'what the sweep asks for': sweepCases,
   'everything at once': interleavingCases,

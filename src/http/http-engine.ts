@@ -8,6 +8,7 @@ export type HttpEngine = Pick<
   | 'list'
   | 'count'
   | 'resultBytes'
+  | 'place'
   | 'peaks'
   | 'growingResult'
   | 'cancel'

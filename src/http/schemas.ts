@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prioritySchema } from '../core/engine/job/scheduling.js'
 import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
@@ -64,6 +65,17 @@ export const jobViewSchema = z
     progress: z.number().min(0).max(1).describe('Share of the work that is done, 0 to 1.'),
     stage: z.string().nullable().describe('What a running job is doing, for example `separate`.'),
     expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
+    priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
+    notBefore: timestampSchema.nullable().describe('The job is not begun before this time.'),
+    deadline: timestampSchema
+      .nullable()
+      .describe('A job that has not ended by then ends FAILED with the reason `deadline`.'),
+    place: z
+      .int()
+      .nullable()
+      .describe(
+        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}`.",
+      ),
   })
   .meta({ id: 'Job' })
 export type JobView = z.infer<typeof jobViewSchema>
@@ -141,6 +153,7 @@ export const workflowListSchema = z.object({ workflows: z.array(workflowSummaryS
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
+const timeSchema = z.iso.datetime({ offset: true }).max(40)
 
 /** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
 function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
@@ -182,6 +195,13 @@ export const newJobSchema = z
       .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
       .nullish()
       .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
+    priority: prioritySchema
+      .optional()
+      .describe("Among the application's own jobs: higher is begun first. Default: 0."),
+    notBefore: timeSchema.nullish().describe('The job is not begun before this time.'),
+    deadline: timeSchema
+      .nullish()
+      .describe('A job that has not ended by this time ends FAILED with the reason `deadline`.'),
   })
   .meta({ id: 'NewJob' })
 

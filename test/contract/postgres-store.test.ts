@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
-import { sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { cancel, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -45,7 +45,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2, 3, 4, 5],
+        [1, 2, 3, 4, 5, 6],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
@@ -104,6 +104,59 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     } finally {
       await one.end()
     }
+  })
+
+  test('a job takes four statements: a create, a claim, a heartbeat, its end', async () => {
+    let statements = 0
+    const counting = {
+      query: (query: { text: string }) => {
+        statements++
+        return pool.query(query)
+      },
+      connect: () => pool.connect(),
+    } as unknown as Pool
+    const { jobs } = postgresStores({ pool: counting, schema })
+    await jobs.create(sampleJob())
+    const job = await jobs.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+    assert.ok(job)
+    const claim = { token: job.token, nonce: 'n' }
+    const beat = { kind: 'heartbeat', leaseMs: 60_000, progress: 0.5, stage: 's', ...claim } as const
+    assert.equal((await jobs.apply(job.id, beat))?.progress, 0.5)
+    assert.equal((await jobs.apply(job.id, succeed(job, claim)))?.status, 'SUCCEEDED')
+    assert.equal(statements, 4)
+  })
+
+  test('a worker whose claim the database has lost changes nothing under the claim that came in its place', async () => {
+    const [first, second] = [stores().jobs, stores().jobs]
+    const { job } = await first.create(sampleJob())
+    const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM ${schema}.jobs`)
+    const lost = await first.claim({ owner: 'first', leaseMs: 60_000, nonce: 'a' })
+    // A failover to a server that had not got the last commits.
+    await pool.query(
+      `UPDATE ${schema}.jobs SET version = $1, status = 'QUEUED', waiting_since = $2, lease_until = NULL, nonce = NULL, claims = NULL`,
+      [rows[0]?.version, rows[0]?.waiting_since],
+    )
+    const held = await second.claim({ owner: 'second', leaseMs: 60_000, nonce: 'b' })
+    assert.ok(lost && held)
+    assert.equal(lost.token, held.token)
+    for (const change of [
+      { kind: 'heartbeat', leaseMs: 60_000, progress: 0.9, stage: 's', token: 1, nonce: 'a' } as const,
+      succeed(lost, { nonce: 'a' }),
+    ])
+      assert.equal(await first.apply(job.id, change), undefined)
+    assert.equal((await second.apply(job.id, succeed(held, { nonce: 'b' })))?.status, 'SUCCEEDED')
+  })
+
+  test('a change by another process is seen by the worker that has claimed the job', async () => {
+    const [worker, other] = [stores().jobs, stores().jobs]
+    await worker.create(sampleJob())
+    const job = await worker.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+    assert.ok(job)
+    await other.apply(job.id, cancel())
+    const beat = { kind: 'heartbeat', leaseMs: 60_000, progress: 0.5, stage: 's', token: 1, nonce: 'n' } as const
+    assert.equal((await worker.apply(job.id, beat))?.cancelRequested, true)
+    await other.apply(job.id, { kind: 'delete' })
+    assert.equal(await worker.apply(job.id, beat), undefined)
   })
 
   test('a store whose tables were not made says so', async () => {

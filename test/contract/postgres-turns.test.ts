@@ -148,7 +148,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], []] },
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false] },
       lapsed: dueStatement(quoted, 'lapsed', 100, [], []),
       expired: dueStatement(quoted, 'expired', 100, [], []),
       deliverable: dueStatement(quoted, 'deliverable', 100, [], []),
@@ -169,5 +169,13 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       statements.expired.values,
     )
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
+    // Nor does the search for lapsed leases pass the running jobs: each claim makes it.
+    const { rows: lapsed } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${statements.lapsed.text}`,
+      statements.lapsed.values,
+    )
+    const plan = lapsed.map((row) => row['QUERY PLAN']).join('\n')
+    assert.match(plan, /Index Cond: .*lease_bucket <= /)
+    assert.doesNotMatch(plan, /Rows Removed/)
   })
 })

@@ -8,6 +8,7 @@ import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
 import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
+import { testEngine, textWorkflow } from '../engine/harness.js'
 
 let directory: string
 let path: string
@@ -130,6 +131,9 @@ describe('a SQLite file', () => {
     const { jobs, close } = sqliteStores({ path })
     await expect(jobs.get(damaged.id)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(await jobs.get(whole.id)).toEqual(whole)
+    const { engine } = testEngine(textWorkflow(), {}, { jobs })
+    expect((await engine.list({ limit: 10 })).map(({ id }) => id)).toEqual([whole.id])
+    expect(await engine.health()).toMatchObject({ ok: true, warnings: [expect.stringContaining(damaged.id)] })
     close()
   })
 

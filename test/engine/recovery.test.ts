@@ -61,7 +61,7 @@ describe('a worker that loses its lease', () => {
   test('a job whose workers die every time ends FAILED with worker_lost', async () => {
     const clock = steppingClock()
     const jobs = memoryJobs({ clock: clock.now })
-    const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })
+    const { engine, submit } = testEngine(textWorkflow(), { dispatch: { maxLapses: 2 } }, { jobs })
     const job = await submit()
     for (let death = 0; death < 3; death++) {
       expect(await jobs.claim({ id: job.id, owner: 'doomed', leaseMs: 1000 })).toBeDefined()

@@ -83,6 +83,7 @@ interface Expected {
   notBefore: number
   token: number
   claims: number
+  lapses: number
   shutdownRequeues: number
   progress: number
   cancelRequested: boolean
@@ -108,6 +109,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       notBefore: 0,
       token: 0,
       claims: 0,
+      lapses: 0,
       shutdownRequeues: 0,
       progress: 0,
       cancelRequested: false,
@@ -179,6 +181,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       leaseUntil: now + leaseMs,
       token: record.token,
       claims: expected.claims + 1,
+      lapses: expected.lapses + (expected.status === 'STARTED' ? 1 : 0),
       progress: 0,
     })
   }
@@ -231,7 +234,8 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
     expect(record).toMatchObject({
       status: expected.status,
       token: expected.token,
-      attempts: expected.claims - expected.shutdownRequeues,
+      attempts: expected.claims - expected.shutdownRequeues - expected.lapses,
+      lapses: expected.lapses,
       shutdownRequeues: expected.shutdownRequeues,
       cancelRequested: expected.cancelRequested,
       deleted: expected.deleted,

@@ -32,6 +32,8 @@ interface ExaminedParts {
 
 /** A health check is asked often, and by anybody. */
 const mostCounted = 10_000
+/** Ids in one warning. */
+const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner has to be ready */
 export async function engineHealth(
@@ -58,11 +60,21 @@ export async function engineHealth(
   return {
     ok: problems.length === 0,
     problems,
-    warnings: fileSweep.problem === undefined ? [] : [fileSweep.problem],
+    warnings: [...(fileSweep.problem === undefined ? [] : [fileSweep.problem]), ...(await unreadableJobs(jobs))],
     running: dispatcher.running,
     queued,
     runner: runner.status(),
   }
+}
+
+/** Jobs that nobody sees any more, because their records cannot be read. */
+async function unreadableJobs(jobs: JobStore): Promise<string[]> {
+  const ids = await jobs.unreadable().catch(() => [])
+  if (ids.length === 0) return []
+  const named = ids.slice(0, mostNamed).join(', ') + (ids.length > mostNamed ? ', ...' : '')
+  return [
+    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them; a newer version of the library beside this one may have written them, too.`,
+  ]
 }
 
 /** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */

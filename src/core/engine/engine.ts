@@ -14,6 +14,7 @@ import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
+import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './result-peaks.js'
 import type { ApplicationStore } from './ports/application-store.js'
@@ -38,12 +39,16 @@ import {
   type SubmitInputOf,
   type SubmitOptions,
 } from './submission.js'
+import { RememberedRules } from './scheduling-rules.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
+
+/** Places in the queue that are counted. */
+const mostAhead = 1000
 
 /** Restricts a call to one application's jobs; others do not exist for it. */
 export interface JobScope {
@@ -76,6 +81,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   readonly #outbox: Outbox
   readonly #maintenance: Maintenance
   readonly #peaks: ResultPeaks
+  readonly #rules: RememberedRules
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
   readonly #closingSignal = new AbortController()
@@ -114,6 +120,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       sweepIntervalMs: this.options.dispatch.sweepIntervalMs,
       logger: this.#logger,
     })
+    this.#rules = new RememberedRules(parts.jobs)
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
@@ -121,7 +128,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * Accepts a job: after it returns, the job is durable and will be run. A repeat with a known `idempotencyKey` returns its job
    * before anything else is looked at that may have changed since.
    *
-   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
+   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `DRAINING`;
    * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
    */
   async submit<Id extends IdOf<Offered>>(
@@ -133,6 +140,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await this.#jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
+    await this.#rules.refuseDraining(input)
     const complete = checkSubmission(input, this.workflows.require(input.workflow))
     const webhook = await webhookTarget(input, this.applications, this.options.webhooks.secret)
     await options.beforeCreate?.()
@@ -198,6 +206,34 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
     if (!declaration) return undefined
     return openGrowingResult({ job, output, declaration, directory, look: () => this.#jobs.get(job.id) })
+  }
+
+  /**
+   * The place of a queued job among those of its application, which is what it waits for besides the turns of other applications: 1 is
+   * the next. `undefined` for a job that does not wait, or not yet. Cheap: places beyond 1,000 are told as 1,001.
+   */
+  async place(id: string): Promise<number | undefined> {
+    const ahead = await this.#jobs.ahead(id, { max: mostAhead })
+    return ahead === undefined ? undefined : ahead + 1
+  }
+
+  /** What was decided about applications, workflows and the deployment; those rules that say something. */
+  schedulingRules(): Promise<SchedulingRule[]> {
+    return this.#jobs.rules()
+  }
+
+  /**
+   * Pauses, drains or opens an application, a workflow or the whole deployment, or limits how many of its jobs run at a time on all
+   * workers. Kept in the store: claims of any process know it at once, submits within a second. Running jobs go on.
+   *
+   * @example await engine.schedule({ kind: 'workflow', id: 'service/stems' }, { state: 'paused' })
+   * @throws StemworkError `INVALID_PARAMS`.
+   */
+  async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
+    await this.#rules.change(target, change)
+    this.#logger.info({ target, change }, 'A scheduling rule was changed.')
+    // There may be work now; without the notification, the next sweep finds it.
+    await this.#queue.notify().catch((error: unknown) => this.#logger.warn({ err: error }, 'No worker was notified.'))
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */

@@ -9,6 +9,7 @@ export type EngineErrorCode =
   | 'UPLOAD_REFUSED'
   | 'NOT_FOUND'
   | 'QUEUE_FULL'
+  | 'DRAINING'
   | 'IDEMPOTENCY_CONFLICT'
   | 'ALREADY_EXISTS'
   | 'TOO_LARGE'
@@ -23,7 +24,7 @@ export type EngineErrorCode =
 export type ErrorCode = JobErrorCode | EngineErrorCode
 
 /**
- * Why a job ended with `BAD_INPUT` (or, for the last two, `INTERNAL_ERROR`). `download_http_<status>` carries the status
+ * Why a job ended with `BAD_INPUT` (or `copy_failed` and `worker_lost` with `INTERNAL_ERROR`, `deadline` with `TIMEOUT`). `download_http_<status>` carries the status
  * that the file's server answered.
  */
 export type FailureReason =
@@ -38,6 +39,7 @@ export type FailureReason =
   | 'upload_missing'
   | 'copy_failed'
   | 'worker_lost'
+  | 'deadline'
 
 export interface StemworkErrorOptions {
   /** Machine-readable cause within the code. */

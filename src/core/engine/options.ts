@@ -71,6 +71,14 @@ export const dispatchSchema = z.strictObject({
     .positive()
     .default(3)
     .describe('Attempts before a job whose failure may be temporary ends FAILED.'),
+  maxLapses: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(5)
+    .describe(
+      'Workers that a job may lose (killed, stopped or cut off for longer than a lease) without losing an attempt; one more ends it FAILED.',
+    ),
   maxShutdownRequeues: z
     .number()
     .int()

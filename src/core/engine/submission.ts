@@ -3,6 +3,7 @@ import { StemworkError } from './errors.js'
 import { fieldIssues, issuesText } from './job/field-issues.js'
 import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
+import { prioritySchema } from './job/scheduling.js'
 import type { JobRequest } from './job/new-job.js'
 import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
 import type { Workflow } from './workflow/workflow.js'
@@ -22,6 +23,12 @@ export interface SubmitInput {
   uploads?: Record<string, string>
   copyResultsTo?: Record<string, string>
   webhook?: { url: string; events?: string[] | null } | null
+  /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
+  priority?: number
+  /** The job is not begun before this time, in epoch milliseconds. */
+  notBefore?: number | null
+  /** A job that has not ended by this time, in epoch milliseconds, ends FAILED with the reason `deadline`. */
+  deadline?: number | null
   /** A repeated submit with the same key and the same content returns the first job instead of making another. */
   idempotencyKey?: string
 }
@@ -81,6 +88,7 @@ export interface SubmitOptions {
   beforeCreate?: () => Promise<void>
 }
 
+const time = z.number().int().nonnegative()
 const texts = z.record(z.string(), z.string())
 
 const submitInputSchema = z.strictObject({
@@ -99,6 +107,9 @@ const submitInputSchema = z.strictObject({
   uploads: texts.optional(),
   copyResultsTo: texts.optional(),
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullish() }).nullish(),
+  priority: prioritySchema.optional(),
+  notBefore: time.nullish(),
+  deadline: time.nullish(),
   idempotencyKey: z.string().min(1).optional(),
 }) satisfies z.ZodType<SubmitInput>
 
@@ -130,6 +141,7 @@ export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitI
       { details: { issues } },
     )
   }
+  refuseImpossibleTimes(input)
   refuseUnknownOutputs(
     input.copyResultsTo ?? {},
     workflow,
@@ -166,8 +178,18 @@ export function jobRequest(
     metadata = {},
     uploads = {},
     copyResultsTo = {},
+    priority = 0,
   } = input
-  return { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+  const [notBefore, deadline] = [input.notBefore ?? 0, input.deadline ?? null]
+  const request = { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+  return { ...request, priority, notBefore, deadline }
+}
+
+function refuseImpossibleTimes({ notBefore, deadline }: SubmitInput): void {
+  if (deadline === undefined || deadline === null || deadline > Math.max(notBefore ?? 0, Date.now())) return
+  const message = 'must lie in the future, and after notBefore'
+  const issues = fieldIssues([{ path: ['deadline'], message }])
+  throw new StemworkError('INVALID_PARAMS', `Invalid deadline: ${issuesText(issues)}.`, { details: { issues } })
 }
 
 function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {

@@ -23,6 +23,9 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       uploads: Object.fromEntries(uploads.map(({ param, key }) => [param, key])),
       copyResultsTo: body.copyResultsTo,
       webhook: body.webhook ?? null,
+      priority: body.priority,
+      notBefore: milliseconds(body.notBefore),
+      deadline: milliseconds(body.deadline),
       idempotencyKey: idempotencyKey(call.request.headers),
     },
     {
@@ -34,6 +37,11 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
     },
   )
   return job
+}
+
+/** Left out where it was not given, so that such requests are the same as those of clients that do not know the field. */
+function milliseconds(time: string | null | undefined): number | undefined {
+  return time === null || time === undefined ? undefined : Date.parse(time)
 }
 
 function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): (OwnUpload & { param: string })[] {

@@ -44,6 +44,7 @@ export const jobRoutes = [
       'IDEMPOTENCY_CONFLICT',
       'QUEUE_FULL',
       'STORAGE_FULL',
+      'DRAINING',
       'SHUTTING_DOWN',
     ],
     requestHeaders: {
@@ -74,7 +75,8 @@ export const jobRoutes = [
       const seconds = preferredWait(call.request.headers)
       const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
       if (!waited) throw noSuchJob()
-      return json(await jobView(waited, call))
+      const place = waited.status === 'QUEUED' ? await call.service.engine.place(waited.id) : undefined
+      return json({ ...(await jobView(waited, call)), place: place ?? null })
     },
   }),
   defineRoute({

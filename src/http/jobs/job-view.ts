@@ -28,6 +28,10 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     progress: job.progress,
     stage: job.stage,
     expiresAt: job.expiresAt === null ? null : timestamp(job.expiresAt),
+    priority: job.priority,
+    notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
+    deadline: job.deadline === null ? null : timestamp(job.deadline),
+    place: null,
   }
 }
 

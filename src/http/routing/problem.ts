@@ -31,6 +31,7 @@ export const problemKinds = {
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
   HEADERS_TOO_LARGE: { status: 431, title: 'The head of the request is too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
+  DRAINING: { status: 503, title: 'No new jobs are accepted at present' },
   SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
   STORE_UNAVAILABLE: { status: 503, title: 'The storage of the service cannot be reached' },
 } satisfies Record<string, ProblemKind>
@@ -79,6 +80,8 @@ export function toProblem(error: unknown): Problem {
       return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
     case 'QUEUE_FULL':
       return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'DRAINING':
+      return new Problem('DRAINING', error.message, { headers: { 'retry-after': '60' }, cause: error })
     case 'SHUTTING_DOWN':
       return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
     case 'STORE_UNAVAILABLE':

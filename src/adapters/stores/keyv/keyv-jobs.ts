@@ -2,17 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { deliverableAt, lapsesAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
-import { matchesFilters } from '../shared/job-index.js'
+import { matchesFilters, type Wanted } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { Backend, damaged } from './backend.js'
 import { AnswerDeadline } from './answer-deadline.js'
 import { JobRecords } from './job-records.js'
 import { KnownJobs } from './known-jobs.js'
+import { SchedulingRules } from './scheduling-rules.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
@@ -50,6 +51,9 @@ export function keyvJobs({
   const records = new JobRecords(backend)
   /** Jobs that an unnamed claim is just trying to get. */
   const claiming = new Map<string, Promise<unknown>>()
+  /** Queued jobs whose claims are being written: the index knows them as running only afterwards. */
+  const begun = new Map<string, JobRecord>()
+  const rules = new SchedulingRules(backend)
   /** Ids of jobs that are just being created, by application. */
   const creating = new Map<string, Set<string>>()
   let loading: Promise<KnownJobs> | undefined
@@ -106,10 +110,19 @@ export function keyvJobs({
 
     resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
 
-    claim: ({ id, exceptApps, ...request }) =>
-      operate((known, deadline) =>
-        id === undefined ? claimAny(known, deadline, request, exceptApps) : claimOne(known, deadline, id, request),
-      ),
+    claim: ({ id, exceptApps, workflows, ...request }) =>
+      operate(async (known, deadline) => {
+        const wanted = { exceptApps, workflows, rules: await rules.read(), begun }
+        return id === undefined
+          ? claimAny(known, deadline, request, wanted)
+          : claimOne(known, deadline, id, request, wanted)
+      }),
+
+    rules: () => operate(async () => [...(await rules.read())]),
+
+    changeRule: (target, change) => operate((known) => rules.change(known.locks, plainCopy(target), change)),
+
+    ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
 
     async apply(id, change) {
       const given = plainCopy(change)
@@ -145,6 +158,8 @@ export function keyvJobs({
         await known.clear(clearedAtOnce)
         return purged.flat()
       }),
+
+    unreadable: () => operate(async (known) => known.damagedIds),
 
     beginFilePass: (everyMs) =>
       operate((known, deadline) =>
@@ -221,8 +236,19 @@ export function keyvJobs({
     deadline: AnswerDeadline,
     id: string,
     request: ClaimRequest,
+    wanted: Wanted,
   ): Promise<JobRecord | undefined> {
-    return update(known, deadline, id, (job) => claim(job, request, clock()))
+    let isBegun = false
+    try {
+      return await update(known, deadline, id, (job) => {
+        const next = known.index.mayBegin(job, wanted) ? claim(job, request, clock()) : undefined
+        isBegun = next !== undefined && job.status === 'QUEUED'
+        if (isBegun) begun.set(id, job)
+        return next
+      })
+    } finally {
+      if (isBegun) begun.delete(id)
+    }
   }
 
   /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
@@ -230,11 +256,11 @@ export function keyvJobs({
     known: KnownJobs,
     deadline: AnswerDeadline,
     request: ClaimRequest,
-    exceptApps: readonly string[] | undefined,
+    wanted: Wanted,
   ): Promise<JobRecord | undefined> {
     const tried = new Set<string>()
     for (;;) {
-      const next = known.index.takeNext(clock(), exceptApps, [...tried, ...claiming.keys()])
+      const next = known.index.takeNext(clock(), wanted, [...tried, ...claiming.keys()])
       if (!next) {
         if (claiming.size === 0) return undefined
         // A claim that fails leaves its job to this one.
@@ -243,7 +269,7 @@ export function keyvJobs({
         continue
       }
       tried.add(next.id)
-      const attempt = claimOne(known, deadline, next.id, request).finally(() => claiming.delete(next.id))
+      const attempt = claimOne(known, deadline, next.id, request, wanted).finally(() => claiming.delete(next.id))
       claiming.set(
         next.id,
         attempt.catch(() => {}),
@@ -329,6 +355,8 @@ function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
       return reached(lapsesAt(job))
     case 'expired':
       return reached(removableAt(job))
+    case 'overdue':
+      return reached(overdueAt(job))
     case 'deliverable':
       return reached(deliverableAt(job))
     case 'deleted':

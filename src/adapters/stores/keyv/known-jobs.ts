@@ -54,6 +54,10 @@ export class KnownJobs {
     return known
   }
 
+  get damagedIds(): string[] {
+    return [...this.#damaged.keys()]
+  }
+
   isDamaged(id: string): boolean {
     return this.#damaged.has(id)
   }
@@ -169,6 +173,8 @@ function summary(job: JobRecord, version: number): KnownJob {
     outputs: job.expired ? {} : job.outputs,
     lease: job.lease,
     notBefore: job.notBefore,
+    deadline: job.deadline,
+    priority: job.priority,
     deleted: job.deleted,
     idempotency: job.idempotency,
     deliveries: job.deliveries.filter(({ outcome }) => outcome === 'pending'),

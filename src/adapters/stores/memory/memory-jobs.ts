@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
@@ -26,6 +27,7 @@ export function memoryJobs({
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
   const deployment = randomUUID()
+  let rules: SchedulingRule[] = []
   let pass = 0
   let passAt = -Infinity
 
@@ -83,10 +85,27 @@ export function memoryJobs({
       return index.resultBytes(app)
     },
 
-    async claim({ id, exceptApps, ...request }) {
+    async claim({ id, exceptApps, workflows, ...request }) {
       const now = clock()
-      const job = id === undefined ? index.takeNext(now, exceptApps) : index.get(id)
-      return keep(job && claim(job, request, now))
+      const wanted = { exceptApps, workflows, rules }
+      if (id === undefined) {
+        const next = index.takeNext(now, wanted)
+        return keep(next && claim(next, request, now))
+      }
+      const job = index.get(id)
+      return keep(job && index.mayBegin(job, wanted) ? claim(job, request, now) : undefined)
+    },
+
+    async rules() {
+      return plainCopy(rules)
+    },
+
+    async changeRule(target, change) {
+      rules = changedRules(rules, plainCopy(target), change)
+    },
+
+    async ahead(id, { max }) {
+      return index.ahead(id, clock(), max)
     },
 
     async apply(id, change) {
@@ -108,6 +127,10 @@ export function memoryJobs({
         index.remove(job.id)
         return [job.id]
       })
+    },
+
+    async unreadable() {
+      return []
     },
 
     async beginFilePass(everyMs) {

@@ -17,13 +17,13 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$1')},
     input AS (
       SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text, batch_name text, upload_keys text[],
-        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, deliverable_at bigint, record text)
+        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, deliverable_at bigint, rank smallint, deadline bigint, record text)
     )
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key, created_at, waiting_since,
-      lease_until, ended_at, removable_at, deliverable_at, record)
+      lease_until, ended_at, removable_at, deliverable_at, rank, deadline, record)
     SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
       CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
-      lease_until, ended_at, removable_at, deliverable_at, ('{"createdAt":' || now || ',' || substr(record, 2))::json
+      lease_until, ended_at, removable_at, deliverable_at, rank, deadline, ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
     RETURNING id, record`
@@ -128,6 +128,8 @@ function rowOf(job: JobRecord) {
     ended_at: endedAt(job),
     removable_at: removable(job),
     deliverable_at: deliverable(job),
+    rank: -job.priority,
+    deadline: job.deadline === null ? null : Math.round(job.deadline),
     record: JSON.stringify({ ...job, createdAt: undefined }),
   }
 }

@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
-import { columnText, nowSql } from './job-row.js'
+import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
   text: string
@@ -9,19 +9,24 @@ export interface Statement {
 
 const newestFirst = 'ORDER BY created_at DESC, id DESC'
 
-/** `undefined` for a query that no job can match. */
-export function listStatement(schema: string, { limit, offset = 0, after, ...query }: JobPage): Statement | undefined {
+/** Rows of `version, record, claims, id`; `undefined` for a query that no job can match. */
+export function listStatement(
+  schema: string,
+  { limit, offset = 0, after, ...query }: JobPage,
+  exceptIds: readonly string[] = [],
+): Statement | undefined {
   if (limit <= 0) return undefined
   const conditions = conditionsOf(query)
   if (!conditions) return undefined
   const { where, values } = conditions
   if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
+  if (exceptIds.length > 0) where.push(`id <> ALL($${values.push(exceptIds)}::text[])`)
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
   if (query.app === undefined || query.uploadKey !== undefined) {
     if (query.workflows) where.push(workflowIn(query.workflows, values))
     if (query.statuses) where.push(statusIn(query.statuses))
     return {
-      text: `SELECT record, claims, created_at, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
+      text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
     }
   }
@@ -37,7 +42,7 @@ export function listStatement(schema: string, { limit, offset = 0, after, ...que
   }
   return {
     text: `
-      SELECT record, claims FROM (
+      SELECT version, record, claims, id FROM (
         SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
           SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst} LIMIT $${values.push(limit + offset)}
         ) AS found ${page}
@@ -77,6 +82,11 @@ export function dueStatement(
       return { text: `${jobs} deleted LIMIT $1`, values }
     case 'expired':
       return { text: `${jobs} removable_at <= ${nowSql} ORDER BY removable_at LIMIT $1`, values }
+    case 'overdue':
+      return {
+        text: `${jobs} deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline LIMIT $1`,
+        values,
+      }
     case 'deliverable':
       return { text: `${jobs} deliverable_at <= ${nowSql} ORDER BY deliverable_at LIMIT $1`, values }
     default:
@@ -85,7 +95,7 @@ export function dueStatement(
 }
 
 /** Started jobs whose lease ran out, earliest first. */
-export const lapsedSql = `status = 'STARTED' AND NOT deleted AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY coalesce(lease_until, 0), id`
+export const lapsedSql = `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY lease_bucket, lease_until NULLS FIRST, id`
 
 /** All conditions but those on status and workflow. */
 function conditionsOf({
@@ -121,5 +131,6 @@ function statusIn(statuses: NonNullable<JobQuery['statuses']>): string {
   const [only, ...others] = new Set(statuses)
   // Exactly these have a place in the index of what waits.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
+  if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`
 }

@@ -8,6 +8,15 @@ import type { Row } from './database.js'
 /** Epoch milliseconds, by the database. As a sub-select it is read once a statement, so that an index can be searched for it. */
 export const nowSql = '(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)'
 
+/**
+ * As an expression of a statement: its commit does not wait for the disk. Should the server fail within the next moment, it forgets the
+ * change as a whole, and never damages anything.
+ */
+export const quickCommitSql = `set_config('synchronous_commit', 'off', true)`
+
+/** Width of `lease_bucket`, in milliseconds: about half a lease. Part of the schema. */
+export const leaseBucketMs = 16_384
+
 /** A job with the version of its row. */
 export interface StoredJob {
   job: JobRecord

@@ -1,6 +1,15 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Row } from './database.js'
-import { columnText, deliverable, endedAt, leaseUntil, removable, type StoredJob, waiting } from './job-row.js'
+import {
+  columnText,
+  deliverable,
+  endedAt,
+  leaseUntil,
+  quickCommitSql,
+  removable,
+  type StoredJob,
+  waiting,
+} from './job-row.js'
 import { joinTurns } from './turns.js'
 
 /**
@@ -10,15 +19,22 @@ import { joinTurns } from './turns.js'
 export function jobUpdates(schema: string) {
   const update = `
     UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6, ended_at = $7,
-      removable_at = $8, deliverable_at = $9, record = $10, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
-    WHERE id = $1 AND version = $2 RETURNING id`
-  const updateToWaiting = `WITH ${joinTurns(schema, '$11')} ${update}`
+      removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
+    WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
+  const durable = `${update} RETURNING id`
+  const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
+  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$13')} ${text}`
 
-  /** Writes `next` in the place of what was read; false if somebody has written it in between. */
+  /**
+   * Writes `next` in the place of what was read; false if somebody has written it in between.
+   *
+   * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts versions twice
+   */
   return async function replace(
     run: (text: string, values: unknown[]) => Promise<Row[]>,
     { job, version }: StoredJob,
     next: JobRecord,
+    { isRepeatable, nonce = null }: { isRepeatable: boolean; nonce?: string | null },
   ): Promise<boolean> {
     const waitingSince = waiting(next)
     const values = [
@@ -32,9 +48,12 @@ export function jobUpdates(schema: string) {
       removable(next),
       deliverable(next),
       JSON.stringify(next),
+      next.lease?.nonce ?? null,
+      nonce,
     ]
+    const text = isRepeatable ? quick : durable
     const rows =
-      waitingSince === null ? await run(update, values) : await run(updateToWaiting, [...values, columnText(next.app)])
+      waitingSince === null ? await run(text, values) : await run(toWaiting(text), [...values, columnText(next.app)])
     return rows.length > 0
   }
 }

@@ -2,22 +2,35 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
+import { repeatable } from '../shared/repeatable.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
-import { type PostgresClient, type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import {
+  type PostgresClient,
+  type PostgresPool,
+  preparedStatement,
+  query,
+  type Row,
+  statement,
+  transaction,
+} from './database.js'
+import { type HeldJob, HeldJobs } from './held-jobs.js'
 import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
 import { limitedCreates } from './limited-creates.js'
-import { columnText, nowSql, parseRecord, parseStored, type StoredJob } from './job-row.js'
+import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
 import { jobUpdates } from './job-updates.js'
-import { claimNextStatement, tidyTurns } from './turns.js'
+import { aheadStatement, schedulingRules } from './scheduling-rules.js'
+import { claimNextStatement, lockClaims, tidyTurns } from './turns.js'
 
 /** Claims after which it is worth looking for applications that wait for nothing any more: each leaves one at most. */
 const claimsBetweenTidying = 50
 
 /** A change as a pure function of the record and the database's time; `undefined`: it does not apply. */
 type Change = (job: JobRecord, now: number) => JobRecord | undefined
+
+type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
@@ -28,7 +41,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const replace = jobUpdates(schema)
   const claimNext = claimNextStatement(schema)
   const read = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
+  const rules = schedulingRules(schema)
+  const ahead = aheadStatement(schema)
+  /** Whether the last claim found limits of running jobs. */
+  let isLimited = false
   const unreadable = new UnreadableRows()
+  const held = new HeldJobs()
   let untidyClaims = 0
 
   return {
@@ -56,9 +74,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     },
 
     async list(page) {
-      const list = listStatement(schema, page)
-      const rows = list ? await run(list.text, list.values) : []
-      return rows.map(([record, claims]) => parseRecord(record, claims))
+      for (;;) {
+        const list = listStatement(schema, page, unreadable.ids)
+        const rows = list ? await run(list.text, list.values) : []
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
     },
 
     async count(query, { max } = {}) {
@@ -78,13 +99,28 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return Number(row?.[0] ?? 0)
     },
 
-    claim({ id, exceptApps = [], ...request }) {
-      return id === undefined ? claimInTurn(request, exceptApps) : change(id, (job, now) => claim(job, request, now))
+    claim({ id, exceptApps, workflows, ...request }) {
+      return id === undefined
+        ? claimInTurn(request, { exceptApps, workflows })
+        : claimNamed(id, request, { exceptApps, workflows })
+    },
+
+    rules: () => rules.read(run),
+
+    changeRule: (target, change) => rules.change(run, target, change),
+
+    async ahead(id, { max }) {
+      const [row] = await run(ahead, [columnText(id), max])
+      return row && Number(row[0])
     },
 
     async apply(id, jobChange) {
       const own = plainCopy(jobChange)
-      return await change(id, (job, now) => transition(job, own, now))
+      const known = 'token' in own ? held.under(id, own.token) : undefined
+      return await change(id, (job, now) => transition(job, own, now), {
+        isRepeatable: repeatable.includes(own.kind),
+        known,
+      })
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
@@ -111,6 +147,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return gone.map(([id]) => id ?? '')
     },
 
+    async unreadable() {
+      return unreadable.ids
+    },
+
     async beginFilePass(everyMs) {
       const [row] = await run(
         `UPDATE ${schema}.deployment SET pass = pass + 1, pass_at = ${nowSql}
@@ -128,17 +168,26 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }
 
   /** Computes the next record outside the database and writes it only over what it was computed from, as often as it takes. */
-  async function change(id: string, next: Change): Promise<JobRecord | undefined> {
-    for (;;) {
-      const stored = await readStored(id)
-      const changed = stored && next(stored.job, stored.now)
-      if (!changed) return undefined
-      if (await replace(runPrepared, stored, changed)) return plainCopy(changed)
+  async function change(
+    id: string,
+    next: Change,
+    { isRepeatable = false, known, send = runPrepared }: { isRepeatable?: boolean; known?: HeldJob; send?: Send } = {},
+  ): Promise<JobRecord | undefined> {
+    let stored: (StoredJob & { now: number }) | undefined = known
+    for (let nonce = known?.nonce; (stored ??= await readStored(id, send)); stored = nonce = undefined) {
+      const changed = next(stored.job, stored.now)
+      if (!changed) break
+      if (await replace(send, stored, changed, { isRepeatable, nonce })) {
+        held.keep({ job: changed, version: stored.version + 1 }, stored.now)
+        return plainCopy(changed)
+      }
     }
+    held.forget(id)
+    return undefined
   }
 
-  async function readStored(id: string): Promise<(StoredJob & { now: number }) | undefined> {
-    const [row] = await runPrepared(read, [columnText(id)])
+  async function readStored(id: string, send: Send = runPrepared): Promise<(StoredJob & { now: number }) | undefined> {
+    const [row] = await send(read, [columnText(id)])
     if (!row) return undefined
     const [now, ...stored] = row
     return { ...parseStored(stored), now: Number(now) }
@@ -146,22 +195,58 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
   async function claimInTurn(
     { owner, leaseMs, nonce = '' }: ClaimRequest,
-    exceptApps: readonly string[],
+    { exceptApps = [], workflows }: Omit<Claimable, 'id'>,
   ): Promise<JobRecord | undefined> {
     const apps = exceptApps.map((app) => columnText(app))
+    const wanted = workflows?.map((workflow) => columnText(workflow)) ?? null
+    const ask = async (send: Send, isLocked: boolean) => {
+      const values = [columnText(owner), Math.ceil(leaseMs), nonce, apps, unreadable.ids, wanted, isLocked]
+      const [row] = await send(claimNext, values)
+      return { row: row?.[0] === null ? undefined : row, isLimited: row?.[4] === 't' }
+    }
     let row: Row | undefined
     let job: JobRecord | undefined
     do {
-      ;[row] = await runPrepared(claimNext, [columnText(owner), Math.ceil(leaseMs), nonce, apps, unreadable.ids])
+      let answer = isLimited ? undefined : await ask(runPrepared, false)
+      if (!answer || (answer.isLimited && !answer.row)) answer = await underLock((send) => ask(send, true))
+      ;({ row, isLimited } = answer)
       job = row && readable([row])[0]
     } while (row && !job)
-    if (row) untidyClaims++
+    if (row && job?.lease) {
+      untidyClaims++
+      held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
+    }
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0
       // Only speed hangs on it, and the next claims do it again.
       await tidyTurns(pool, schema).catch(() => {})
     }
-    return job
+    return job && plainCopy(job)
+  }
+
+  async function claimNamed(
+    id: string,
+    request: ClaimRequest,
+    { exceptApps, workflows }: Omit<Claimable, 'id'>,
+  ): Promise<JobRecord | undefined> {
+    const isWanted = ({ app, workflow }: JobRecord) =>
+      !exceptApps?.includes(app) && workflows?.includes(workflow) !== false
+    const grant = (send = runPrepared) =>
+      change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send })
+    const known = await rules.read(run)
+    if (known.length === 0) return await grant()
+    return await underLock(async (send) => {
+      const stored = await readStored(id, send)
+      return stored && !(await rules.holdBack(send, known, stored.job)) ? await grant(send) : undefined
+    })
+  }
+
+  /** In a transaction in which nobody else claims under limits. */
+  function underLock<Result>(work: (send: Send) => Promise<Result>): Promise<Result> {
+    return transaction(pool, async (client) => {
+      await lockClaims(client, schema)
+      return await work((text, values) => query(client, text, values))
+    })
   }
 
   /** A damaged record is an error of its own job, not of those behind it. */

@@ -1,4 +1,4 @@
-import { type PostgresPool, query, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
 import { lapsedSql } from './job-lists.js'
 import { nowSql } from './job-row.js'
 
@@ -18,35 +18,99 @@ export function joinTurns(schema: string, app: string): string {
     joined AS (INSERT INTO ${schema}.turns (app) SELECT ${app} WHERE (SELECT count(*) FROM held) = 0)`
 }
 
+/** How many jobs of each list are looked at: the first may just be taken by claims at the same time. */
+const firstLook = 4
+const secondLook = 100
+
 /**
  * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
- * none of the applications in $4 and not the jobs in $5. Claims at the same time skip each other's applications; who finds none left takes
- * the longest waiting job that nobody else is taking, so none comes back with nothing while there are jobs.
+ * none of the applications in $4 and not the jobs in $5, and only of the workflows in $6 (null: any). Claims at the same time skip each
+ * other's applications; who finds none left takes the first job in turn that nobody else is taking, so none comes back with nothing
+ * while there are jobs. The jobs of an application are lists by workflow, each in order: what is paused is not even passed.
+ *
+ * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where there are, only a claim
+ * with $7 takes a queued job: its sender holds the lock (`lockClaims`), so that nobody else counts running jobs meanwhile.
  */
 export function claimNextStatement(schema: string): string {
-  const waiting = `SELECT id FROM ${schema}.jobs WHERE waiting_since <= ${nowSql} AND app <> ALL($4::text[]) AND id <> ALL($5::text[])`
-  const longest = 'ORDER BY waiting_since, id LIMIT 1 FOR UPDATE SKIP LOCKED'
+  const running = (condition: string) =>
+    `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
+  const isAppOpen = (app: string) =>
+    `${app} <> ALL($4::text[]) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
+  // The workflows that wait in an application, from one to the next, without the jobs between them.
+  const workflowsOf = (app: string) => `
+    WITH RECURSIVE found (workflow) AS (
+      (SELECT workflow FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL ORDER BY workflow LIMIT 1)
+      UNION ALL
+      SELECT (SELECT workflow FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL AND workflow > found.workflow ORDER BY workflow LIMIT 1)
+      FROM found WHERE found.workflow IS NOT NULL
+    ) SELECT workflow FROM found WHERE workflow IS NOT NULL`
+  const first = (app: string, look: number) => `
+    SELECT locked.id FROM (
+      SELECT head.id FROM unnest(coalesce($6::text[], ARRAY(${workflowsOf(app)}))) AS list (workflow)
+      CROSS JOIN LATERAL (
+        SELECT id, rank, waiting_since FROM ${schema}.jobs
+        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL($5::text[])
+        ORDER BY rank, waiting_since, id LIMIT ${look}
+      ) AS head
+      WHERE NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
+      ORDER BY head.rank, head.waiting_since, head.id
+    ) AS head
+    CROSS JOIN LATERAL (
+      SELECT id FROM ${schema}.jobs WHERE id = head.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
+    ) AS locked LIMIT 1`
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
-    lapsed AS MATERIALIZED (SELECT id FROM ${schema}.jobs WHERE app <> ALL($4::text[]) AND id <> ALL($5::text[]) AND ${lapsedSql} LIMIT 1 FOR UPDATE SKIP LOCKED),
+    limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
+    closed AS MATERIALIZED (
+      SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule WHERE state = 'paused' OR max_running <= CASE kind
+        WHEN 'application' THEN ${running(`running.app = rule.id AND status = 'STARTED' AND NOT deleted`)}
+        WHEN 'workflow' THEN ${running('running.workflow = rule.id AND lease_bucket IS NOT NULL')}
+        ELSE ${running('lease_bucket IS NOT NULL')} END
+    ),
+    lapsed AS MATERIALIZED (
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL($4::text[]) AND id <> ALL($5::text[]) AND ($6::text[] IS NULL OR workflow = ANY($6))
+        AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
+        AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+    ),
+    proceed AS MATERIALIZED (
+      SELECT FROM limited WHERE ($7 OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
+    ),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
         SELECT id, app FROM ${schema}.turns AS t
-        WHERE NOT EXISTS (SELECT FROM lapsed) AND app <> ALL($4::text[]) AND id = (SELECT min(id) FROM ${schema}.turns WHERE app = t.app)
-        ORDER BY served, id FOR NO KEY UPDATE SKIP LOCKED
+        WHERE EXISTS (SELECT FROM proceed) AND ${isAppOpen('t.app')} AND id = (SELECT min(id) FROM ${schema}.turns WHERE app = t.app)
+        ORDER BY served, id FOR NO KEY UPDATE OF t SKIP LOCKED
       ) AS turn
-      CROSS JOIN LATERAL (${waiting} AND app = turn.app ${longest}) AS job
+      CROSS JOIN LATERAL (${first('turn.app', firstLook)}) AS job
       LIMIT 1
     ),
-    other AS MATERIALIZED (${waiting} AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM next) ${longest}),
+    other AS MATERIALIZED (
+      SELECT job.id FROM (
+        SELECT app FROM ${schema}.turns AS t
+        WHERE EXISTS (SELECT FROM proceed) AND NOT EXISTS (SELECT FROM next) AND ${isAppOpen('t.app')} ORDER BY served, id
+      ) AS turn
+      CROSS JOIN LATERAL (${first('turn.app', secondLook)}) AS job
+      LIMIT 1
+    ),
     served AS (
       UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next) AND id = (SELECT turn FROM next)
+    ),
+    claimed AS (
+      UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint, nonce = $3,
+        claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
+      FROM clock
+      WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
+      RETURNING version, record, claims, id
     )
-    UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint,
-      claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
-    FROM clock
-    WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
-    RETURNING version, record, claims, id`
+    SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited LEFT JOIN claimed ON true`
+}
+
+/** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
+const lockClass = 0x57e5
+
+/** Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction ends. */
+export async function lockClaims(client: PostgresClient, schema: string): Promise<void> {
+  await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
 }
 
 /** Rows that one round of tidying looks at: those that every claim passes first. */

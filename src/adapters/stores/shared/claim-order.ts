@@ -1,43 +1,105 @@
 import { DueQueue, type DueEntry } from './due-queue.js'
 
-/** What waits, in the order in which it is claimed: applications take turns, and inside one the first due comes first. */
+/** Where a job waits. Nothing of it ever changes. */
+export interface WaitingPlace {
+  app: string
+  workflow: string
+  priority: number
+}
+
+interface List<Item> extends WaitingPlace {
+  queue: DueQueue<Item>
+}
+
+/** What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then the time. */
 export class ClaimOrder<Item> {
   /** A Map iterates in insertion order: the order of coming here, that of the last turn below. */
-  readonly #unserved = new Map<string, DueQueue<Item>>()
-  readonly #served = new Map<string, DueQueue<Item>>()
+  readonly #unserved = new Map<string, Map<string, List<Item>>>()
+  readonly #served = new Map<string, Map<string, List<Item>>>()
+  #entered = 0
 
   /** Enters the item, moves it, or (with null) takes it out; `entry` is what the last call for this item returned. */
-  set(app: string, entry: DueEntry<Item> | undefined, item: Item, at: number | null): DueEntry<Item> | undefined {
-    let queue = this.#unserved.get(app) ?? this.#served.get(app)
-    if (!queue) {
+  set(
+    place: WaitingPlace,
+    entry: DueEntry<Item> | undefined,
+    item: Item,
+    at: number | null,
+  ): DueEntry<Item> | undefined {
+    const { app, workflow, priority } = place
+    let lists = this.#unserved.get(app) ?? this.#served.get(app)
+    if (!lists) {
       if (at === null) return undefined
-      this.#unserved.set(app, (queue = new DueQueue()))
+      this.#unserved.set(app, (lists = new Map()))
     }
-    return queue.set(entry, item, at)
+    const key = `${priority} ${workflow}`
+    let list = lists.get(key)
+    if (!list) {
+      if (at === null) return undefined
+      lists.set(key, (list = { app, workflow, priority, queue: new DueQueue(() => this.#entered++) }))
+    }
+    return list.queue.set(entry, item, at)
   }
 
-  /** The next item that is due, not in `taken` and of none of `exceptApps`. Counts as its application's turn. */
-  take(now: number, taken: ReadonlySet<Item>, exceptApps: readonly string[]): Item | undefined {
-    for (const queues of [this.#unserved, this.#served]) {
-      for (const [app, queue] of queues) {
-        if (exceptApps.includes(app)) continue
-        const item = firstDue(queue, now, taken)
-        if (item === undefined) {
+  /** The next item that is due, not in `taken`, and in a place that is open. Counts as its application's turn. */
+  take(
+    now: number,
+    taken: ReadonlySet<Item>,
+    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+  ): Item | undefined {
+    for (const apps of [this.#unserved, this.#served]) {
+      for (const [app, lists] of apps) {
+        const first = this.#firstOf(lists, now, taken, isOpen)
+        if (first === undefined) {
           // All others that wait are served later than it was: nothing is lost by forgetting it.
-          if (queue.size === 0) queues.delete(app)
+          if (lists.size === 0) apps.delete(app)
           continue
         }
-        queues.delete(app)
-        this.#served.set(app, queue)
-        return item
+        apps.delete(app)
+        this.#served.set(app, lists)
+        return first.item
       }
     }
     return undefined
   }
+
+  /** Due items of the application that come before the given one, counted up to `max`. */
+  ahead({ app, priority }: WaitingPlace, entry: DueEntry<Item>, now: number, max: number): number {
+    let count = 0
+    for (const list of (this.#unserved.get(app) ?? this.#served.get(app))?.values() ?? []) {
+      if (list.priority < priority || count >= max) continue
+      const until = list.priority > priority ? now : Math.min(now, entry.at)
+      for (const other of list.queue.dueEntries(until, max - count + 1))
+        if (list.priority > priority || isBefore(other, entry)) count++
+    }
+    return Math.min(count, max)
+  }
+
+  #firstOf(
+    lists: Map<string, List<Item>>,
+    now: number,
+    taken: ReadonlySet<Item>,
+    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+  ): DueEntry<Item> | undefined {
+    let best: { list: List<Item>; entry: DueEntry<Item> } | undefined
+    for (const [key, list] of lists) {
+      if (list.queue.size === 0) {
+        lists.delete(key)
+        continue
+      }
+      if (best && list.priority < best.list.priority) continue
+      const entry = isOpen(list) ? firstEntryDue(list.queue, now, taken) : undefined
+      if (entry && (!best || list.priority > best.list.priority || isBefore(entry, best.entry))) best = { list, entry }
+    }
+    return best?.entry
+  }
 }
 
-/** The item that has been due longest and is not in `taken`. */
-export function firstDue<Item>(queue: DueQueue<Item>, now: number, taken: ReadonlySet<Item>): Item | undefined {
-  if (taken.size === 0) return queue.first(now)
-  return queue.due(now, taken.size + 1).find((item) => !taken.has(item))
+/** The entry that has been due longest and whose item is not in `taken`. */
+function firstEntryDue<Item>(queue: DueQueue<Item>, now: number, taken: ReadonlySet<Item>): DueEntry<Item> | undefined {
+  if (taken.size === 0) return queue.dueEntries(now, 1)[0]
+  return queue.dueEntries(now, taken.size + 1).find(({ item }) => !taken.has(item))
+}
+
+function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order)
 }

@@ -14,7 +14,13 @@ export interface DueEntry<Item> {
  */
 export class DueQueue<Item> {
   readonly #heap: DueEntry<Item>[] = []
-  #nextOrder = 0
+  readonly #nextOrder: () => number
+
+  /** @param nextOrder a rising number a call, for queues whose entries are compared with those of others */
+  constructor(nextOrder?: () => number) {
+    let entered = 0
+    this.#nextOrder = nextOrder ?? (() => entered++)
+  }
 
   get size(): number {
     return this.#heap.length
@@ -30,7 +36,7 @@ export class DueQueue<Item> {
       if (entry) this.#remove(entry)
       return undefined
     }
-    if (!entry) return this.#push({ item, at, order: this.#nextOrder++, index: 0 })
+    if (!entry) return this.#push({ item, at, order: this.#nextOrder(), index: 0 })
     if (entry.at !== at) {
       entry.at = at
       this.#rise(entry)
@@ -47,13 +53,20 @@ export class DueQueue<Item> {
 
   /** Up to `limit` items that are due, longest due first; entered first among equals. */
   due(now: number, limit: number): Item[] {
+    return this.dueEntries(now, limit).map((entry) => entry.item)
+  }
+
+  /** Those that `due` shows. */
+  dueEntries(now: number, limit: number): DueEntry<Item>[] {
+    const [first] = this.#heap
+    if (limit === 1) return first && first.at <= now ? [first] : []
     const found: DueEntry<Item>[] = []
     for (let [top] = this.#heap; top && top.at <= now && found.length < limit; [top] = this.#heap) {
       found.push(top)
       this.#remove(top)
     }
     for (const entry of found) this.#push(entry)
-    return found.map((entry) => entry.item)
+    return found
   }
 
   #push(entry: DueEntry<Item>): DueEntry<Item> {

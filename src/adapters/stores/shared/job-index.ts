@@ -1,8 +1,9 @@
-import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
+import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
-import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
-import { ClaimOrder, firstDue } from './claim-order.js'
+import type { Claimable, DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { ClaimOrder } from './claim-order.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
 import { SortedList } from './sorted-list.js'
 
@@ -22,16 +23,26 @@ export type IndexedJob = Pick<
   | 'outputs'
   | 'lease'
   | 'notBefore'
+  | 'deadline'
+  | 'priority'
   | 'deleted'
   | 'idempotency'
   | 'deliveries'
 >
+
+/** What a claim asks for, under the rules. */
+export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows'> & {
+  rules: readonly SchedulingRule[]
+  /** Jobs that run, and of which the index does not know it yet. */
+  begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
+}
 
 /** A job's place in the index; the job in it is replaced, never changed. */
 interface IndexEntry<Job> {
   job: Job
   waiting: DueEntry<IndexEntry<Job>> | undefined
   lapsing: DueEntry<IndexEntry<Job>> | undefined
+  overdue: DueEntry<IndexEntry<Job>> | undefined
   removable: DueEntry<IndexEntry<Job>> | undefined
   deliverable: DueEntry<IndexEntry<Job>> | undefined
   ended: DueEntry<IndexEntry<Job>> | undefined
@@ -51,9 +62,12 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #everything = newGroup<Job>()
   readonly #waiting = new ClaimOrder<IndexEntry<Job>>()
   readonly #lapsing = new DueQueue<IndexEntry<Job>>()
+  readonly #overdue = new DueQueue<IndexEntry<Job>>()
   readonly #removable = new DueQueue<IndexEntry<Job>>()
   readonly #deliverable = new DueQueue<IndexEntry<Job>>()
   readonly #ended = new DueQueue<IndexEntry<Job>>()
+  /** Started jobs by workflow. */
+  readonly #running = new Map<string, number>()
   readonly #deleted = new Set<IndexEntry<Job>>()
 
   /** Also a job that is marked deleted. */
@@ -69,6 +83,7 @@ export class JobIndex<Job extends IndexedJob> {
       job,
       waiting: undefined,
       lapsing: undefined,
+      overdue: undefined,
       removable: undefined,
       deliverable: undefined,
       ended: undefined,
@@ -93,20 +108,43 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   /**
-   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken` or of `exceptApps`. Counts as its
-   * application's turn.
+   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's turn.
    */
-  takeNext(now: number, exceptApps: readonly string[] = [], taken: Iterable<string> = []): Job | undefined {
+  takeNext(now: number, wanted: Wanted, taken: Iterable<string> = []): Job | undefined {
     const entries = new Set<IndexEntry<Job>>()
     for (const id of taken) {
       const entry = this.#entries.get(id)
       if (entry) entries.add(entry)
     }
-    const lapsed =
-      exceptApps.length === 0
-        ? firstDue(this.#lapsing, now, entries)
-        : this.#lapsing.due(now, Infinity).find((entry) => !entries.has(entry) && !exceptApps.includes(entry.job.app))
-    return (lapsed ?? this.#waiting.take(now, entries, exceptApps))?.job
+    const lapsed = this.#lapsing
+      .due(now, Infinity)
+      .find((entry) => !entries.has(entry) && this.mayBegin(entry.job, wanted))
+    return (
+      lapsed ?? this.#waiting.take(now, entries, (place) => this.mayBegin({ ...place, status: 'QUEUED' }, wanted))
+    )?.job
+  }
+
+  /** Whether a job is among those wanted, and no rule holds it back. */
+  mayBegin(job: Pick<Job, 'app' | 'workflow' | 'status'>, { exceptApps, workflows, rules, begun }: Wanted): boolean {
+    if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+    return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#runningOf(target) + begunOf(target, begun))
+  }
+
+  /** See `JobStore.ahead`. */
+  ahead(id: string, now: number, max: number): number | undefined {
+    const entry = this.#entries.get(id)
+    if (!entry?.waiting || entry.waiting.at > now) return undefined
+    return this.#waiting.ahead(entry.job, entry.waiting, now, max)
+  }
+
+  #runningOf(target: RuleTarget): number {
+    if (target.kind === 'workflow') return this.#running.get(target.id) ?? 0
+    const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
+    return group?.counts.STARTED ?? 0
+  }
+
+  #countRunning({ workflow, status }: Job, change: 1 | -1): void {
+    if (status === 'STARTED') this.#running.set(workflow, (this.#running.get(workflow) ?? 0) + change)
   }
 
   due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
@@ -119,6 +157,8 @@ export class JobIndex<Job extends IndexedJob> {
         return jobsOf(this.#lapsing.due(now, limit))
       case 'expired':
         return jobsOf(this.#removable.due(now, limit))
+      case 'overdue':
+        return jobsOf(this.#overdue.due(now, limit))
       case 'deliverable':
         return jobsOf(this.#deliverable.due(now, limit))
       case 'deleted':
@@ -176,6 +216,8 @@ export class JobIndex<Job extends IndexedJob> {
       this.#hide(entry, previous)
       this.#deleted.add(entry)
     } else if (next.status !== previous.status) {
+      this.#countRunning(previous, -1)
+      this.#countRunning(next, 1)
       for (const group of this.#groupsOf(next)) {
         group.counts[previous.status]--
         group.counts[next.status]++
@@ -186,8 +228,9 @@ export class JobIndex<Job extends IndexedJob> {
 
   #schedule(entry: IndexEntry<Job>): void {
     const { job } = entry
-    entry.waiting = this.#waiting.set(job.app, entry.waiting, entry, waitingSince(job))
+    entry.waiting = this.#waiting.set(job, entry.waiting, entry, waitingSince(job))
     entry.lapsing = this.#lapsing.set(entry.lapsing, entry, lapsesAt(job))
+    entry.overdue = this.#overdue.set(entry.overdue, entry, overdueAt(job))
     entry.removable = this.#removable.set(entry.removable, entry, removableAt(job))
     entry.deliverable = this.#deliverable.set(entry.deliverable, entry, deliverableAt(job))
     entry.ended = this.#ended.set(entry.ended, entry, job.deleted || !isTerminal(job) ? null : job.completedAt)
@@ -196,6 +239,7 @@ export class JobIndex<Job extends IndexedJob> {
   /** Enters a job where readers find it. */
   #show(entry: IndexEntry<Job>): void {
     const { job } = entry
+    this.#countRunning(job, 1)
     for (const group of this.#groupsOf(job)) {
       group.entries.add(entry)
       group.counts[job.status]++
@@ -214,6 +258,7 @@ export class JobIndex<Job extends IndexedJob> {
 
   /** @param job the state under which the entry was shown. */
   #hide(entry: IndexEntry<Job>, job: Job): void {
+    this.#countRunning(job, -1)
     for (const group of this.#groupsOf(job)) {
       group.entries.remove(entry)
       group.counts[job.status]--
@@ -268,6 +313,13 @@ function newGroup<Job extends IndexedJob>(): Group<Job> {
 
 function compareJobs(a: { createdAt: number; id: string }, b: { createdAt: number; id: string }): number {
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+}
+
+function begunOf(target: RuleTarget, begun: Wanted['begun']): number {
+  let count = 0
+  for (const { app, workflow } of begun?.values() ?? [])
+    if (target.kind === 'deployment' || target.id === (target.kind === 'workflow' ? workflow : app)) count++
+  return count
 }
 
 /** Neither part can imitate the other's end: the length comes first. */

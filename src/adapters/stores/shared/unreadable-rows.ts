@@ -1,5 +1,7 @@
-/** After so many, all are looked at again. */
-const maxRows = 1000
+import { StemworkError } from '../../../core/engine/errors.js'
+
+/** After so many it is no damage any more: the records are of another version. */
+const maxRows = 10_000
 /** Somebody may have mended them meanwhile. */
 const forgetAfterMs = 10 * 60 * 1000
 
@@ -16,7 +18,7 @@ export class UnreadableRows {
     return [...this.#ids]
   }
 
-  /** The rows that can be read; the others are noted. */
+  /** The rows that can be read; the others are noted. @throws StemworkError `STORE_UNAVAILABLE` when these are too many. */
   readable<Row, Job>(rows: readonly Row[], idOf: (row: Row) => string, parse: (row: Row) => Job): Job[] {
     return rows.flatMap((row) => {
       try {
@@ -29,8 +31,15 @@ export class UnreadableRows {
   }
 
   #note(id: string): void {
-    if (this.#ids.size >= maxRows) this.#ids.clear()
+    if (this.#ids.size >= maxRows) throw tooMany()
     if (this.#ids.size === 0) this.#since = performance.now()
     this.#ids.add(id)
   }
+}
+
+function tooMany(): StemworkError {
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `More than ${maxRows} job records cannot be read. Were they written by a newer version of the library? Start that version.`,
+  )
 }

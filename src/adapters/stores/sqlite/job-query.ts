@@ -28,12 +28,17 @@ export function countSql({ statuses, workflows, ...query }: JobQuery, max = Infi
   return { text: `SELECT count(*) AS count FROM (SELECT 1 ${jobs} LIMIT ?)`, values: [...values, max] }
 }
 
-export function listSql({ limit, offset = 0, after, ...query }: JobPage): Sql {
+/** Rows of `id, record`. */
+export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptIds: readonly string[] = []): Sql {
   const { statuses, workflows, app, uploadKey } = query
   const { texts, values } = conditions(query)
   if (after) {
     texts.push('(created_at, id) < (?, ?)')
     values.push(after.createdAt, after.id)
+  }
+  if (exceptIds.length > 0) {
+    texts.push('id NOT IN (SELECT value FROM json_each(?))')
+    values.push(JSON.stringify(exceptIds))
   }
   const rows = Math.max(limit, 0)
   // A page of a rare status or workflow costs no more than any other: each is a sorted list of its own in an index.
@@ -50,7 +55,7 @@ export function listSql({ limit, offset = 0, after, ...query }: JobPage): Sql {
     values.push(JSON.stringify(workflows))
   }
   return {
-    text: `SELECT record FROM jobs WHERE ${texts.join(' AND ')} ${newestFirst} LIMIT ? OFFSET ?`,
+    text: `SELECT id, record FROM jobs WHERE ${texts.join(' AND ')} ${newestFirst} LIMIT ? OFFSET ?`,
     values: [...values, rows, offset],
   }
 }
@@ -65,11 +70,11 @@ function mergedLists(
   const lists: [JobStatus, string | undefined][] = [...new Set(statuses ?? jobStatusSchema.options)].flatMap((status) =>
     [...new Set(workflows ?? [undefined])].map((workflow): [JobStatus, string | undefined] => [status, workflow]),
   )
-  if (lists.length === 0) return { text: 'SELECT record FROM jobs WHERE false', values: [] }
+  if (lists.length === 0) return { text: 'SELECT id, record FROM jobs WHERE false', values: [] }
   const where = [...texts, 'status = ?', ...(workflows ? ['workflow = ?'] : [])].join(' AND ')
   const list = `SELECT * FROM (SELECT id, created_at FROM jobs WHERE ${where} ${newestFirst} LIMIT ?)`
   return {
-    text: `SELECT jobs.record FROM (${lists.map(() => list).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?) AS page
+    text: `SELECT jobs.id, jobs.record FROM (${lists.map(() => list).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?) AS page
       CROSS JOIN jobs ON jobs.id = page.id ORDER BY page.created_at DESC, page.id DESC`,
     values: [
       ...lists.flatMap(([status, workflow]) => [

@@ -67,4 +67,13 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_by_workflow ON jobs (app, workflow, status, created_at, id) WHERE deleted = 0;
   CREATE INDEX jobs_by_batch ON jobs (app, batch_name, status, created_at, id) WHERE deleted = 0 AND batch_name IS NOT NULL;
   `,
+  // `rank` is the priority, the other way round: what comes first is a range of the index.
+  `
+  ALTER TABLE jobs ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE jobs ADD COLUMN deadline INTEGER;
+  DROP INDEX jobs_waiting;
+  CREATE INDEX jobs_waiting ON jobs (app, rank, waiting_since, id, workflow) WHERE waiting_since IS NOT NULL;
+  CREATE INDEX jobs_overdue ON jobs (deadline) WHERE deadline IS NOT NULL AND waiting_since IS NOT NULL;
+  CREATE TABLE rules (kind TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, max_running INTEGER, PRIMARY KEY (kind, id));
+  `,
 ]

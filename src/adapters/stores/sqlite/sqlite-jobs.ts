@@ -2,10 +2,12 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type JobChange, transition } from '../../../core/engine/job/transitions.js'
+import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { repeatable } from '../shared/repeatable.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { countSql, listSql } from './job-query.js'
+import { SchedulingRules, type Wanted } from './scheduling-rules.js'
 import { parseRecord } from './record.js'
 import type { SqliteDatabase, Value } from './sqlite-database.js'
 
@@ -17,8 +19,8 @@ interface FoundRow extends Row {
   id: string
 }
 
-const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
   waiting_since = ?, lapses_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
 const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
@@ -27,8 +29,10 @@ const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
 
 const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
 const isReadable = 'id NOT IN (SELECT value FROM json_each(?))'
+/** Of any workflow but some, or of some alone. */
+const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
 const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
-    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} ORDER BY waiting_since, id LIMIT 1)
+    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} AND ${isOfWorkflow} ORDER BY rank, waiting_since, id LIMIT 1)
   WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
@@ -36,13 +40,14 @@ const forgetIdle =
 const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
   WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
 
-/** Changes that a power cut may undo: the next worker or the sweep makes them again, and nobody has been answered. */
-const repeatable: readonly JobChange['kind'][] = ['heartbeat', 'requeue', 'expire', 'beginDelivery', 'endDelivery']
+const aheadSql = `SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE app = own.app AND (rank, waiting_since, id) < (own.rank, own.waiting_since, own.id)
+    AND waiting_since <= ? LIMIT ?)) AS ahead FROM jobs AS own WHERE own.id = ? AND own.waiting_since <= ?`
 
 const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`
 
 const dueSql: Record<DueKind, string> = {
   lapsed: `SELECT id, record FROM jobs WHERE lapses_at <= ? AND ${isWanted} ORDER BY lapses_at LIMIT ?`,
+  overdue: `SELECT id, record FROM jobs WHERE deadline <= ? AND waiting_since IS NOT NULL AND ${isWanted} ORDER BY deadline LIMIT ?`,
   expired: `SELECT id, record FROM jobs WHERE removable_at <= ? AND ${isWanted} ORDER BY removable_at LIMIT ?`,
   deliverable: `SELECT id, record FROM jobs WHERE deliverable_at <= ? AND ${isWanted} ORDER BY deliverable_at LIMIT ?`,
   deleted: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${isWanted} LIMIT ?`,
@@ -54,6 +59,7 @@ export function sqliteJobs(
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
   const unreadable = new UnreadableRows()
+  const rules = new SchedulingRules(database)
 
   return {
     traits: { scope: 'process' },
@@ -90,6 +96,8 @@ export function sqliteJobs(
           created.createdAt,
           job.workflow,
           job.batchName,
+          -job.priority,
+          job.deadline,
         )
         if (waitingSince(created) !== null) database.write(joinTurns, job.app)
         for (const key of new Set(Object.values(job.uploads)))
@@ -110,8 +118,12 @@ export function sqliteJobs(
     },
 
     async list(page) {
-      const { text, values } = listSql(page)
-      return database.all<Row>(text, ...values).map((row) => parse(row.record))
+      for (;;) {
+        const { text, values } = listSql(page, unreadable.ids)
+        const rows = database.all<FoundRow>(text, ...values)
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
     },
 
     async count(query, { max } = {}) {
@@ -123,13 +135,28 @@ export function sqliteJobs(
       return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
     },
 
-    async claim({ id, exceptApps = [], ...request }) {
+    async claim({ id, exceptApps, workflows, ...request }) {
       const now = clock()
       return database.transaction(() => {
-        const job = id === undefined ? (due('lapsed', now, 1, exceptApps)[0] ?? takeTurn(now, exceptApps)) : read(id)
-        const next = job && claim(job, request, now)
+        const wanted = { exceptApps, workflows, rules: rules.read() }
+        const job = id === undefined ? (lapsed(now, wanted) ?? takeTurn(now, wanted)) : read(id)
+        const next = job && rules.mayBegin(job, wanted) ? claim(job, request, now) : undefined
         return next && write(next, update)
       })
+    },
+
+    async rules() {
+      return [...rules.read()]
+    },
+
+    async changeRule(target, change) {
+      rules.change(target, change)
+      await database.durable()
+    },
+
+    async ahead(id, { max }) {
+      const now = clock()
+      return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
     },
 
     async apply(id, change) {
@@ -144,7 +171,7 @@ export function sqliteJobs(
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
-      return due(kind, clock(), limit, exceptApps)
+      return due(kind, clock(), Math.max(limit, 0), exceptApps)
     },
 
     async purge(target) {
@@ -161,6 +188,10 @@ export function sqliteJobs(
         for (const id of ended) database.write('DELETE FROM jobs WHERE id = ?', id)
         return ended
       })
+    },
+
+    async unreadable() {
+      return unreadable.ids
     },
 
     async beginFilePass(everyMs) {
@@ -183,9 +214,10 @@ export function sqliteJobs(
     return row && parse(row.record)
   }
 
+  /** @param limit negative: all */
   function due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[]): JobRecord[] {
     for (;;) {
-      const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable.ids), Math.max(limit, 0)]
+      const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable.ids), limit]
       const rows = database.all<FoundRow>(dueSql[kind], ...(kind === 'deleted' ? rest : [now, ...rest]))
       const jobs = readable(rows)
       if (jobs.length === rows.length) return jobs
@@ -201,20 +233,29 @@ export function sqliteJobs(
     )
   }
 
+  /** The job whose lease ran out first, of those that may go on. */
+  function lapsed(now: number, wanted: Wanted): JobRecord | undefined {
+    return due('lapsed', now, -1, wanted.exceptApps ?? []).find((job) => rules.mayBegin(job, wanted))
+  }
+
   /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
-  function takeTurn(now: number, exceptApps: readonly string[]): JobRecord | undefined {
+  function takeTurn(now: number, wanted: Wanted): JobRecord | undefined {
+    const { isAnyClosed, apps, workflows } = rules.closed(wanted)
+    if (isAnyClosed) return undefined
     const row = database.get<FoundRow & { app: string; served: number; came: number }>(
       firstInTurn,
       now,
       JSON.stringify(unreadable.ids),
-      JSON.stringify(exceptApps),
+      JSON.stringify(workflows.names),
+      workflows.areWanted ? 1 : 0,
+      JSON.stringify(apps),
     )
     if (!row) {
       database.write(`${forgetIdle} 1`)
       return undefined
     }
     const [job] = readable([row])
-    if (!job) return takeTurn(now, exceptApps)
+    if (!job) return takeTurn(now, wanted)
     database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
     database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
     return job

@@ -8,7 +8,7 @@ import type { JobEvents } from '../events.js'
 import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { nameInUrl } from '../job/download-name.js'
-import { canceled, jobError, isTransient } from '../job/failure.js'
+import { canceled, isTransient, jobError, missedDeadline } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { HeldClaim, JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
@@ -50,6 +50,8 @@ const fetchShare = 0.05
 const publishShare = 0.03
 /** Timers and clocks may be early by some milliseconds, and a notification that comes before its job is due finds nothing. */
 const timerSlackMs = 25
+/** Timers of Node count in 31 bits. A deadline that is further away than that, or a run that lasts so long, is none to bother about. */
+const longestTimerMs = 2 ** 31 - 1
 
 /**
  * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between, either that
@@ -63,6 +65,7 @@ export class Attempt {
   readonly #scratch: Scratch
   readonly #stages: Stages | undefined
   readonly #timeLimit: RunTimeLimit
+  readonly #deadline: RunTimeLimit | undefined
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
@@ -73,6 +76,9 @@ export class Attempt {
     this.#stages = stages
     const { jobTimeoutMs } = options.limits
     this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
+    const { deadline } = job
+    if (deadline !== null && deadline - Date.now() < longestTimerMs)
+      this.#deadline = new RunTimeLimit(deadline - Date.now(), () => this.interrupt(missedDeadline(deadline)))
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
@@ -109,11 +115,14 @@ export class Attempt {
     const { events, options, workflows } = this.#ports
     events.announce('job.started', this.#job)
     // Asked for while an earlier worker, now lost, ran the job.
+    const { deadline } = this.#job
+    if (deadline !== null && deadline <= Date.now()) return this.#settle(this.#failure(missedDeadline(deadline)))
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
-    if (this.#job.attempts > options.dispatch.maxAttempts)
-      return this.#settle(this.#failure(endedEveryProcess(this.#job.attempts - 1)))
+    if (this.#job.lapses > options.dispatch.maxLapses)
+      return this.#settle(this.#failure(lostEveryWorker(this.#job.lapses)))
 
     this.#timeLimit.start()
+    this.#deadline?.start()
     this.#heartbeat.start()
     /** Empty: the workflow reads and writes no file. */
     let directory = ''
@@ -153,6 +162,7 @@ export class Attempt {
       return await this.#settle(end)
     } finally {
       this.#timeLimit.pause()
+      this.#deadline?.pause()
       this.#heartbeat.stop()
       if (directory !== '')
         await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
@@ -372,10 +382,10 @@ export class Attempt {
   }
 }
 
-function endedEveryProcess(attempts: number): StemworkError {
+function lostEveryWorker(lapses: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    `The process that ran the job ended unexpectedly in each of ${attempts} attempts. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
+    `The processes that ran the job ended unexpectedly, ${lapses} times. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
     { reason: 'worker_lost' },
   )
 }

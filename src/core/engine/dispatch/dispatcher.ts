@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
+import type { Claimable } from '../ports/job-store.js'
 import { Attempt, type AttemptPorts } from './attempt.js'
+import { ClaimLine } from './claim-line.js'
 import { Scratch } from './scratch.js'
 import { Stages } from './stages.js'
 
@@ -19,6 +21,7 @@ export class Dispatcher {
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
+  readonly #claims = new ClaimLine<JobRecord>()
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to end by themselves is over. */
@@ -70,7 +73,7 @@ export class Dispatcher {
    * fires hands the job back to the queue without counting the attempt.
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
-    const job = await this.#claim(id)
+    const job = id === undefined ? await this.#claimNext() : await this.#claim({ id })
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
     const attempt = this.#attempt(job)
@@ -153,7 +156,7 @@ export class Dispatcher {
       const wakes = this.#wakes
       let job: JobRecord | undefined
       try {
-        job = await this.#claim(undefined, this.#stages.slowApplications)
+        job = await this.#claims.next(wakes, () => this.#claimNext())
       } catch (error) {
         this.#ports.logger.warn(
           { err: error },
@@ -183,10 +186,17 @@ export class Dispatcher {
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
-  async #claim(id?: string, exceptApps?: readonly string[]): Promise<JobRecord | undefined> {
+  async #claimNext(): Promise<JobRecord | undefined> {
+    if (this.#stopping) return undefined
+    // Jobs of workflows that only other workers have are left to those.
+    const workflows = this.#ports.workflows.list().map(({ id }) => id)
+    return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows })
+  }
+
+  async #claim(claimable: Claimable): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
-    return await jobs.claim({ id, exceptApps, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
+    return await jobs.claim({ ...claimable, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
   }
 
   /** @param stages absent: the host asked for this run, which waits for no slot */

@@ -1,12 +1,18 @@
 import { jobResultsPrefix } from '../job/blob-keys.js'
+import type { JobEvents } from '../events.js'
+import { jobError, missedDeadline } from '../job/failure.js'
 import type { JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { webhookMessages } from '../webhooks/webhook-message.js'
 import { removeUploads } from './uploads.js'
 
 export interface SweepPorts {
+  /** Called with each job that the sweep has ended. */
+  onEnd(job: JobRecord): void
+  events: JobEvents
   jobs: JobStore
   blobs: BlobStore
   options: EngineOptions
@@ -17,6 +23,8 @@ export interface SweepPorts {
 export interface SweepReport {
   deleted: number
   expired: number
+  /** Ended, because their deadlines had passed before a worker was free. */
+  missed: number
   purged: number
   uploads: number
   orphans: number
@@ -37,7 +45,7 @@ export class Sweep {
     this.#ports = ports
   }
 
-  async run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'purged'>> {
+  async run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'missed' | 'purged'>> {
     const { jobs, blobs } = this.#ports
     const deleted = await this.#step('deleted', () => this.#clean('deleted', (job) => finishDeletion(job, this.#ports)))
     const expired = await this.#step('expired', () =>
@@ -46,8 +54,9 @@ export class Sweep {
         await jobs.apply(job.id, { kind: 'expire' })
       }),
     )
+    const missed = await this.#step('missed', () => this.#endOverdueJobs())
     const purged = await this.#step('purged', () => this.#purgeOldJobs())
-    return { deleted, expired, purged }
+    return { deleted, expired, missed, purged }
   }
 
   async #step(step: string, work: () => Promise<number>): Promise<number> {
@@ -80,6 +89,25 @@ export class Sweep {
       }
     }
     return cleaned
+  }
+
+  async #endOverdueJobs(): Promise<number> {
+    const { jobs, events, onEnd, options } = this.#ports
+    let missed = 0
+    for (const due of await jobs.due('overdue', batch)) {
+      const job = await jobs.apply(due.id, {
+        kind: 'miss',
+        error: jobError(missedDeadline(due.deadline ?? 0)),
+        retentionMs: options.retention.resultsMs,
+        messages: webhookMessages(due, 'job.failed'),
+      })
+      // Begun or ended meanwhile.
+      if (!job) continue
+      missed++
+      onEnd(job)
+      events.announce('job.failed', job)
+    }
+    return missed
   }
 
   async #purgeOldJobs(): Promise<number> {

@@ -16,6 +16,11 @@ export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): 
   return job.lease === null ? 0 : job.lease.until
 }
 
+/** When a job that waits for a worker has missed its deadline; null for others. */
+export function overdueAt(job: Pick<JobRecord, 'deleted' | 'status' | 'deadline'>): number | null {
+  return job.deleted || job.status !== 'QUEUED' ? null : job.deadline
+}
+
 /** When retention removes the result files; null for jobs that have none (any more). */
 export function removableAt(
   job: Pick<JobRecord, 'deleted' | 'status' | 'expired' | 'outputs' | 'expiresAt'>,

@@ -21,6 +21,15 @@ export function isTransient(error: unknown): boolean {
   return StemworkError.is(error) ? error.retryable : true
 }
 
+/** For a job that has not ended in time. */
+export function missedDeadline(deadline: number): StemworkError {
+  return new StemworkError(
+    'TIMEOUT',
+    `The job has not ended before its deadline, ${new Date(deadline).toISOString()}. Submit it again with a later one, or with a higher priority.`,
+    { reason: 'deadline' },
+  )
+}
+
 export function canceled(): StemworkError {
   return new StemworkError('CANCELED', 'The job was canceled on request.')
 }

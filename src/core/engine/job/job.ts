@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prioritySchema } from './scheduling.js'
 
 /** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
@@ -102,12 +103,18 @@ const jobFields = z.object({
   lease: leaseSchema.nullable(),
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
-  /** Claims so far, except those that a shutdown requeued. Counted at the claim, so an input that kills its process cannot loop. */
+  /** Claims so far, except those that a shutdown requeued and those that took over a lapsed lease. */
   attempts: z.number().int().nonnegative(),
+  /** Claims whose lease ran out, with a cap of their own: the worker was killed, stopped or cut off, which the job may be to blame for or not. */
+  lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
-  /** A queued job is not claimed before this time (retry back-off). */
+  /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
+  /** When the job must have ended; null: at any time. */
+  deadline: z.number().nullable().default(null),
+  /** Among the jobs of its application: higher is claimed first. */
+  priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),
   /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
   deleted: z.boolean(),

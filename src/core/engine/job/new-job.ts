@@ -14,7 +14,8 @@ export type JobRequest = Pick<
   | 'copyResultsTo'
   | 'webhook'
   | 'idempotency'
->
+> &
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline'>>
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -44,8 +45,11 @@ export function newJob(request: JobRequest): JobRecord {
     lease: null,
     token: 0,
     attempts: 0,
+    lapses: 0,
     shutdownRequeues: 0,
-    notBefore: 0,
+    notBefore: request.notBefore ?? 0,
+    deadline: request.deadline ?? null,
+    priority: request.priority ?? 0,
     cancelRequested: false,
     deleted: false,
     idempotency: request.idempotency,

@@ -34,6 +34,8 @@ export type JobChange =
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
   /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /** Ends a queued job whose deadline has passed. */
+  | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Hides the job for good and fences its worker off. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
@@ -78,10 +80,11 @@ export function isClaimable(job: JobRecord, now: number): boolean {
   return job.lease === null || job.lease.until <= now
 }
 
-/** Grants the next fencing token. */
+/** Grants the next fencing token. Counts the attempt, or the lapse that it follows, now: so an input that kills its process cannot loop. */
 export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
   if (!isClaimable(job, now)) return undefined
   const token = job.token + 1
+  const isLapsed = job.status === 'STARTED'
   return {
     ...job,
     status: 'STARTED',
@@ -90,7 +93,8 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
     stage: null,
     token,
     lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
-    attempts: job.attempts + 1,
+    attempts: isLapsed ? job.attempts : job.attempts + 1,
+    lapses: isLapsed ? job.lapses + 1 : job.lapses,
   }
 }
 
@@ -140,6 +144,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
       if (job.status === 'STARTED') return { ...job, cancelRequested: true }
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'miss':
+      if (job.deleted || job.status !== 'QUEUED' || job.deadline === null || job.deadline > now) return undefined
       return { ...ended(job, now, change), status: 'FAILED', error: change.error }
     case 'delete':
       if (job.deleted) return undefined

@@ -1,4 +1,5 @@
 import type { JobRecord, JobStatus } from '../job/job.js'
+import type { RuleChange, RuleTarget, SchedulingRule } from '../job/scheduling.js'
 import type { ClaimRequest, JobChange } from '../job/transitions.js'
 
 /** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
@@ -36,6 +37,15 @@ export interface CreateOptions {
   maxQueued?: number
 }
 
+/** What may be claimed: all of it, by default. */
+export interface Claimable {
+  /** This job alone. */
+  id?: string
+  exceptApps?: readonly string[]
+  /** Those that the worker can run. */
+  workflows?: readonly string[]
+}
+
 /** What the sweep looks for. */
 export type DueKind =
   /** Started, under a lease that ran out. Earliest first (`lapsesAt`). */
@@ -44,6 +54,8 @@ export type DueKind =
   | 'deleted'
   /** Ended, with results whose `expiresAt` has passed and that are not yet removed. Earliest first (`removableAt`). */
   | 'expired'
+  /** Queued beyond their deadline. Earliest first (`overdueAt`). */
+  | 'overdue'
   /** With a pending webhook message whose next try is due. Earliest first (`deliverableAt`). */
   | 'deliverable'
 
@@ -74,7 +86,7 @@ export interface JobStore {
   /** The job, or `undefined` if it never existed, was deleted or purged. */
   get(id: string): Promise<JobRecord | undefined>
 
-  /** Newest first (`createdAt`, then `id`, both descending). */
+  /** Newest first (`createdAt`, then `id`, both descending). A record that cannot be read is left out, and others fill its place. */
   list(page: JobPage): Promise<JobRecord[]>
 
   /** @param options.max where the count ends: it looks at no more jobs than that. Default: it counts them all. */
@@ -89,12 +101,28 @@ export interface JobStore {
    * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all others
    *    those that were not served, in the order in which they came. A store may forget an application that has no queued job
    *    once all that have one were served later.
-   * 3. Inside an application the job that has waited longest (`waitingSince`).
+   * 3. Inside an application the job with the highest priority, and of these the one that has waited longest (`waitingSince`).
+   *
+   * Jobs that a rule keeps from being begun (`isHeldBack`) are passed over, as are those of the applications in `exceptApps` and those
+   * of other workflows than `workflows`, where these are given: as if they were not there. Limits hold exactly, however many claims
+   * are made at once. A named job is granted by the same rules.
    *
    * Of any number of simultaneous calls each gets another job. `undefined`: nothing to claim; never while a claimable job is
-   * there that no other call gets. Jobs of the applications in `exceptApps` are passed over as if they were not there.
+   * there that no other call gets.
    */
-  claim(request: ClaimRequest & { id?: string; exceptApps?: readonly string[] }): Promise<JobRecord | undefined>
+  claim(request: ClaimRequest & Claimable): Promise<JobRecord | undefined>
+
+  /** What operators have decided; those that say something. Any order. */
+  rules(): Promise<SchedulingRule[]>
+
+  /** After it returns, every claim of any process knows the change. What the change does not name stays as it is. */
+  changeRule(target: RuleTarget, change: RuleChange): Promise<void>
+
+  /**
+   * How many due jobs of its application are claimed before a queued job that is due, by priority and time alone; counted up to `max`. `undefined` for
+   * a job that does not wait: unknown, begun, ended, or not due yet.
+   */
+  ahead(id: string, options: { max: number }): Promise<number | undefined>
 
   /**
    * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not apply any
@@ -114,6 +142,9 @@ export interface JobStore {
    * that are now forgotten; absent ones are no error.
    */
   purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
+
+  /** Ids of jobs whose records this process came upon and could not read, as far as it remembers: for operators. */
+  unreadable(): Promise<string[]>
 
   /**
    * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a time above 0
