@@ -11,6 +11,7 @@ import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
+import { jobCheckpointPrefix } from './job/checkpoint-keys.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
@@ -191,6 +192,7 @@ export class JobEngine {
     })
     if (!job) return this.get(id, scope)
     if (job.status === 'FAILED') {
+      await this.#discardCheckpoint(job)
       this.#reportEnd(job)
       this.#events.announce('job.failed', job)
     } else {
@@ -355,6 +357,15 @@ export class JobEngine {
       ],
       this.#logger,
     )
+  }
+
+  async #discardCheckpoint({ id, startedAt }: JobRecord): Promise<void> {
+    if (startedAt === null) return
+    await this.blobs
+      .deletePrefix(jobCheckpointPrefix(id))
+      .catch((error: unknown) =>
+        this.#logger.warn({ jobId: id, err: error }, 'A checkpoint could not be removed; the sweep will do it.'),
+      )
   }
 
   /** No listener: those may be slow, fail, or be taken away by the host. */

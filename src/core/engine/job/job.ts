@@ -102,7 +102,7 @@ const jobFields = z.object({
   lease: leaseSchema.nullable(),
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
-  /** Claims so far, except those that a shutdown requeued. Counted at the claim, so an input that kills its process cannot loop. */
+  /** Claims since work was last kept (`Checkpoint`), or so far, except those that a shutdown requeued. Counted at the claim, so an input that kills its process cannot loop. */
   attempts: z.number().int().nonnegative(),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),

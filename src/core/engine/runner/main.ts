@@ -2,7 +2,7 @@ import { internalError, StemworkError } from '../errors.js'
 import { execute } from './execute.js'
 import { dieWithHost } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
-import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'
+import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
 
 // The entry of the child process that processRunner forks: takes one order at a time over the channel, until the host goes.
@@ -13,6 +13,8 @@ const lastWordMs = 1000
 const neverAborted = new AbortController().signal
 
 let currentRun: number | undefined
+let handBack = new AbortController()
+let partStored = () => {}
 
 function send(message: ChildMessage, sent?: () => void): void {
   process.send?.(message, undefined, undefined, () => sent?.())
@@ -29,9 +31,10 @@ function fail(run: number, error: unknown, fatal: boolean): void {
   if (fatal) setTimeout(die, lastWordMs)
 }
 
-async function take(message: HostMessage): Promise<void> {
+async function take(message: HostRequest & { run: number }): Promise<void> {
   const { run } = message
   currentRun = run
+  handBack = new AbortController()
   const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
   try {
     const { module, settings } = message.type === 'run' ? message.order : message
@@ -44,7 +47,18 @@ async function take(message: HostMessage): Promise<void> {
       send({ type: 'done', run, result: { outputs: {}, details: {} } })
       return
     }
-    const result = await execute(workflow, message.order, { signal: neverAborted, onProgress: progress.push })
+    const checkpoint = {
+      handBack: handBack.signal,
+      store: (part: number) => {
+        send({ type: 'part', run, part })
+        return new Promise<void>((resolve) => (partStored = resolve))
+      },
+    }
+    const result = await execute(workflow, message.order, {
+      signal: neverAborted,
+      onProgress: progress.push,
+      checkpoint,
+    })
     progress.flush()
     send({ type: 'done', run, result })
   } catch (error) {
@@ -53,6 +67,13 @@ async function take(message: HostMessage): Promise<void> {
   } finally {
     currentRun = undefined
   }
+}
+
+function receive(message: HostMessage): void {
+  if (message.type === 'run' || message.type === 'prepare') return void take(message)
+  if (message.run !== currentRun) return
+  if (message.type === 'stored') partStored()
+  else handBack.abort()
 }
 
 function lost(error: unknown): void {
@@ -69,7 +90,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 dieWithHost()
 process.on('message', (value) => {
   const message = hostMessageSchema.safeParse(value)
-  if (message.success) void take(message.data)
+  if (message.success) receive(message.data)
   else lost(new TypeError('the host sent a message of another version of this library', { cause: message.error }))
 })
 send({ type: 'ready' })
