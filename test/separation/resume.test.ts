@@ -28,7 +28,7 @@ async function sha256Of({ path }: { path: string }): Promise<string> {
 
 describe('a separation whose process is killed', () => {
   const workflow = stemsWorkflow({ threads: 1 })
-  const seconds = 50
+  const seconds = 38
   let song: string
   beforeAll(async () => {
     song = join(folder, 'song.wav')
@@ -64,7 +64,7 @@ describe('a separation whose process is killed', () => {
       const { segments } = await readIndex(path, bytes)
       kept.push(...segments.map(({ segment }) => segment))
     }
-    expect(kept.length).toBeGreaterThanOrEqual(4)
+    expect(kept.length).toBeGreaterThanOrEqual(3)
     expect(kept).toEqual(kept.map((_, index) => index))
   })
 
