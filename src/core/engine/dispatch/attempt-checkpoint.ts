@@ -14,9 +14,8 @@ import type { JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, RunCheckpoint, WorkOrder } from '../ports/runner.js'
+import type { InputFile, KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import { partName } from '../runner/stage-checkpoint.js'
-import type { KeptPart } from '../workflow/checkpoint.js'
 
 /** Waits between the tries to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]

@@ -1,5 +1,3 @@
-import type { KeptPart } from '../workflow/checkpoint.js'
-
 /** A file that crosses the process boundary by its path. */
 export interface InputFile {
   path: string
@@ -55,6 +53,12 @@ export interface RunOptions {
   onProgress(progress: WorkProgress): void
   /** Takes what the stages keep for a later attempt. Absent: nothing is kept. */
   checkpoint?: RunCheckpoint
+}
+
+/** A part of a checkpoint, on local disk. */
+export interface KeptPart {
+  path: string
+  bytes: number
 }
 
 export interface RunCheckpoint {

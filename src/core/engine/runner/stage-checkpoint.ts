@@ -1,7 +1,7 @@
 import { rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunCheckpoint, WorkOrder } from '../ports/runner.js'
-import type { Checkpoint, KeptPart } from '../workflow/checkpoint.js'
+import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
+import type { Checkpoint } from '../workflow/checkpoint.js'
 
 /** The longer an attempt has run, the less often it keeps a part: this share of its time, up to so many times `everyMs`. */
 const shareOfWork = 0.05

@@ -1,3 +1,7 @@
+import type { KeptPart } from '../ports/runner.js'
+
+export type { KeptPart } from '../ports/runner.js'
+
 /**
  * What a stage keeps for the next attempt of its job, in parts: files whose content is the stage's own affair. A part that is kept is never
  * changed; the next attempt gets all of them, on whatever worker, and goes on where the last one ends. Nothing here throws: a disk that is
@@ -16,9 +20,4 @@ export interface Checkpoint {
   stop(): void
   /** Parts that do not fit the work are forgotten: what is kept next is the first part. */
   restart(): void
-}
-
-export interface KeptPart {
-  path: string
-  bytes: number
 }
