@@ -31,6 +31,7 @@ export {
   type Workflow,
   type WorkflowDefinition,
 } from './core/engine/workflow/workflow.js'
+export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
 export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'
 export type * from './core/engine/ports/blob-store.js'
 export type * from './core/engine/ports/job-queue.js'

@@ -12,6 +12,7 @@ import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { shuttingDown, StemworkError } from './errors.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
+import { jobCheckpointPrefix } from './job/checkpoint-keys.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
@@ -248,6 +249,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     })
     if (!job) return this.get(id, scope)
     if (job.status === 'FAILED') {
+      await this.#discardCheckpoint(job)
       this.#reportEnd(job)
       this.#events.announce('job.failed', job)
     } else {
@@ -412,6 +414,15 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       ],
       this.#logger,
     )
+  }
+
+  async #discardCheckpoint({ id, startedAt }: JobRecord): Promise<void> {
+    if (startedAt === null) return
+    await this.blobs
+      .deletePrefix(jobCheckpointPrefix(id))
+      .catch((error: unknown) =>
+        this.#logger.warn({ jobId: id, err: error }, 'A checkpoint could not be removed; the sweep will do it.'),
+      )
   }
 
   /** No listener: those may be slow, fail, or be taken away by the host. */

@@ -97,6 +97,28 @@ export const dispatchSchema = z.strictObject({
     .describe('How often waiting jobs, expired files and unfinished deletions are looked for without being notified.'),
 })
 
+export const checkpointsSchema = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job goes on there. Never in a store that lives in one process.',
+    ),
+  afterMs: milliseconds
+    .default(10 * seconds)
+    .describe('Work of a job before its first checkpoint: shorter jobs keep none.'),
+  everyMs: milliseconds
+    .positive()
+    .default(2 * seconds)
+    .describe('Shortest time between two parts of a checkpoint; it grows to 15 times that while an attempt runs long.'),
+  maxBytes: z
+    .number()
+    .int()
+    .positive()
+    .default(1024 ** 3)
+    .describe('What one job may keep, in bytes; beyond that it keeps no more. 10 minutes of one stem are 212 MB.'),
+})
+
 export const inputsSchema = z.strictObject({
   slowInputs: z
     .number()
@@ -147,6 +169,7 @@ export const engineOptionsSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
+  checkpoints: checkpointsSchema.prefault({}),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema

@@ -1,13 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorLine, errorText } from '../error-text.js'
 import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
-import { fetchInput } from '../fetch/fetch-input.js'
 import { attemptPrefix } from '../job/blob-keys.js'
-import { nameInUrl } from '../job/download-name.js'
 import { canceled, isTransient, jobError, missedDeadline } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { HeldClaim, JobChange } from '../job/transitions.js'
@@ -16,14 +13,15 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import type { InputFile, Runner, RunOptions, WorkResult } from '../ports/runner.js'
+import type { InputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
+import { AttemptCheckpoint } from './attempt-checkpoint.js'
+import { fetchInputs } from './attempt-inputs.js'
 import { copyResult } from './copy-results.js'
 import { HeartbeatLoop } from './heartbeat.js'
-import { readUpload } from './read-upload.js'
 import { runSteps } from './run-steps.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
@@ -66,6 +64,9 @@ export class Attempt {
   readonly #stages: Stages | undefined
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
+  readonly #checkpoint: AttemptCheckpoint
+  /** Attempts without progress, this one included: what is kept is never done again. */
+  #attempts: number
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
@@ -74,6 +75,8 @@ export class Attempt {
     this.#job = job
     this.#scratch = scratch
     this.#stages = stages
+    this.#attempts = job.attempts
+    this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
     const { jobTimeoutMs } = options.limits
     this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
     const { deadline } = job
@@ -100,8 +103,13 @@ export class Attempt {
     return this.#job.id
   }
 
-  /** Ends the run at once, for the given reason. */
+  /** Ends the run at once, for the given reason; one that goes on elsewhere may keep what it has before. */
   interrupt(reason: StemworkError): void {
+    if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack().then(() => this.#end(reason))
+    this.#end(reason)
+  }
+
+  #end(reason: StemworkError): void {
     this.#controller.abort(reason)
     this.#heartbeat.stop()
   }
@@ -134,7 +142,10 @@ export class Attempt {
       const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
       const inputs = await traced('stemwork.fetch', this.#span(), () =>
-        this.#inFetchStage(() => this.#fetchInputs(workflow, directory)),
+        this.#inFetchStage(async () => {
+          await this.#findCheckpoint()
+          return await this.#fetchInputs(workflow, directory)
+        }),
       )
       const result = await this.#inSlot(() =>
         traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory)),
@@ -150,7 +161,9 @@ export class Attempt {
         retentionMs: options.retention.resultsMs,
         messages: webhookMessages(this.#job, 'job.succeeded'),
       }
+      await this.#checkpoint.end()
     } catch (error) {
+      await this.#checkpoint.end()
       // An abort may surface as any error of the code it interrupted; its reason is the truth.
       const { signal } = this.#controller
       const cause: unknown = signal.aborted ? signal.reason : error
@@ -180,34 +193,47 @@ export class Attempt {
   }
 
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
+    if (workflow.inputs.length > 0) this.#heartbeat.report({ stage: 'fetch', progress: 0 })
     const { blobs, options } = this.#ports
-    const inputs: Record<string, InputFile> = {}
-    for (const param of workflow.inputs) {
-      const { signal } = this.#controller
-      this.#heartbeat.report({ stage: 'fetch', progress: 0 })
-      const path = join(directory, `input-${param}`)
-      const key = this.#job.uploads[param]
-      const url = this.#job.params[param]
-      if (key !== undefined) {
-        const { bytes } = await this.#throughOutage(() =>
-          readUpload(blobs, key, path, { signal, maxBytes: options.limits.maxFileBytes }),
-        )
-        inputs[param] = { path, bytes }
-      } else if (typeof url === 'string') {
-        const { bytes } = await fetchInput(url, path, {
-          signal,
-          maxBytes: options.limits.maxFileBytes,
-          policy: options.fetch,
-          timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
-        })
-        inputs[param] = { path, bytes, name: nameInUrl(url) }
-      }
+    return await fetchInputs(workflow, directory, {
+      job: this.#job,
+      blobs,
+      options,
+      checkpoint: this.#checkpoint,
+      signal: this.#controller.signal,
+      throughOutage: (work) => this.#throughOutage(work),
+    })
+  }
+
+  /** What cannot be found after an outage is work done again. */
+  async #findCheckpoint(): Promise<void> {
+    try {
+      await this.#throughOutage(() => this.#checkpoint.find(this.#controller.signal))
+    } catch (error) {
+      this.#controller.signal.throwIfAborted()
+      this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
     }
-    return inputs
+  }
+
+  async #checkpointOrder(directory: string): Promise<WorkOrder['checkpoint']> {
+    if (directory === '') return undefined
+    try {
+      return await this.#throughOutage(() => this.#checkpoint.order(directory, this.#controller.signal))
+    } catch (error) {
+      this.#controller.signal.throwIfAborted()
+      this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
+      return undefined
+    }
+  }
+
+  #onKept(): void {
+    this.#attempts = 1
+    this.#heartbeat.noteKept()
   }
 
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const { options, runner } = this.#ports
+    const { composition } = workflow
     const share = 1 - fetchShare - publishShare
     const order = {
       jobId: this.#job.id,
@@ -218,12 +244,14 @@ export class Attempt {
       inputs,
       directory,
       limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
+      // Each step of a composition is retried by itself.
+      checkpoint: composition ? undefined : await this.#checkpointOrder(directory),
     }
     const run: RunOptions = {
       signal: this.#controller.signal,
+      checkpoint: composition ? undefined : this.#checkpoint,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     }
-    const { composition } = workflow
     return composition ? runSteps(workflow, composition, order, this.#ports, run) : runner.run(order, run)
   }
 
@@ -273,7 +301,8 @@ export class Attempt {
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
   #failure(error: unknown): JobChange | undefined {
     const { dispatch, retention } = this.#ports.options
-    const { attempts, shutdownRequeues } = this.#job
+    const attempts = this.#attempts
+    const { shutdownRequeues } = this.#job
     if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
     if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
       return {
@@ -314,10 +343,12 @@ export class Attempt {
     const { events, onEnd, queue } = this.#ports
     switch (settled.status) {
       case 'SUCCEEDED':
+        await this.#checkpoint.discard()
         onEnd(settled)
         events.announce('job.succeeded', settled)
         return settled
       case 'FAILED':
+        await this.#checkpoint.discard()
         onEnd(settled)
         events.announce('job.failed', settled)
         return settled

@@ -1,4 +1,5 @@
 import { parseResultKey, peaksKey, resultsPrefix, uploadsPrefix } from '../job/blob-keys.js'
+import { checkpointsPrefix, jobOfCheckpoint } from '../job/checkpoint-keys.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import type { SweepPorts } from './sweep.js'
 import { beginFilePass } from './deployment-marker.js'
@@ -48,6 +49,7 @@ export class FileSweep {
       if (!pass.isOwn) return report
       report.uploads = await this.#removeUnusedUploads()
       report.orphans = await this.#removeOrphans(allowMassRemoval)
+      report.orphans += await this.#removeCheckpoints()
     } catch (error) {
       this.#ports.logger.warn({ err: error }, 'The sweep of files did not come to its end; the next one does it again.')
     }
@@ -61,6 +63,26 @@ export class FileSweep {
     for await (const { key, modifiedAt } of blobs.list(uploadsPrefix)) {
       if (this.#stopped) break
       if (modifiedAt < before && !(await isUploadInUse(key, jobs))) removed += await this.#remove(key)
+    }
+    return removed
+  }
+
+  /** Checkpoints of jobs that have ended or are gone. */
+  async #removeCheckpoints(): Promise<number> {
+    const { blobs, jobs, options } = this.#ports
+    const before = Date.now() - options.retention.orphansMs
+    let removed = 0
+    let jobId: string | undefined
+    let isNeeded = false
+    for await (const { key, modifiedAt } of blobs.list(checkpointsPrefix)) {
+      if (this.#stopped) break
+      const owner = jobOfCheckpoint(key)
+      if (owner === undefined || modifiedAt > before) continue
+      if (owner !== jobId) {
+        const job = await jobs.get((jobId = owner))
+        isNeeded = job !== undefined && !isTerminal(job)
+      }
+      if (!isNeeded) removed += await this.#remove(key)
     }
     return removed
   }

@@ -28,6 +28,7 @@ export class HeartbeatLoop {
   #stopped = false
   #progress: WorkProgress = { stage: '', progress: 0 }
   #unwritten = false
+  #hasKept = false
   #renewedAt = performance.now()
 
   constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions, logger: Logger) {
@@ -40,6 +41,12 @@ export class HeartbeatLoop {
 
   report(progress: WorkProgress): void {
     this.#progress = progress
+    this.#unwritten = true
+  }
+
+  /** Work was kept that no attempt does again: the next beat says so. */
+  noteKept(): void {
+    this.#hasKept = true
     this.#unwritten = true
   }
 
@@ -62,7 +69,9 @@ export class HeartbeatLoop {
 
   async #beat(sinceRenewalMs: number): Promise<void> {
     const { stage, progress } = this.#progress
+    const kept = this.#hasKept
     this.#unwritten = false
+    this.#hasKept = false
     const startedAt = performance.now()
     try {
       const job = await this.#jobs.apply(this.#job.id, {
@@ -72,6 +81,7 @@ export class HeartbeatLoop {
         leaseMs: this.#options.leaseMs,
         progress,
         stage: stage || null,
+        ...(kept ? { kept } : {}),
       })
       if (this.#stopped) return
       if (!job) return this.#options.interrupt(leaseLost())
@@ -80,6 +90,7 @@ export class HeartbeatLoop {
       if (job.cancelRequested) this.#options.interrupt(canceled())
     } catch (error) {
       this.#unwritten = true
+      this.#hasKept ||= kept
       this.#logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
       if (sinceRenewalMs >= this.#options.leaseMs) this.#options.interrupt(leaseLost())
     }

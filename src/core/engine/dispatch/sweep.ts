@@ -1,7 +1,8 @@
 import { jobResultsPrefix } from '../job/blob-keys.js'
 import type { JobEvents } from '../events.js'
+import { jobCheckpointPrefix } from '../job/checkpoint-keys.js'
 import { jobError, missedDeadline } from '../job/failure.js'
-import type { JobRecord } from '../job/job.js'
+import { isTerminal, type JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
@@ -120,6 +121,8 @@ export class Sweep {
 /** Files first, then the record: what is interrupted in between is found again by its record. */
 export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
+  // The end of a job has removed its checkpoint.
+  if (job.startedAt !== null && !isTerminal(job)) await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
   await removeUploads(job, ports.jobs, ports.blobs)
   await ports.jobs.purge({ id: job.id })
 }

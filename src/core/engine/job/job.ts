@@ -103,9 +103,12 @@ const jobFields = z.object({
   lease: leaseSchema.nullable(),
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
-  /** Claims so far, except those that a shutdown requeued and those that took over a lapsed lease. */
+  /**
+   * Claims since work was last kept (`Checkpoint`), or so far, except those that a shutdown requeued and those that took over a lapsed
+   * lease. Counted at the claim, so an input that kills its process cannot loop.
+   */
   attempts: z.number().int().nonnegative(),
-  /** Claims whose lease ran out, with a cap of their own: the worker was killed, stopped or cut off, which the job may be to blame for or not. */
+  /** Claims since work was last kept whose lease ran out, with a cap of their own: the worker was killed, stopped or cut off, which the job may be to blame for or not. */
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),

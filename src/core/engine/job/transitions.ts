@@ -11,8 +11,8 @@ import { isTerminal } from './job.js'
  * with its own clock, so there is one state machine and no adapter has a second opinion.
  */
 export type JobChange =
-  /** Renews the lease and carries progress up. */
-  | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null } & HeldClaim)
+  /** Renews the lease and carries progress up. `kept`: work was kept that no later attempt does again, so attempts and lapses count anew. */
+  | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
   /** Ends the claim with results. */
   | ({
       kind: 'succeed'
@@ -107,6 +107,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         ...job,
         progress: Math.max(job.progress, change.progress),
         stage: change.stage,
+        attempts: change.kept ? Math.min(job.attempts, 1) : job.attempts,
+        lapses: change.kept ? 0 : job.lapses,
         lease: { ...lease, until: now + change.leaseMs },
       }
     }

@@ -19,6 +19,8 @@ export interface WorkOrder {
   /** An empty folder of this run's own; outputs are left in it. Removed by the caller. */
   directory: string
   limits: WorkLimits
+  /** What earlier attempts kept, and how much and how often this one may keep. Absent: nothing is kept. */
+  checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
 }
 
 export interface WorkLimits {
@@ -49,6 +51,21 @@ export interface RunOptions {
   /** Ends the run at once, by force if need be; the run rejects with its reason. */
   signal: AbortSignal
   onProgress(progress: WorkProgress): void
+  /** Takes what the stages keep for a later attempt. Absent: nothing is kept. */
+  checkpoint?: RunCheckpoint
+}
+
+/** A part of a checkpoint, on local disk. */
+export interface KeptPart {
+  path: string
+  bytes: number
+}
+
+export interface RunCheckpoint {
+  /** Stores the file of this number in the order's folder (`checkpoint-<part>`). Resolves when the next part may come; never rejects. */
+  store(part: number): Promise<void>
+  /** Fires when the run is about to be handed back: what has not been kept by then is done again. */
+  readonly handBack: AbortSignal
 }
 
 /** Runs work orders: the only door through which a workflow's code is reached. */

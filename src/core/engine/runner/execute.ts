@@ -5,6 +5,7 @@ import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { outputFile } from './output-file.js'
+import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
 
 /**
@@ -17,13 +18,15 @@ import { stageProgress } from './stage-progress.js'
 export async function execute(
   workflow: Workflow,
   order: WorkOrder,
-  { signal, onProgress }: RunOptions,
+  { signal, onProgress, checkpoint: host }: RunOptions,
 ): Promise<WorkResult> {
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
   const details = new Map<string, unknown>()
   const downloadNames = new Map<string, string>()
   const progress = stageProgress(workflow.stages, onProgress)
+  const checkpoint =
+    order.checkpoint && host ? new StageCheckpoint(order.directory, order.checkpoint, host) : noCheckpoint
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
   for (const [index, stage] of workflow.stages.entries()) {
@@ -37,6 +40,7 @@ export async function execute(
         directory: order.directory,
         limits: order.limits,
         signal,
+        checkpoint,
         outputPath,
         downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
         progress: (fraction) => progress.report(index, fraction),

@@ -14,11 +14,11 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   const runs = new RunGroup()
 
   return {
-    run: (order, { signal, onProgress }) =>
+    run: (order, { signal, onProgress, checkpoint }) =>
       runs.run(signal, (ending) => {
         const workflow = async () =>
           order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
-        return runInline(workflow, order, { signal: ending, onProgress }, logger)
+        return runInline(workflow, order, { signal: ending, onProgress, checkpoint }, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
     close: async () => runs.close(),
@@ -29,7 +29,7 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
 export function runInline(
   workflow: () => Promise<Workflow>,
   order: WorkOrder,
-  { signal, onProgress }: RunOptions,
+  { signal, onProgress, checkpoint }: RunOptions,
   logger: Logger,
 ): Promise<WorkResult> {
   const report = (progress: WorkProgress) => {
@@ -43,7 +43,7 @@ export function runInline(
   return new Promise<WorkResult>((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     workflow()
-      .then((found) => execute(found, order, { signal, onProgress: report }))
+      .then((found) => execute(found, order, { signal, onProgress: report, checkpoint }))
       .then(resolve, reject)
   })
 }

@@ -3,7 +3,7 @@ import { execute } from './execute.js'
 import { memoryLimit } from '../workflow/memory-limit.js'
 import { watchProcess } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
-import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage } from './protocol.js'
+import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
 
 // The entry of the child process that processRunner forks: takes one order at a time over the channel, until the host goes.
@@ -14,6 +14,8 @@ const lastWordMs = 1000
 const neverAborted = new AbortController().signal
 
 let currentRun: number | undefined
+let handBack = new AbortController()
+let partStored = () => {}
 
 function send(message: ChildMessage, sent?: () => void): void {
   process.send?.(message, undefined, undefined, () => sent?.())
@@ -30,9 +32,10 @@ function fail(run: number, error: unknown, fatal: boolean): void {
   if (fatal) setTimeout(die, lastWordMs)
 }
 
-async function take(message: HostMessage): Promise<void> {
+async function take(message: HostRequest & { run: number }): Promise<void> {
   const { run } = message
   currentRun = run
+  handBack = new AbortController()
   const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
   try {
     const { module, settings } = message.type === 'run' ? message.order : message
@@ -45,7 +48,18 @@ async function take(message: HostMessage): Promise<void> {
       send({ type: 'done', run, result: { outputs: {}, details: {} } })
       return
     }
-    const result = await execute(workflow, message.order, { signal: neverAborted, onProgress: progress.push })
+    const checkpoint = {
+      handBack: handBack.signal,
+      store: (part: number) => {
+        send({ type: 'part', run, part })
+        return new Promise<void>((resolve) => (partStored = resolve))
+      },
+    }
+    const result = await execute(workflow, message.order, {
+      signal: neverAborted,
+      onProgress: progress.push,
+      checkpoint,
+    })
     progress.flush()
     send({ type: 'done', run, result })
   } catch (error) {
@@ -55,6 +69,13 @@ async function take(message: HostMessage): Promise<void> {
     currentRun = undefined
     memoryLimit[0] = 0
   }
+}
+
+function receive(message: HostMessage): void {
+  if (message.type === 'run' || message.type === 'prepare') return void take(message)
+  if (message.run !== currentRun) return
+  if (message.type === 'stored') partStored()
+  else handBack.abort()
 }
 
 function lost(error: unknown): void {
@@ -71,7 +92,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 watchProcess(memoryLimit)
 process.on('message', (value) => {
   const message = hostMessageSchema.safeParse(value)
-  if (message.success) void take(message.data)
+  if (message.success) receive(message.data)
   else lost(new TypeError('the host sent a message of another version of this library', { cause: message.error }))
 })
 send({ type: 'ready' })

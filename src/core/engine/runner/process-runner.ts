@@ -85,9 +85,9 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   }
 
   return {
-    run: (order, { signal, onProgress }) =>
+    run: (order, { signal, onProgress, checkpoint }) =>
       runs.run(signal, async (ending) => {
-        const run = { signal: ending, onProgress }
+        const run = { signal: ending, onProgress, checkpoint }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
         return await inChild({ type: 'run', order }, run)
       }),

@@ -69,12 +69,18 @@ export class ProcessSlot {
     if (child) await kill(child)
   }
 
-  #converse(child: ChildProcess, request: HostRequest, { signal, onProgress }: RunOptions): Promise<WorkResult> {
+  #converse(
+    child: ChildProcess,
+    request: HostRequest,
+    { signal, onProgress, checkpoint }: RunOptions,
+  ): Promise<WorkResult> {
     const run = ++this.#runs
     const jobId = request.type === 'run' ? request.order.jobId : undefined
     const { logger, startTimeoutMs } = this.#settings
     const detach = new AbortController()
     let isReady = this.#ready
+    // A channel that is already closed is followed by the exit, which tells more.
+    const tell = (message: HostMessage) => void child.send(message, () => {})
 
     return new Promise<WorkResult>((resolve, reject) => {
       const killThenReject = (reason: unknown) => {
@@ -91,6 +97,7 @@ export class ProcessSlot {
         }
         if (!message || message.type === 'ready' || message.run !== run) return
         if (message.type === 'done') resolve(message.result)
+        else if (message.type === 'part') void store(message.part)
         else if (message.type === 'failed') {
           const error = errorOf(message.failure)
           if (message.fatal) killThenReject(error)
@@ -103,6 +110,11 @@ export class ProcessSlot {
           }
         }
       }
+      const store = async (part: number) => {
+        await checkpoint?.store(part)
+        tell({ type: 'stored', run })
+      }
+      const onHandBack = () => tell({ type: 'handBack', run })
       const onLost = async (cause?: unknown) => {
         this.#lose(child)
         // The exit may be heard before the last message, which knows better how the run ended.
@@ -123,15 +135,16 @@ export class ProcessSlot {
 
       child.on('message', onMessage).on('exit', onExit).on('error', onSpawnError)
       signal.addEventListener('abort', onAbort)
+      checkpoint?.handBack.addEventListener('abort', onHandBack)
       detach.signal.addEventListener('abort', () => {
         clearTimeout(startTimer)
         child.off('message', onMessage).off('exit', onExit).off('error', onSpawnError)
         signal.removeEventListener('abort', onAbort)
+        checkpoint?.handBack.removeEventListener('abort', onHandBack)
       })
 
-      const message: HostMessage = { ...request, run }
-      // A channel that is already closed is followed by the exit, which tells more.
-      child.send(message, () => {})
+      tell({ ...request, run })
+      if (checkpoint?.handBack.aborted) onHandBack()
     }).finally(() => detach.abort())
   }
 

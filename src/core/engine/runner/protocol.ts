@@ -12,6 +12,14 @@ const workOrderSchema = z.object({
   inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })),
   directory: z.string(),
   limits: z.looseObject({ maxAudioSeconds: z.number() }),
+  checkpoint: z
+    .object({
+      parts: z.array(z.object({ path: z.string(), bytes: z.number() })),
+      afterMs: z.number(),
+      everyMs: z.number(),
+      maxBytes: z.number(),
+    })
+    .optional(),
 }) satisfies z.ZodType<WorkOrder>
 
 const workProgressSchema = z.object({
@@ -53,14 +61,20 @@ export type Failure = z.infer<typeof failureSchema>
 export const hostMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),
   z.object({ type: z.literal('prepare'), run: z.number(), module: z.string(), settings: z.unknown() }),
+  /** The part of the checkpoint that was on its way has been stored. */
+  z.object({ type: z.literal('stored'), run: z.number() }),
+  /** The run is about to end: what it wants to keep has to be kept now. */
+  z.object({ type: z.literal('handBack'), run: z.number() }),
 ])
 export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
-export type HostMessage = HostRequest & { run: number }
+export type HostMessage = (HostRequest | { type: 'stored' | 'handBack' }) & { run: number }
 
 /** What the child tells the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
+  /** A part of the checkpoint lies in the order's folder; the next one comes after `stored`. */
+  z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
   z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
   /** `fatal`: the child ends itself and must not get another order. */
   z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
+import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
 
 /** Input files by param name. One whose param may be left out may be missing. */
@@ -29,6 +30,8 @@ export interface StageContext<
   readonly limits: WorkLimits
   /** Fires on cancel, delete, timeout, lost lease and shutdown. */
   readonly signal: AbortSignal
+  /** Keeps finished work for the next attempt of the job, should this one be killed or handed back. */
+  readonly checkpoint: Checkpoint
   /**
    * Path at which the stage writes the named output. If it writes the file from start to end, it may call it `<path>.part` until it is
    * complete: so much of it as there is can then be read while the job runs.

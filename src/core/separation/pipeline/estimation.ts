@@ -6,6 +6,7 @@ import { FloatPool } from '../dsp/float-pool.js'
 import type { Architecture, NetworkRun, TrackStatistics } from '../architectures/architecture.js'
 import type { StemName, Stems } from '../stems.js'
 import type { Network } from '../runtime/network.js'
+import type { KeptSegments } from './kept-segments.js'
 import { RunBatch } from './run-batch.js'
 
 /** What is needed to estimate the stems of one stream. */
@@ -16,6 +17,8 @@ export interface Estimator {
   statistics?: TrackStatistics
   /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
+  /** Segments that earlier runs finished, and the keeper of those to come. Default: every segment is estimated, none is kept. */
+  kept?: KeptSegments
 }
 
 /** Time spent in each part, in milliseconds. The networks run in parallel, so the sum exceeds the elapsed time. */
@@ -42,7 +45,8 @@ export interface StemBlock {
 
 interface Work {
   segments: Segment[]
-  batch: RunBatch
+  /** Absent: the segments were kept. */
+  batch?: RunBatch
   runs: Promise<NetworkRun>[]
 }
 
@@ -60,14 +64,18 @@ export async function* estimateStems(
   estimator: Estimator,
   { targets, timings, signal }: EstimationContext,
 ): AsyncGenerator<StemBlock, void, void> {
-  const { architecture, networks, statistics, batch = 1 } = estimator
+  const { architecture, networks, statistics, batch = 1, kept } = estimator
   const groupSize = architecture.batchAxis === undefined ? 1 : batch
   const pool = new FloatPool()
   const overlapAdd = new OverlapAdd()
+  if (kept?.state) overlapAdd.restore(kept.state)
   const complement = new VocalsComplement(architecture, targets)
   const inFlight: Work[] = []
 
+  const isKept = ([{ index }]: Segment[]) => index < (kept?.count ?? 0)
+
   const start = (group: Segment[]): Work => {
+    if (isKept(group)) return { segments: group, runs: [] }
     const prepared = timed(timings, 'dsp', () =>
       RunBatch.of(
         group.map((segment) => architecture.prepare(segment, statistics)),
@@ -90,14 +98,18 @@ export async function* estimateStems(
     const done = await Promise.all(runs)
     inFlight.shift()
     signal?.throwIfAborted()
-    const separated = timed(timings, 'dsp', () => prepared.split(done))
+    const separated = timed(timings, 'dsp', () => prepared?.split(done))
     for (const [index, segment] of group.entries()) {
+      const finished = separated
+        ? timed(timings, 'dsp', () => overlapAdd.add(architecture.collect(segment, separated[index], statistics)))
+        : await kept?.read(segment.index)
+      if (!finished) throw new Error(`segment ${segment.index} was neither kept nor estimated`)
+      if (separated) {
+        await kept?.note(segment.index, finished)
+        if (index === group.length - 1) await kept?.keepIfDue(() => overlapAdd.state)
+      }
       const block = timed(timings, 'dsp', () => {
-        const {
-          start: from,
-          sampleCount,
-          stems,
-        } = overlapAdd.add(architecture.collect(segment, separated[index], statistics))
+        const { start: from, sampleCount, stems } = finished
         const offset = from - segment.start
         return complement.completed({
           sampleCount,

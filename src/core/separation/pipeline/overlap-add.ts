@@ -7,6 +7,13 @@ export interface FinishedAudio {
   stems: Partial<Record<StemName, Float32Array[]>>
 }
 
+/** The samples that later estimates may still change, from track sample `start` on: their sums and those of the weights. */
+export interface OverlapAddState {
+  start: number
+  weights: Float32Array
+  sums: Partial<Record<StemName, Float32Array[]>>
+}
+
 /**
  * Weighted overlap-add of estimates in track order: `sum(weight * estimate) / sum(weight)`, with the divisor at least 1e-8.
  * Keeps only the samples that later estimates may still change.
@@ -20,6 +27,22 @@ export class OverlapAdd {
   #ones = new Float32Array(0)
   readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
   #finished: FinishedAudio | undefined
+
+  /** As if the estimates had been added that led to this state. To be called first. */
+  restore({ start, weights, sums }: OverlapAddState): void {
+    this.#start = start
+    this.#used = weights.length
+    this.#weights = weights.slice()
+    for (const [stem, planes] of entries(sums)) this.#sums[stem] = planes.map((plane) => plane.slice())
+  }
+
+  /** Valid until the next call. */
+  get state(): OverlapAddState {
+    const finished = this.#finished?.sampleCount ?? 0
+    const rest = (plane: Float32Array) => plane.subarray(finished, this.#used)
+    const sums = Object.fromEntries(entries(this.#sums).map(([stem, planes]) => [stem, planes.map(rest)]))
+    return { start: this.#start + finished, weights: rest(this.#weights), sums }
+  }
 
   /** Adds one estimate and returns the samples that this finished. */
   add(estimate: Estimate): FinishedAudio {

@@ -3,6 +3,8 @@ import { dirname } from 'node:path'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
+import { fingerprintOf } from '../checkpoint/fingerprint.js'
+import { SeparationCheckpoint } from '../checkpoint/separation-checkpoint.js'
 import { openAudio } from '../decode/open-audio.js'
 import { resample } from '../dsp/resample.js'
 import { toStereo } from '../dsp/stereo.js'
@@ -67,8 +69,10 @@ export async function separate(inputPath: string, options: SeparationOptions): P
         await addPasses(passes, each, own, choices[index]?.weight, options)
       }
       const load = performance.now() - startedAt
-      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options)
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
+      const checkpoint = await checkpointOf(inputPath, usedModels, passes.length, options)
+      const separating = separateWith(passes, inputPath, options, checkpoint)
+      const { timings, losses, ...separated } = await separating.finally(() => checkpoint?.close())
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return {
         ...separated,
@@ -139,7 +143,29 @@ async function addPasses(
   }
 }
 
-async function separateWith(passes: readonly Pass[], inputPath: string, options: SeparationOptions) {
+async function checkpointOf(
+  inputPath: string,
+  models: UsedModel[],
+  passes: number,
+  options: SeparationOptions,
+): Promise<SeparationCheckpoint | undefined> {
+  const { checkpoint, outputs, model, overlap, shifts, batch, denoise, ownAccompaniments, provider, decoders } = options
+  if (!checkpoint?.isOn) return undefined
+  const stems = targetStems(outputStems(options), ownAccompaniments)
+  const weights = typeof model === 'object' ? model.map(({ weight }) => weight) : undefined
+  const work = { models, weights, stems, overlap, shifts, batch, denoise, provider, decoders }
+  // The run's folder.
+  const directory = dirname(Object.values(outputs)[0] ?? inputPath)
+  const fingerprint = () => fingerprintOf(inputPath, work)
+  return await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
+}
+
+async function separateWith(
+  passes: readonly Pass[],
+  inputPath: string,
+  options: SeparationOptions,
+  checkpoint: SeparationCheckpoint | undefined,
+) {
   const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
   const sampleRate = commonSampleRate(passes)
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders })
@@ -150,8 +176,9 @@ async function separateWith(passes: readonly Pass[], inputPath: string, options:
   let files: StemFiles | undefined
   try {
     const members: PipelineMember[] = []
-    for (const pass of passes) {
-      members.push({ ...pass, stream: scratch ? await scratch.open(signal) : decoded, statistics: scratch?.statistics })
+    for (const [index, pass] of passes.entries()) {
+      const stream = scratch ? await scratch.open(signal) : decoded
+      members.push({ ...pass, stream, statistics: scratch?.statistics, kept: checkpoint?.pass(index) })
     }
     const [first] = members
     const stemFiles = (files = await StemFiles.open(outputs, { sampleRate, format, tags }))

@@ -1,4 +1,5 @@
 import { StemworkError } from '../../engine/errors.js'
+import type { Checkpoint } from '../../engine/workflow/checkpoint.js'
 import type { Decoders } from '../decode/open-audio.js'
 import type { OutputFormat } from '../encode/output-format.js'
 import type { StemName } from '../stems.js'
@@ -54,6 +55,8 @@ export interface SeparationOptions {
   decoders?: Decoders
   /** Rejects longer audio with `BAD_INPUT`, reason `too_long`. */
   maxSeconds?: number
+  /** Where finished segments are kept, for a later run of the same job. Default: nowhere. */
+  checkpoint?: Checkpoint
   /** Checked between segments, that is, within a second or two. */
   signal?: AbortSignal
   onProgress?(progress: SeparationProgress): void

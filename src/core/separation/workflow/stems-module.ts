@@ -44,6 +44,7 @@ export default function stemsModule(definition: unknown): Workflow {
           denoise,
           decoders,
           maxSeconds: limits.maxAudioSeconds,
+          checkpoint: context.checkpoint,
           signal,
           onProgress: ({ progress }) => context.progress(progress),
         })
