@@ -14,10 +14,14 @@ const maxKeptPages = 8
 /** The two routes that describe all the others, themselves included, and the parts of the page, which they leave out. */
 export function docsRoutes(others: readonly Route[]): Route[] {
   let written: ReturnType<typeof openApiDocument> | undefined
-  const document = (call: Call): OpenApiDocument => ({
-    ...(written ??= openApiDocument(routes, call.service.engine.workflows.list().map(workflowView))),
-    servers: [{ url: call.baseUrl }],
-  })
+  const document = (call: Call): OpenApiDocument => {
+    const { workflows, options } = call.service.engine
+    written ??= openApiDocument(
+      routes,
+      workflows.list().map((workflow) => workflowView(workflow, options.limits)),
+    )
+    return { ...written, servers: [{ url: call.baseUrl }] }
+  }
   const pages = new Map<string, Promise<PackedText>>()
   const page = (call: Call): Promise<PackedText> => {
     const known = pages.get(call.baseUrl)
