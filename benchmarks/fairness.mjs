@@ -1,12 +1,13 @@
 // Whether a hostile application can slow a well-behaved one down: `stemwork serve`, asked over HTTP by both, each in a process of its
 // own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks to dead and silent receivers, 40
 // uploads in parallel, lists of large records and refused bodies, all at least as often as it may; then it is killed, and all that it
-// left behind has to end. Fails if an aim is missed.
-// Options: --profile (writes a CPU profile of the service into the working folder), --store=postgres://... (default: SQLite), --seconds=N (of the storm and of the time before), --uplink=N (MiB/s that the uploads share).
+// left behind has to end; then the first is alone again. "Idle" is the time before and after the storm taken together: the machine's
+// own weather, such as a disk that others use, is in both. Fails if an aim is missed.
+// Options: --profile (writes a CPU profile of the service into the working folder), --store=postgres://... (default: SQLite), --seconds=N (of the storm, of the time before and of the time after), --uplink=N (MiB/s that the uploads share).
 import { execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -49,20 +50,22 @@ async function measure() {
   const storm = await phase(wellBehaved, service, seconds)
   hostile.kill('SIGKILL')
   const left = await waitUntilQuiet(service, askAsHostile, idle.usage)
-  const after = await phase(wellBehaved, service, 10)
+  const after = await phase(wellBehaved, service, seconds)
   await service.end()
+  const undisturbed = (name) => [...idle.samples[name], ...after.samples[name]]
 
   print(
     Object.entries(counts)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([what, count]) => [what, String(count)]),
   )
-  for (const [name, { samples, usage, load }] of Object.entries({ idle, storm, after })) {
+  for (const [name, { samples, usage, load, syncMs }] of Object.entries({ idle, storm, after })) {
     print([
       [
         name,
         `host's load ${load.toFixed(1)}, service ${Math.round(usage.cpuMs / 10 / usage.seconds)} % of a processor, event loop p95 ${usage.loopDelayMs.toFixed(1)} ms`,
       ],
+      ['  a sync of the same disk', text(syncMs)],
       ['  submit to answer', text(samples.answerMs)],
       ['  submit to start', text(samples.startMs)],
       ['  status', text(samples.statusMs)],
@@ -74,8 +77,8 @@ async function measure() {
   }
   const growth = storm.usage.peakBytes - idle.usage.bytes
   return verdicts([
-    ratioAim('submit to start, p95', idle.samples.startMs, storm.samples.startMs),
-    ratioAim('status, p95', idle.samples.statusMs, storm.samples.statusMs),
+    ratioAim('submit to start, p95', undisturbed('startMs'), storm.samples.startMs),
+    ratioAim('status, p95', undisturbed('statusMs'), storm.samples.statusMs),
     [
       'memory growth',
       growth < aims.growthBytes,
@@ -103,12 +106,27 @@ function verdicts(rows) {
 async function phase(wellBehaved, service, seconds) {
   const before = await service.usage()
   wellBehaved.send({ kind: 'start' })
-  await delay(seconds * 1000)
+  const syncMs = await timeSyncs(seconds * 1000)
   wellBehaved.send({ kind: 'stop' })
   // Not what it answers: the usage is that of the time in which all sides were at work.
   const usage = await service.usage()
   const [samples] = await once(wellBehaved, 'message')
-  return { samples, load: loadavg()[0], usage: { ...usage, cpuMs: usage.cpuMs - before.cpuMs, seconds } }
+  return { samples, syncMs, load: loadavg()[0], usage: { ...usage, cpuMs: usage.cpuMs - before.cpuMs, seconds } }
+}
+
+/** How long the disk takes for one page, ten times a second. */
+async function timeSyncs(forMs) {
+  const endsAt = performance.now() + forMs
+  const file = await open(join(folder, 'probe'), 'w')
+  const times = []
+  for (; performance.now() < endsAt; await delay(100)) {
+    const startedAt = performance.now()
+    await file.write(Buffer.alloc(4096), 0, 4096, 0)
+    await file.datasync()
+    times.push(performance.now() - startedAt)
+  }
+  await file.close()
+  return times
 }
 
 /** What is still not as it was before the storm, once all is or the time is over. */

@@ -10,7 +10,7 @@ const uploads = 40
 const uploadBytes = 2 * 1024 ** 2
 const pieceBytes = 64 * 1024
 // It has machines of its own in the world. Here it takes only what the service and its other client leave of the processors.
-setPriority(5)
+setPriority(19)
 
 const never = new AbortController().signal
 const ask = client(base, key)

@@ -170,8 +170,8 @@ describe('lists of large jobs', () => {
     const jobs = (await (await own.api('/job')).json()) as JobJson[]
     expect(jobs).toHaveLength(40)
     expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
-    // Five, and then as many as fit into 256 KiB; each with one more, that tells whether there are others.
-    expect(asked.rows).toEqual([6, 16, 16, 16])
+    // One, and then as many as fit into 64 KiB; each with one more, that tells whether there are others.
+    expect(asked.rows).toEqual([2, ...Array<number>(13).fill(4)])
     await own.close()
   })
 

@@ -54,10 +54,8 @@ export interface JobListing {
 
 /** A list counts as one request more for each piece of this size. */
 const chargedBytes = 64 * 1024
-/** What is read and written without a break: some milliseconds, in which nobody else is served. */
-const sliceBytes = 256 * 1024
-/** Of the first slice, before the size of these jobs is known. */
-const firstRows = 5
+/** What is read and written without a break: a millisecond or two, in which nobody else is served. */
+const sliceBytes = 64 * 1024
 
 /**
  * One page of the caller's jobs, newest first, within `limits.listBytes`. A page that ended early would hide jobs from clients that
@@ -98,7 +96,8 @@ class Page {
     const total = await engine.count(filters, { max: mostCounted })
     let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     let offset = (query.page ?? 0) * this.#size
-    for (let wanted = firstRows; ; wanted = this.#rowsOfSlice()) {
+    // The first row tells how large these jobs are.
+    for (let wanted = 1; ; wanted = this.#rowsOfSlice()) {
       const limit = Math.min(wanted, this.#size - this.#rows.length)
       // One row more than asked tells whether there are others.
       const found = await engine.list({ ...filters, limit: limit + 1, offset, after })

@@ -56,11 +56,11 @@ const comma = 0x2c
 
 /**
  * Objects of ten thousands of members take tens of milliseconds to build, in which nobody else is served, and only to be refused; to
- * count their signs takes a fraction of one. Within `paramsBytes`, a value takes two bytes at least and a member six.
+ * count their signs up to the limit takes a fraction of one. Within `paramsBytes`, a value takes two bytes at least and a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
-  const maxValues = paramsBytes / 2 + otherEntries
-  const maxMembers = paramsBytes / 6 + otherEntries
+  const maxValues = Math.floor(paramsBytes / 2) + otherEntries
+  const maxMembers = Math.floor(paramsBytes / 6) + otherEntries
   if (bytes.byteLength < 2 * maxValues) return
   let values = 0
   let members = 0
@@ -69,14 +69,13 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
     const byte = bytes[index]
     if (byte === quote) isText = !isText
     else if (isText) index += byte === backslash ? 1 : 0
-    else if (byte === comma) values++
-    else if (byte === colon) members++
+    else if (byte === comma && ++values > maxValues) throw tooManyEntries('values', maxValues)
+    else if (byte === colon && ++members > maxMembers) throw tooManyEntries('members', maxMembers)
   }
-  if (values <= maxValues && members <= maxMembers) return
-  throw new Problem(
-    'BAD_INPUT',
-    `The body has ${members} members and ${values} values, more than any valid one. Send fewer.`,
-  )
+}
+
+function tooManyEntries(what: 'values' | 'members', most: number): Problem {
+  return new Problem('BAD_INPUT', `The body has more than ${most} ${what}, more than any valid one. Send fewer.`)
 }
 
 /** Written anew, so that it is a copy of our own, and no more than JSON. */

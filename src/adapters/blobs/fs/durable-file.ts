@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs'
 import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { syncHandle } from './disk-syncs.js'
 import { syncFolder } from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
@@ -20,7 +21,7 @@ export async function append(file: FileHandle, chunk: Uint8Array, position?: num
 /** Makes the bytes durable. Returns when the file was last modified. */
 export async function sync(file: FileHandle): Promise<number> {
   try {
-    await file.sync()
+    await syncHandle(file)
     return modifiedAtOf(await file.stat())
   } catch (error) {
     throw storageError('write a blob', error)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncHandle } from './disk-syncs.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
 /** Begins the names of temporary files; no key can contain it. */
@@ -28,7 +29,7 @@ export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r')
     try {
-      await handle.sync()
+      await syncHandle(handle)
     } finally {
       await handle.close()
     }

@@ -16,12 +16,12 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
   return {
     async putApplication(application) {
       database.write(
-        'durable',
         'INSERT OR REPLACE INTO applications (id, created_at, record) VALUES (?, ?, ?)',
         application.id,
         application.createdAt,
         JSON.stringify(application),
       )
+      await database.durable()
     },
     async getApplication(id) {
       const row = database.get<Row>('SELECT record FROM applications WHERE id = ?', id)
@@ -34,13 +34,13 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
     },
     async putKey(key) {
       database.write(
-        'durable',
         'INSERT OR REPLACE INTO api_keys (id, app, created_at, record) VALUES (?, ?, ?, ?)',
         key.id,
         key.app,
         key.createdAt,
         JSON.stringify(key),
       )
+      await database.durable()
     },
     async getKey(id) {
       const row = database.get<Row>('SELECT record FROM api_keys WHERE id = ?', id)

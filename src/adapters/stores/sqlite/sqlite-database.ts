@@ -3,25 +3,22 @@ import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { migrations } from './schema.js'
+import { SyncedFile } from './synced-file.js'
 
 /** A value that SQLite keeps. */
 export type Value = string | number | null
 
 /**
- * Whether a commit waits for the disk. `durable`: it survives a power cut. `quick`: it survives the death of the process,
- * kill -9 included, and a power cut may forget it, with everything after it; it never damages the file.
- */
-export type Commit = 'durable' | 'quick'
-
-/**
  * One file, held exclusively. The driver is synchronous: every call runs in the caller's event loop and lasts tens of
- * microseconds, or one sync of the disk for a durable commit. A function that is passed to `transaction` runs without a break, so
- * reading and writing in it need no other lock.
+ * microseconds. A function that is passed to `transaction` runs without a break, so reading and writing in it need no other lock.
+ *
+ * A commit survives the death of the process, kill -9 included, but is left to the system to put on the disk: waiting for that here
+ * would stop the event loop for as long as the disk is busy. What a power cut must not forget waits for `durable`.
  */
 export class SqliteDatabase {
   readonly #database: Database.Database
   readonly #statements = new Map<string, Database.Statement>()
-  #commit: Commit = 'durable'
+  readonly #log: SyncedFile
   #closed = false
 
   constructor(path: string, openTimeoutMs: number) {
@@ -36,10 +33,11 @@ export class SqliteDatabase {
       this.#database.exec('PRAGMA locking_mode = EXCLUSIVE')
       this.#database.exec('PRAGMA journal_mode = WAL')
       this.#database.exec('PRAGMA foreign_keys = ON')
-      this.#database.exec('PRAGMA synchronous = FULL')
+      this.#database.exec('PRAGMA synchronous = NORMAL')
       // Takes the lock: the system's own lock on the file, which ends with the process, however that ends.
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate()
+      this.#log = new SyncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()
       throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error)
@@ -56,17 +54,13 @@ export class SqliteDatabase {
   }
 
   /** Writes in a transaction of its own, or in the one that is open. */
-  write(commit: Commit, sql: string, ...values: Value[]): void {
-    this.#run(() => {
-      this.#setCommit(commit)
-      this.#prepare(sql).run(values)
-    })
+  write(sql: string, ...values: Value[]): void {
+    this.#run(() => void this.#prepare(sql).run(values))
   }
 
   /** All writes of `body`, or none. */
-  transaction<Result>(commit: Commit, body: () => Result): Result {
+  transaction<Result>(body: () => Result): Result {
     return this.#run(() => {
-      this.#setCommit(commit)
       this.#database.exec('BEGIN IMMEDIATE')
       try {
         const result = body()
@@ -79,9 +73,19 @@ export class SqliteDatabase {
     })
   }
 
+  /** Resolves once everything that has been committed so far survives a power cut. */
+  async durable(): Promise<void> {
+    try {
+      await this.#log.sync()
+    } catch (error) {
+      throw storageError(error)
+    }
+  }
+
   close(): void {
     if (this.#closed) return
     this.#closed = true
+    this.#log.close()
     this.#statements.clear()
     try {
       // The driver closes the file only when every statement has been collected as garbage: let go of the lock before that.
@@ -112,13 +116,6 @@ export class SqliteDatabase {
     let statement = this.#statements.get(sql)
     if (!statement) this.#statements.set(sql, (statement = this.#database.prepare(sql)))
     return statement
-  }
-
-  /** Has no effect inside a transaction, where SQLite ignores it: the transaction's own kind counts. */
-  #setCommit(commit: Commit): void {
-    if (commit === this.#commit || this.#database.inTransaction) return
-    this.#database.exec(`PRAGMA synchronous = ${commit === 'durable' ? 'FULL' : 'NORMAL'}`)
-    this.#commit = commit
   }
 
   #migrate(): void {

@@ -7,7 +7,7 @@ import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { countSql, listSql } from './job-query.js'
 import { parseRecord } from './record.js'
-import type { Commit, SqliteDatabase, Value } from './sqlite-database.js'
+import type { SqliteDatabase, Value } from './sqlite-database.js'
 
 interface Row {
   record: string
@@ -36,18 +36,8 @@ const forgetIdle =
 const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
   WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
 
-/** Which change may be forgotten in a power cut: those that the next worker or the sweep makes again, having answered nobody. */
-const commits: Record<JobChange['kind'], Commit> = {
-  heartbeat: 'quick',
-  succeed: 'durable',
-  fail: 'durable',
-  requeue: 'quick',
-  cancel: 'durable',
-  delete: 'durable',
-  expire: 'quick',
-  beginDelivery: 'quick',
-  endDelivery: 'quick',
-}
+/** Changes that a power cut may undo: the next worker or the sweep makes them again, and nobody has been answered. */
+const repeatable: readonly JobChange['kind'][] = ['heartbeat', 'requeue', 'expire', 'beginDelivery', 'endDelivery']
 
 const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`
 
@@ -75,13 +65,13 @@ export function sqliteJobs(
           'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as Postgres.',
         )
       }
-      return database.transaction('durable', () => {
+      const made = database.transaction(() => {
         const created: JobRecord = { ...job, createdAt: clock() }
         if (job.idempotency) {
           const first = withIdempotencyKey(job.app, job.idempotency.key, created.createdAt)
           if (first) return { job: first, created: false }
           // A key whose time has passed is taken from its job, so that this one can have it.
-          database.write('durable', releaseKey, job.app, job.idempotency.key)
+          database.write(releaseKey, job.app, job.idempotency.key)
         }
         if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
           throw new StemworkError(
@@ -92,7 +82,6 @@ export function sqliteJobs(
         if (hasQueued(job.app, maxQueued)) throw queueFull(maxQueued)
         const record = JSON.stringify(created)
         database.write(
-          'durable',
           insert,
           ...columns(created),
           record,
@@ -102,11 +91,13 @@ export function sqliteJobs(
           job.workflow,
           job.batchName,
         )
-        if (waitingSince(created) !== null) database.write('durable', joinTurns, job.app)
+        if (waitingSince(created) !== null) database.write(joinTurns, job.app)
         for (const key of new Set(Object.values(job.uploads)))
-          database.write('durable', 'INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
+          database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
         return { job: parse(record), created: true }
       })
+      await database.durable()
+      return made
     },
 
     async findByIdempotencyKey(app, key) {
@@ -134,21 +125,22 @@ export function sqliteJobs(
 
     async claim({ id, exceptApps = [], ...request }) {
       const now = clock()
-      return database.transaction('quick', () => {
+      return database.transaction(() => {
         const job = id === undefined ? (due('lapsed', now, 1, exceptApps)[0] ?? takeTurn(now, exceptApps)) : read(id)
         const next = job && claim(job, request, now)
-        return next && write(next, update, 'quick')
+        return next && write(next, update)
       })
     },
 
     async apply(id, change) {
-      const commit = commits[change.kind]
-      return database.transaction(commit, () => {
+      const changed = database.transaction(() => {
         const job = read(id)
         const next = job && transition(job, change, clock())
-        if (next && waitingSince(next) !== null) database.write(commit, joinTurns, next.app)
-        return next && write(next, change.kind === 'heartbeat' ? renew : update, commit)
+        if (next && waitingSince(next) !== null) database.write(joinTurns, next.app)
+        return next && write(next, change.kind === 'heartbeat' ? renew : update)
       })
+      if (changed && !repeatable.includes(change.kind)) await database.durable()
+      return changed
     },
 
     async due(kind, limit, { exceptApps = [] } = {}) {
@@ -158,7 +150,7 @@ export function sqliteJobs(
     async purge(target) {
       if ('id' in target)
         return ids(database.all('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id))
-      return database.transaction('quick', () => {
+      return database.transaction(() => {
         const ended = ids(
           database.all(
             'SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?',
@@ -166,14 +158,14 @@ export function sqliteJobs(
             Math.max(target.limit, 0),
           ),
         )
-        for (const id of ended) database.write('quick', 'DELETE FROM jobs WHERE id = ?', id)
+        for (const id of ended) database.write('DELETE FROM jobs WHERE id = ?', id)
         return ended
       })
     },
 
     async beginFilePass(everyMs) {
       const now = clock()
-      return database.transaction('durable', () =>
+      const pass = database.transaction(() =>
         database.get<{ deployment: string; pass: number }>(
           `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
           RETURNING id AS deployment, pass`,
@@ -181,6 +173,8 @@ export function sqliteJobs(
           now - everyMs,
         ),
       )
+      if (pass) await database.durable()
+      return pass
     },
   }
 
@@ -216,20 +210,20 @@ export function sqliteJobs(
       JSON.stringify(exceptApps),
     )
     if (!row) {
-      database.write('quick', `${forgetIdle} 1`)
+      database.write(`${forgetIdle} 1`)
       return undefined
     }
     const [job] = readable([row])
     if (!job) return takeTurn(now, exceptApps)
-    database.write('quick', `${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
-    database.write('quick', 'UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
+    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
     return job
   }
 
-  function write(job: JobRecord, sql: typeof update | typeof renew, commit: Commit): JobRecord {
+  function write(job: JobRecord, sql: typeof update | typeof renew): JobRecord {
     const record = JSON.stringify(job)
-    if (sql === renew) database.write(commit, renew, lapsesAt(job), record, job.id)
-    else database.write(commit, update, ...columns(job), record, job.id)
+    if (sql === renew) database.write(renew, lapsesAt(job), record, job.id)
+    else database.write(update, ...columns(job), record, job.id)
     return parse(record)
   }
 
