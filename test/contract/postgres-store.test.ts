@@ -106,6 +106,27 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
+  test('a claim is planned for all its values, not anew for each', async () => {
+    const one = new Pool({ connectionString: server.url, max: 1 })
+    try {
+      const { jobs } = postgresStores({ pool: one, schema })
+      for (let n = 0; n < 10; n++) {
+        await jobs.create(sampleJob())
+        assert.ok(await jobs.claim({ owner: 'w', leaseMs: 60_000, workflows: ['service/sample'] }))
+      }
+      const { rows } = await one.query<{ custom_plans: string }>(
+        `SELECT custom_plans FROM pg_prepared_statements WHERE statement LIKE '%turns%proceed%'`,
+      )
+      // Five, to compare with.
+      assert.deepEqual(
+        rows.map((row) => Number(row.custom_plans)),
+        [5],
+      )
+    } finally {
+      await one.end()
+    }
+  })
+
   test('a job takes four statements: a create, a claim, a heartbeat, its end', async () => {
     let statements = 0
     const counting = {

@@ -32,10 +32,12 @@ const secondLook = 100
  * with $7 takes a queued job: its sender holds the lock (`lockClaims`), so that nobody else counts running jobs meanwhile.
  */
 export function claimNextStatement(schema: string): string {
+  // Not the parameters themselves: for those Postgres would plan anew each time, which takes longer than the work.
+  const asked = (what: 'apps' | 'ids' | 'workflows') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
   const isAppOpen = (app: string) =>
-    `${app} <> ALL($4::text[]) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
+    `${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
   // The workflows that wait in an application, from one to the next, without the jobs between them.
   const workflowsOf = (app: string) => `
     WITH RECURSIVE found (workflow) AS (
@@ -46,10 +48,10 @@ export function claimNextStatement(schema: string): string {
     ) SELECT workflow FROM found WHERE workflow IS NOT NULL`
   const first = (app: string, look: number) => `
     SELECT locked.id FROM (
-      SELECT head.id FROM unnest(coalesce($6::text[], ARRAY(${workflowsOf(app)}))) AS list (workflow)
+      SELECT head.id FROM unnest(coalesce(${asked('workflows')}, ARRAY(${workflowsOf(app)}))) AS list (workflow)
       CROSS JOIN LATERAL (
         SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL($5::text[])
+        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
       WHERE NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
@@ -60,20 +62,22 @@ export function claimNextStatement(schema: string): string {
     ) AS locked LIMIT 1`
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
+    asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows, $7::boolean AS is_locked),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
+    -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing, and would plan each claim anew.
     closed AS MATERIALIZED (
-      SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule WHERE state = 'paused' OR max_running <= CASE kind
+      SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= CASE kind
         WHEN 'application' THEN ${running(`running.app = rule.id AND status = 'STARTED' AND NOT deleted`)}
         WHEN 'workflow' THEN ${running('running.workflow = rule.id AND lease_bucket IS NOT NULL')}
-        ELSE ${running('lease_bucket IS NOT NULL')} END
+        ELSE ${running('lease_bucket IS NOT NULL')} END)
     ),
     lapsed AS MATERIALIZED (
-      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL($4::text[]) AND id <> ALL($5::text[]) AND ($6::text[] IS NULL OR workflow = ANY($6))
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')}))
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
     proceed AS MATERIALIZED (
-      SELECT FROM limited WHERE ($7 OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
+      SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
     ),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
