@@ -55,7 +55,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   useEffect(() => {
     document.title = job ? `${titleMark(job)}${job.name ?? 'Song'} – stemwork` : 'stemwork'
   }, [job])
-  useEffect(() => heading.current?.focus(), [isLoaded])
+  useEffect(() => heading.current?.focus(), [isLoaded, problem === undefined])
 
   const again = async () => {
     if (!job) return
@@ -104,6 +104,11 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
             </button>
           </span>
         </header>
+      )}
+      {!job && problem && (
+        <h1 ref={heading} tabIndex={-1}>
+          Song
+        </h1>
       )}
       {problem && (
         <ErrorNotice problem={problem}>

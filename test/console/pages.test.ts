@@ -45,7 +45,12 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     await writeWav(join(folder, song), [sine(8 * rate, 440, rate, 0.4)], rate, '16')
     await writeFile(join(folder, 'empty.mp3'), '')
     ;[service, browser] = await Promise.all([
-      startService({ http: { console: true, manageKeys: true }, audioPeaks: audioPeaks({ directory: folder }) }),
+      startService({
+        http: { console: true, manageKeys: true },
+        // Each test leaves a held job behind, which keeps its slot.
+        engine: { dispatch: { concurrency: 50 } },
+        audioPeaks: audioPeaks({ directory: folder }),
+      }),
       openBrowser(),
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
