@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { copyFile, mkdtemp, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,8 +13,20 @@ import { leftLines, type Surroundings, type Treatment, treatments } from './stan
 /** A folder with packages in `node_modules`, in which snippets run. */
 export interface SnippetProject {
   folder: string
-  /** Folder of the programs of its packages. */
+  /** Folder of the commands that scripts call; see `commandsOf`. */
   bin: string
+}
+
+/** Makes a folder with the commands `stemwork` and `npx`, which run the command line of an installed package. */
+export async function commandsOf(folder: string, installed: string): Promise<string> {
+  const bin = join(folder, 'commands')
+  await mkdir(bin)
+  const shim = join(root, 'test/examples/fixtures/stemwork.mjs')
+  const main = join(installed, 'dist/cli/main.js')
+  await writeFile(join(bin, 'stemwork'), `#!/bin/sh\nexec "${process.execPath}" "${shim}" "${main}" "$@"\n`)
+  await writeFile(join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n')
+  for (const name of ['stemwork', 'npx']) await chmod(join(bin, name), 0o755)
+  return bin
 }
 
 const key = 'a-key-of-your-own'

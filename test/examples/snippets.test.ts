@@ -1,11 +1,11 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { newJobSchema } from '../../src/http/schemas.js'
 import { manifestSchema } from '../../src/core/separation/models/manifest.js'
-import { describeSnippets, type SnippetProject } from './snippet-runs.js'
+import { commandsOf, describeSnippets, type SnippetProject } from './snippet-runs.js'
 import { importedPackages, pageOf, packagesOf, root, runSnippets } from './snippets.js'
 import { treatments } from './stand-ins.js'
 
@@ -25,13 +25,7 @@ beforeAll(async () => {
   )
   await symlink(root, join(folder, 'node_modules/stemwork'), 'junction')
   await writeFile(join(folder, 'package.json'), '{"type":"module"}')
-  const bin = join(folder, 'bin')
-  await mkdir(bin)
-  const shim = join(root, 'test/examples/fixtures/stemwork.mjs')
-  await writeFile(join(bin, 'stemwork'), `#!/bin/sh\nexec "${process.execPath}" "${shim}" "$@"\n`)
-  await writeFile(join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n')
-  for (const name of ['stemwork', 'npx']) await chmod(join(bin, name), 0o755)
-  project = { folder, bin }
+  project = { folder, bin: await commandsOf(folder, root) }
 })
 afterAll(() => rm(project.folder, { recursive: true, force: true }))
 

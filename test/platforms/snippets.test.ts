@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, vi } from 'vitest'
-import { describeSnippets, type SnippetProject } from '../examples/snippet-runs.js'
+import { commandsOf, describeSnippets, type SnippetProject } from '../examples/snippet-runs.js'
 import { installsOf, pageOf, runSnippets } from '../examples/snippets.js'
 import { root } from '../package/tarball.js'
 import { project, registryAnswers, removeProjects, run } from './project.js'
@@ -31,7 +31,7 @@ describe.skipIf(!registryAnswers)('in a project that has what their page says to
       const known = types.filter((type) => type in devDependencies).map((type) => `${type}@${devDependencies[type]}`)
       await run(`npm install --save-dev ${known.join(' ')}`, folder)
       await run('npm pkg set type=module', folder)
-      projects.set(name, { folder, bin: join(folder, 'node_modules/.bin') })
+      projects.set(name, { folder, bin: await commandsOf(folder, join(folder, 'node_modules/stemwork')) })
     }
   })
 
