@@ -59,9 +59,10 @@ async function runJob(folder, song, format, everySeconds) {
         if (word === 'started') {
           startedAt = performance.now()
           const before = processorSeconds(worker.pid)
-          timer = setInterval(async () => {
+          const look = async () => {
             if ((await processorSeconds(worker.pid)) - (await before) >= everySeconds) resolve('')
-          }, 250)
+          }
+          timer = setInterval(() => void look(), 250)
         } else if (word === 'ended') {
           resolve(value)
         }

@@ -67,7 +67,7 @@ describe('stemwork separate', () => {
         .filter(Boolean)
         .map(Number)
       expect(children).toHaveLength(1)
-      expect(getPriority(children[0]!)).toBe(getPriority(pid))
+      expect(getPriority(children[0])).toBe(getPriority(pid))
       expect((await running.finished()).status).toBe(0)
     },
   )

@@ -72,7 +72,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
       const checkpoint = await checkpointOf(inputPath, usedModels, passes.length, options)
       const separating = separateWith(passes, inputPath, options, checkpoint)
-      const { timings, losses, ...separated } = await separating.finally(() => checkpoint?.close())
+      const { timings, losses, ...separated } = await separating.finally(async () => await checkpoint?.close())
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return {
         ...separated,
