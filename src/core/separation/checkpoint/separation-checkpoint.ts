@@ -62,6 +62,7 @@ export class SeparationCheckpoint {
         if (pass.lastState) pass.restored = await opened.#readState(pass.lastState)
         else if (pass.segments.length > 0) throw new Error('a pass of the checkpoint has no state')
       }
+      await opened.close()
       return opened
     } catch {
       await opened.close()

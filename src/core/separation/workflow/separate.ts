@@ -71,8 +71,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       const load = performance.now() - startedAt
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
       const checkpoint = await checkpointOf(inputPath, usedModels, passes.length, options)
-      const separating = separateWith(passes, inputPath, options, checkpoint)
-      const { timings, losses, ...separated } = await separating.finally(async () => await checkpoint?.close())
+      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options, checkpoint)
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return {
         ...separated,
@@ -199,6 +198,7 @@ async function separateWith(
     await files?.discard()
     throw error
   } finally {
+    await checkpoint?.close()
     await scratch?.remove()
   }
 }
