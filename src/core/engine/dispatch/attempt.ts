@@ -1,11 +1,9 @@
-import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { setTimeout as delay } from 'node:timers/promises'
 import { errorLine, errorText } from '../error-text.js'
 import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { attemptPrefix } from '../job/blob-keys.js'
-import { canceled, isTransient, jobError, missedDeadline } from '../job/failure.js'
+import { canceled, isTransient, jobError, lostEveryWorker, missedDeadline, timedOut } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import type { HeldClaim, JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
@@ -19,8 +17,9 @@ import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
+import { writeEnd } from './attempt-end.js'
 import { fetchInputs } from './attempt-inputs.js'
-import { copyResult } from './copy-results.js'
+import { publishOutputs } from './attempt-outputs.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { runSteps } from './run-steps.js'
 import { RunTimeLimit } from './run-time-limit.js'
@@ -255,31 +254,15 @@ export class Attempt {
     return composition ? runSteps(workflow, composition, order, this.#ports, run) : runner.run(order, run)
   }
 
-  /** Puts the outputs under this claim's own prefix; the record that names them makes them the job's results. */
   async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
-    const {
+    const { blobs, options } = this.#ports
+    return await publishOutputs(result, this.#job, {
       blobs,
-      options: { fetch: policy },
-    } = this.#ports
-    const outputs: Record<string, JobOutput> = {}
-    for (const [name, file] of Object.entries(result.outputs)) {
-      const { signal } = this.#controller
-      this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare })
-      const { bytes, contentType, fileName, downloadName } = file
-      const copyTo = this.#job.copyResultsTo[name]
-      if (copyTo !== undefined) {
-        await copyResult(name, file, copyTo, { signal, policy })
-        outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
-        continue
-      }
-      const key = attemptPrefix(this.#job) + fileName
-      const options = { contentType, signal }
-      await this.#throughOutage(() =>
-        blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
-      )
-      outputs[name] = { key, bytes, contentType, fileName, downloadName }
-    }
-    return outputs
+      policy: options.fetch,
+      signal: this.#controller.signal,
+      onFile: () => this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare }),
+      throughOutage: (work) => this.#throughOutage(work),
+    })
   }
 
   /** An outage of the blob store is waited out here, with the lease kept: it costs neither an attempt nor the run that was made. */
@@ -335,7 +318,13 @@ export class Attempt {
   }
 
   async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const settled = change && (await this.#write(change))
+    const { jobs, options } = this.#ports
+    const settled =
+      change &&
+      (await writeEnd(jobs, this.#job, change, {
+        forMs: options.dispatch.leaseMs,
+        onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
+      }))
     if (!settled) {
       await this.#discardResults()
       return undefined
@@ -365,30 +354,6 @@ export class Attempt {
     }
   }
 
-  /** A finished job is not thrown away because the store is away for a moment: tries until the lease must have run out. */
-  async #write(change: JobChange): Promise<JobRecord | undefined> {
-    const { jobs, options } = this.#ports
-    const giveUpAt = performance.now() + options.dispatch.leaseMs
-    let mayBeWritten = false
-    for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2000)) {
-      try {
-        const written = await jobs.apply(this.#job.id, change)
-        return written ?? (mayBeWritten ? await this.#ownEnd() : undefined)
-      } catch (error) {
-        mayBeWritten = true
-        if (performance.now() + waitMs > giveUpAt) throw error
-        this.#warn('The end of the job could not be written; trying again.', error)
-        await delay(waitMs)
-      }
-    }
-  }
-
-  /** The record, if this claim was the last and has ended: then the write that seemed to fail was made. */
-  async #ownEnd(): Promise<JobRecord | undefined> {
-    const job = await this.#ports.jobs.get(this.#job.id)
-    return job && job.token === this.#job.token && job.lease === null ? job : undefined
-  }
-
   async #discardResults(): Promise<void> {
     await this.#ports.blobs
       .deletePrefix(attemptPrefix(this.#job))
@@ -411,19 +376,4 @@ export class Attempt {
   #warn(message: string, error: unknown): void {
     this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
   }
-}
-
-function lostEveryWorker(lapses: number): StemworkError {
-  return new StemworkError(
-    'INTERNAL_ERROR',
-    `The processes that ran the job ended unexpectedly, ${lapses} times. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
-    { reason: 'worker_lost' },
-  )
-}
-
-function timedOut(jobTimeoutMs: number): StemworkError {
-  return new StemworkError(
-    'TIMEOUT',
-    `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`,
-  )
 }

@@ -37,3 +37,18 @@ export function canceled(): StemworkError {
 function isJobCode(code: string): code is JobError['code'] {
   return code in titles
 }
+
+export function lostEveryWorker(lapses: number): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    `The processes that ran the job ended unexpectedly, ${lapses} times. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
+    { reason: 'worker_lost' },
+  )
+}
+
+export function timedOut(jobTimeoutMs: number): StemworkError {
+  return new StemworkError(
+    'TIMEOUT',
+    `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`,
+  )
+}
