@@ -3,7 +3,9 @@ import type { Logger } from '../core/engine/ports/logger.js'
 
 /** Logs what becomes of the jobs of this process. */
 export function logJobs(engine: JobEngine, logger: Logger): void {
-  engine.on('job.started', ({ job }) => logger.info({ jobId: job.id, attempt: job.attempts }, 'job started'))
+  engine.on('job.started', ({ job: { id, attempts, lapses } }) =>
+    logger.info({ jobId: id, attempt: attempts, ...(lapses > 0 ? { lapses } : {}) }, 'job started'),
+  )
   engine.on('job.succeeded', ({ job }) =>
     logger.info({ jobId: job.id, seconds: ((job.completedAt ?? 0) - (job.startedAt ?? 0)) / 1000 }, 'job succeeded'),
   )

@@ -1,5 +1,5 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type JobStatus, type WorkflowSummary } from '../client/client.js'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { type Client, hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import { Brand } from './brand.js'
 import { useDeletions } from './deletions.js'
 import { type Choices, stemsWorkflowId } from './job-choices.js'
@@ -27,15 +27,17 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
   const route = useRoute()
   const live = useLiveJobs(client, onRefused)
   const { announce } = useMessages()
+  const noteSent = useAnnouncedEnds(live)
   const uploads = useUploads(client, {
-    onCreated: (_, { name }) => announce(`${name} was sent.`),
+    onCreated(id, { name }) {
+      if (!noteSent(id)) announce(`${name} was sent.`)
+    },
     onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
   })
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
   const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })
   const workflows = useWorkflows(client, choices, setChoices)
-  useAnnouncedEnds(live)
   useFocusOnReturn(route.name)
 
   return (
@@ -117,25 +119,44 @@ function useWorkflows(
   return workflows
 }
 
-/** Says when a song is done, whatever page is shown. */
-function useAnnouncedEnds(live: LiveJobs): void {
+/**
+ * Says when a song is done, whatever page is shown.
+ *
+ * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even before the answer
+ * to the request. True if it was.
+ */
+function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
   const { announce, show } = useMessages()
-  const known = useRef(new Map<string, JobStatus>())
+  const known = useRef(new Map<string, Job>())
+  const sent = useRef(new Set<string>())
+  const announceEnd = useCallback(
+    (job: Job) => {
+      const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
+      if (location.hash.includes(job.id)) announce(text)
+      else show({ text })
+    },
+    [announce, show],
+  )
   useEffect(
     () =>
       live.listen({
         onJob(job) {
           const before = known.current.get(job.id)
-          known.current.set(job.id, job.status)
-          if (before === job.status || !hasEnded(job) || before === undefined) return
-          const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
-          if (location.hash.includes(job.id)) announce(text)
-          else show({ text })
+          known.current.set(job.id, job)
+          const isNews = before ? before.status !== job.status : sent.current.has(job.id)
+          if (isNews && hasEnded(job)) announceEnd(job)
         },
         onDeleted: (id) => void known.current.delete(id),
       }),
-    [live, announce, show],
+    [live, announceEnd],
   )
+  return (jobId) => {
+    sent.current.add(jobId)
+    const job = known.current.get(jobId)
+    if (!job || !hasEnded(job)) return false
+    announceEnd(job)
+    return true
+  }
 }
 
 /** Going back to the list, the focus goes to its heading instead of being lost with the page that is gone. */

@@ -186,7 +186,7 @@ describe('stemwork serve', () => {
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(24 * 44_100 * 4)
       expect(second.process.stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
     }
-    expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":2}`)
+    expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
     for (const id of ids.slice(1))
       expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
     const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))

@@ -249,6 +249,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     // Coming back, nothing is asked for again.
     await page.getByRole('link', { name: 'API keys' }).click()
     await page.getByRole('link', { name: 'Library' }).click()
+    await page.locator('.mini').first().scrollIntoViewIfNeeded()
     await eventually(inked).toBeGreaterThan(0)
     expect(asked).toHaveLength(2 * count)
   })

@@ -151,7 +151,8 @@ describe('the other examples', () => {
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: folder })
     await rm(folder, { recursive: true })
     expect(stdout, stderr).toMatch(/vocals\.flac: \d+ bytes', *\s*'vocalsLoudness\.json: .*restLoudness\.json/s)
-    expect(stdout).toMatch(/integratedLufs: -9\.[^]*nothing failed/)
+    // Both channels of the stem have the tone, of which the input has one.
+    expect(stdout).toMatch(/integratedLufs: -6\.7[^]*nothing failed/)
   })
 
   test('custom-adapter.mjs keeps every promise of its port', () => {
