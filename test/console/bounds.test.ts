@@ -12,14 +12,14 @@ import { sine } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { ConsolePages, eventually, patienceMs } from './console-page.js'
 
-vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
+vi.setConfig({ testTimeout: patienceMs, hookTimeout: 3 * patienceMs })
 
 const hour = 3600
 const megabyte = 1024 ** 2
 /** What the player may take of an hour. Decoded as a whole, the smallest of the files below would take 230 MB. */
 const mostGrowth = 120 * megabyte
 
-type Format = 'wav' | 'flac' | 'mp3'
+type Format = 'wav' | 'flac'
 
 /** Writes an hour of a tone, quickly: what is tested is how it is read. */
 const writers: Record<Format, (path: string) => Promise<void>> = {
@@ -52,31 +52,13 @@ const writers: Record<Format, (path: string) => Promise<void>> = {
     for (let minute = 0; minute < hour / block; minute++) await encoder.write([tone, tone])
     await encoder.close()
   },
-  /** Frames of a constant bit rate at 48 kHz have one length, so those of half a minute can be repeated. */
-  async mp3(path) {
-    const [rate, seconds, frameBytes, frameSamples] = [48_000, 24, 960, 1152]
-    const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format: 'mp3' })
-    const tone = sine(seconds * rate, 440, rate, 0.4)
-    await encoder.write([tone, tone])
-    await encoder.close()
-    const short = await readFile(path)
-    const start = short.indexOf('Info') - 36
-    const info = Buffer.from(short.subarray(start, start + frameBytes))
-    const block = short.subarray(start + frameBytes, start + frameBytes * (1 + (seconds * rate) / frameSamples))
-    const repeats = hour / seconds
-    info.writeUInt32BE((block.length / frameBytes) * repeats, 36 + 8)
-    const file = await open(path, 'w')
-    await file.write(info)
-    for (let turn = 0; turn < repeats; turn++) await file.write(block)
-    await file.close()
-  },
 }
 
 const hours = defineWorkflow({
   id: 'service/hours',
   name: 'An hour',
   description: 'Makes an hour of sound.',
-  params: z.object({ format: z.enum(['wav', 'flac', 'mp3']) }),
+  params: z.object({ format: z.enum(['wav', 'flac']) }),
   inputs: [],
   outputs: ({ format }) => ({ music: { fileName: `music.${format}`, contentType: `audio/${format}` } }),
   stages: [{ name: 'write', run: ({ params, outputPath }) => writers[params.format](outputPath('music')) }],
@@ -118,7 +100,9 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
 
   test('the first row is there after few requests and few bytes, with a full page of songs', async () => {
     const { key } = await service.addApplication('Full')
-    for (let n = 0; n < 60; n++) await created({ workflow: 'service/held', name: `Song ${n}`, params: {} }, key)
+    const ids: string[] = []
+    for (let n = 0; n < 60; n++)
+      ids.push(await created({ workflow: 'service/held', name: `Song ${n}`, params: {} }, key))
     const page = await pages.open({}, '/healthz')
     const session = await page.context().newCDPSession(page)
     await session.send('Network.enable')
@@ -132,18 +116,22 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     })
     await page.goto(`${service.base}/console#key=${key}`)
     await page.locator('.rows li').first().waitFor()
-    const asked = [...paths.values()]
-    // The page, its style and script and icon; who the key is of; the event stream, the list, the workflows and one of them.
-    expect(asked.length).toBeLessThanOrEqual(10)
-    expect(new Set(asked).size).toBeGreaterThanOrEqual(asked.length - 1)
+    // The page before this one asked for its icon.
+    const asked = [...paths.values()].filter((path) => path !== '/favicon.ico')
+    // The page, its style, script and icon; who the key is of; the event stream, the list, the workflows and one of them.
+    expect(new Set(asked).size, asked.join(' ')).toBeLessThanOrEqual(9)
+    // The icon is in the page and in the tab, and the list is read again once the event stream stands.
+    expect(asked.length, asked.join(' ')).toBeLessThanOrEqual(11)
     const script = [...bytes].filter(([id]) => paths.get(id) === '/console/app.js').map(([, size]) => size)
     expect(script[0]).toBeLessThanOrEqual(41_000)
     const total = [...bytes.values()].reduce((sum, size) => sum + size, 0)
     // 50 songs are most of the rest.
     expect(total).toBeLessThan(120_000)
+    // These would hold every slot for ever.
+    for (const id of ids) await service.api(`/job/${id}`, { method: 'DELETE', key })
   })
 
-  test.each(['wav', 'flac', 'mp3'] as const)(
+  test.each(['wav', 'flac'] as const)(
     'an hour of %s plays from any place without being downloaded or decoded as a whole',
     async (format) => {
       const id = await created({ workflow: 'service/hours', name: `An hour.${format}`, params: { format } })

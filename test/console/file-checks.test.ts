@@ -65,7 +65,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
 
   async function songs(options?: Parameters<ConsolePages['signedIn']>[0], workflow = 'Songs'): Promise<Page> {
     const page = await pages.signedIn(options)
-    await page.getByLabel('Separate into').selectOption(workflow)
+    await page.getByLabel('Workflow').selectOption(workflow)
     return page
   }
 
@@ -121,7 +121,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     const before = await page.locator('.rows li.queued').count()
     await send(page, path('clip.wmv'))
     await eventually(() => page.locator('.rows li.queued').count()).toBe(before + 1)
-    await page.getByLabel('Separate into').selectOption('Vocals and accompaniment')
+    await page.getByLabel('Workflow').selectOption('Vocals and accompaniment')
     await send(page, path('score.pdf'))
     await eventually(() => page.locator('.rows li.queued').count()).toBe(before + 2)
   })
