@@ -1,4 +1,6 @@
 import {
+  analyzeWorkflow,
+  composeWorkflow,
   createEngine,
   defineWorkflow,
   inlineRunner,
@@ -8,6 +10,7 @@ import {
   localFile,
   localQueue,
   type Logger,
+  loudnessWorkflow,
   processRunner,
   type Runner,
   silentLogger,
@@ -15,6 +18,7 @@ import {
   StemworkError,
   stemsWorkflow,
   stemsWorkflowOf,
+  transcodeWorkflow,
   type Workflow,
 } from 'stemwork'
 import { fastify } from 'fastify'
@@ -96,3 +100,15 @@ createEngine({ store: undefined })
 inlineRunner({})
 // @ts-expect-error: a definition names stems and a model
 stemsWorkflowOf({})
+const composed = composeWorkflow({
+  id: 'loud',
+  name: 'Loud',
+  description: '',
+  steps: { measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'inputUrl' }, attempts: 2 } },
+  outputs: { report: 'measure.report' },
+})
+createEngine({ workflows: [composed, analyzeWorkflow(), transcodeWorkflow({ format: 'flac' })] })
+// @ts-expect-error: an output names a step's output
+composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { report: 1 } })
+// @ts-expect-error: not a format
+transcodeWorkflow({ format: 'ogg' })
