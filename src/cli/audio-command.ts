@@ -6,9 +6,9 @@ import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, exitStatus, type Terminal, textOf, UsageError } from './command.js'
-import { onInterruption } from './interruption.js'
-import { ProgressLine } from './progress-line.js'
+import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
+import { type Report, runInForeground } from './foreground-run.js'
+import type { ProgressLine } from './progress-line.js'
 
 /** Options of the commands that run a workflow on one file of this machine. */
 export const audioCommandOptions = {
@@ -26,36 +26,15 @@ export interface AudioRun {
   /** Where results with these names are kept; others are not. */
   keep: Record<string, string>
   /** What to print; gets the paths of the results as they lie before they are kept. */
-  report(result: WorkResult): Promise<{ json: unknown; text: string }>
+  report(result: WorkResult): Promise<Report>
 }
 
 /** Limits protect a service from strangers; here, the user owns both file and machine. */
 const maxAudioSeconds = 1_000_000
 
 /** Runs a workflow on a file in a child process, and prints its report. Returns the exit status. */
-export async function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Terminal): Promise<number> {
-  const json = input.values.json === true
-  const interruption = onInterruption((status) => process.exit(status))
-  const progress = new ProgressLine(terminal.stderr)
-  try {
-    const report = await runOnFile(run, interruption.signal, progress)
-    progress.clear()
-    terminal.stdout.write(json ? `${JSON.stringify(report.json, null, 2)}\n` : report.text)
-    return exitStatus.done
-  } catch (error) {
-    progress.clear()
-    const status = interruption.status()
-    if (status !== undefined) {
-      terminal.stderr.write('Stopped; unfinished files were removed.\n')
-      return status
-    }
-    if (!json || !StemworkError.is(error)) throw error
-    const { code, reason = null, message } = error
-    terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
-    return exitStatus.failed
-  } finally {
-    interruption.release()
-  }
+export function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Terminal): Promise<number> {
+  return runInForeground(input.values.json === true, terminal, (signal, progress) => runOnFile(run, signal, progress))
 }
 
 async function runOnFile(

@@ -1,11 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { StemworkError } from '../core/engine/errors.js'
 import { outputFormats } from '../core/separation/encode/output-format.js'
-import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal } from './command.js'
-import { onInterruption } from './interruption.js'
+import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
+import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
-import { ProgressLine } from './progress-line.js'
 import { nameFields } from './result-names.js'
 import { separateBatch } from './separate-batch.js'
 import { separateSong, songSummary } from './separate-song.js'
@@ -73,27 +71,9 @@ async function isBatch({ values, positionals }: CommandInput): Promise<boolean> 
 }
 
 async function separateOne(input: CommandInput, terminal: Terminal): Promise<number> {
-  const json = input.values.json === true
   const request = songRequest(input, firstPositional(input))
-  const interruption = onInterruption((status) => process.exit(status))
-  const progress = new ProgressLine(terminal.stderr)
-  try {
-    const report = await separateSong(request, interruption.signal, progress)
-    progress.clear()
-    terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : songSummary(report))
-    return exitStatus.done
-  } catch (error) {
-    progress.clear()
-    const status = interruption.status()
-    if (status !== undefined) {
-      terminal.stderr.write('Stopped; unfinished files were removed.\n')
-      return status
-    }
-    if (!json || !StemworkError.is(error)) throw error
-    const { code, reason = null, message } = error
-    terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
-    return exitStatus.failed
-  } finally {
-    interruption.release()
-  }
+  return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+    const report = await separateSong(request, signal, progress)
+    return { json: report, text: songSummary(report) }
+  })
 }

@@ -15,7 +15,7 @@ from stemwork_client.api.default import (
     list_jobs,
     list_workflows,
 )
-from stemwork_client.models import JobStatus, ListJobsStatusItem, NewJob, NewJobParams, Problem
+from stemwork_client.models import JobStatus, ListJobsStatusItem, NewJob, Problem, ServiceStemsVocalsAccompanimentParams
 
 base_url, key = sys.argv[1:]
 client = AuthenticatedClient(base_url=base_url, token=key, prefix="")
@@ -23,11 +23,12 @@ workflow = "service/stems-vocals-accompaniment"
 
 ticket = get_upload_ticket.sync(client=client)
 httpx.put(ticket.upload_url, content=b"a song from Python").raise_for_status()
-params = NewJobParams.from_dict({"inputUrl": ticket.download_url})
+params = ServiceStemsVocalsAccompanimentParams(input_url=ticket.download_url)
 created = create_job.sync(client=client, body=NewJob(workflow=workflow, params=params, name="From Python"))
 while (job := get_job.sync(created.id, client=client)).status not in (JobStatus.SUCCEEDED, JobStatus.FAILED):
     time.sleep(0.05)
-refused = create_job.sync(client=client, body=NewJob(workflow=workflow, params=NewJobParams.from_dict({"inputUrl": "x"})))
+unusable = ServiceStemsVocalsAccompanimentParams(input_url="x")
+refused = create_job.sync(client=client, body=NewJob(workflow=workflow, params=unusable))
 vocals = httpx.get(job.result["vocals"]).text
 listed = list_jobs.sync(client=client, status=[ListJobsStatusItem.SUCCEEDED])
 deleted = delete_job.sync(created.id, client=client)
