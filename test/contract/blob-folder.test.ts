@@ -72,6 +72,27 @@ describe('a blob folder', () => {
     }
   })
 
+  test('reads the end of each file once, and again when there is another file or it was changed', async () => {
+    await store.put(key, sourceOf('first'))
+    await store.put('results/job/1/other.wav', sourceOf('x'))
+    const file = await open(join(directory, key))
+    const read = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'read')
+    await file.close()
+    try {
+      expect(await keysUnder(store, 'results/')).toHaveLength(2)
+      expect(read).toHaveBeenCalledTimes(2)
+      expect(await keysUnder(store, 'results/')).toHaveLength(2)
+      expect(await store.stat(key)).toMatchObject({ bytes: 5 })
+      expect(read).toHaveBeenCalledTimes(2)
+      const { etag } = await store.put(key, sourceOf('other'))
+      expect(await store.stat(key)).toMatchObject({ bytes: 5, etag })
+      await appendFile(join(directory, key), 'and more')
+      await expect(store.stat(key)).rejects.toThrow('changed or damaged')
+    } finally {
+      read.mockRestore()
+    }
+  })
+
   test('keeps no empty folders of blobs that are gone', async () => {
     await store.put(key, sourceOf('x'))
     await store.put('uploads/app/ticket', sourceOf('x'))

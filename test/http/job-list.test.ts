@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ServerResponse } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type JobJson, type Service, startService } from './harness.js'
 
 let service: Service
@@ -154,29 +155,53 @@ describe('lists of large jobs', () => {
   async function startLarge(other: { requests: number; perSeconds: number } | false) {
     const own = await startService({ worker: false, http: { rateLimits: { create: false, other } } })
     for (let index = 0; index < 40; index++) await own.api('/job', { method: 'POST', body: large })
-    const asked = { rows: [] as number[], running: 0, most: 0 }
+    const asked = { rows: [] as number[], running: 0, most: 0, turnsBetween: [] as number[] }
+    /** Of the event loop. */
+    let turns = 0
+    let turnsBefore = 0
+    const counter = () => {
+      turns++
+      immediate = setImmediate(counter)
+    }
+    let immediate = setImmediate(counter)
     const real = own.engine.list.bind(own.engine)
     own.engine.list = async (page) => {
+      if (asked.rows.length > 0) asked.turnsBetween.push(turns - turnsBefore)
       asked.rows.push(page.limit)
       asked.most = Math.max(asked.most, ++asked.running)
       await new Promise((resolve) => setImmediate(resolve))
-      return await real(page).finally(() => asked.running--)
+      return await real(page).finally(() => {
+        asked.running--
+        turnsBefore = turns
+      })
     }
-    return { own, asked }
+    const close = async () => {
+      clearImmediate(immediate)
+      await own.close()
+    }
+    return { own, asked, close }
   }
 
   test('are read a few rows at a time, so that others are served in between', async () => {
-    const { own, asked } = await startLarge(false)
+    const { own, asked, close } = await startLarge(false)
+    const write = vi.spyOn(ServerResponse.prototype, 'write')
     const jobs = (await (await own.api('/job')).json()) as JobJson[]
+    const written = write.mock.calls.map(([piece]) => (piece as Buffer).byteLength)
+    write.mockRestore()
     expect(jobs).toHaveLength(40)
     expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
     // One, and then as many as fit into 64 KiB; each with one more, that tells whether there are others.
     expect(asked.rows).toEqual([2, ...Array<number>(13).fill(4)])
-    await own.close()
+    // Others get far more turns than one, or a request of theirs that takes ten would wait ten times.
+    expect(asked.turnsBetween.toSorted((a, b) => a - b)[6]).toBeGreaterThan(10)
+    // Sent in pieces as small, too.
+    expect(Math.max(...written)).toBe(64 * 1024)
+    expect(written.length).toBe(11)
+    await close()
   })
 
   test('are made one at a time for each application', async () => {
-    const { own, asked } = await startLarge(false)
+    const { own, asked, close } = await startLarge(false)
     const answers = await Promise.all(Array.from({ length: 8 }, () => own.api('/job')))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(asked.most).toBe(1)
@@ -192,11 +217,11 @@ describe('lists of large jobs', () => {
     expect(await (await own.api('/job', { key })).json()).toEqual([])
     release()
     expect((await waiting).status).toBe(200)
-    await own.close()
+    await close()
   })
 
   test('count as one request more for each 64 KiB, and those that waited meanwhile are refused', async () => {
-    const { own } = await startLarge({ requests: 20, perSeconds: 600 })
+    const { own, close } = await startLarge({ requests: 20, perSeconds: 600 })
     const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
     // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
@@ -206,6 +231,6 @@ describe('lists of large jobs', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(100)
     const { key } = await own.addApplication('Other')
     expect((await own.api('/workflow', { key })).status).toBe(200)
-    await own.close()
+    await close()
   })
 })

@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises'
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { jobStatusSchema } from '../../core/engine/job/job.js'
@@ -56,6 +56,8 @@ export interface JobListing {
 const chargedBytes = 64 * 1024
 /** What is read and written without a break: a millisecond or two, in which nobody else is served. */
 const sliceBytes = 64 * 1024
+/** After each slice. A request takes several turns of the event loop, and would find a slice in each. */
+const restMs = 5
 
 /**
  * One page of the caller's jobs, newest first, within `limits.listBytes`. A page that ended early would hide jobs from clients that
@@ -108,7 +110,7 @@ class Page {
         return { json: `[${this.#rows.join(',')}]`, total, next: last && nextQuery(this.#call.search, last) }
       after = { id: last.id, createdAt: last.createdAt }
       offset = 0
-      await setImmediate()
+      await setTimeout(restMs)
     }
   }
 

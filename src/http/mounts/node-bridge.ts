@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { sendNodeResponse } from 'srvx/node'
 import { defaultLogger } from '../../core/engine/ports/logger.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
@@ -57,7 +58,10 @@ export function responder(handler: Handler): Responder {
   }
 }
 
-/** Returns at once unless there is a stream to send. */
+/** Writing more takes milliseconds, in which nobody else is served. */
+const pieceBytes = 64 * 1024
+
+/** Returns at once unless there is a stream or a large text to send. */
 function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Promise<void> | undefined {
   const { status, headers, body } = answer
   // HTTP/2 forbids the header; it closes streams, not connections.
@@ -66,8 +70,30 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   if (!response.headersSent) response.writeHead(status, headers)
   // In one piece, which spares a second chunk and the delay of a `write` before the `end`.
   if (body === null) response.end()
+  else if (body.length > pieceBytes) return sendInPieces(response, Buffer.from(body))
   else response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8')
   return undefined
+}
+
+async function sendInPieces(response: ServerResponse, body: Buffer): Promise<void> {
+  for (let start = 0; start < body.byteLength; start += pieceBytes) {
+    if (response.destroyed) return
+    const taken = response.write(body.subarray(start, start + pieceBytes))
+    await (taken ? setImmediate() : drained(response))
+  }
+  response.end()
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+  })
 }
 
 /** As many bytes as letters. The bytes are the same in Latin-1 then, which is sent without a look at each letter. */

@@ -19,6 +19,7 @@ import {
   walk,
 } from './folders.js'
 import { alreadyExists, append, modifiedAtOf, publish, sync } from './durable-file.js'
+import { KnownFiles } from './known-files.js'
 import { linkFile, publishWithTrailer } from './moved-file.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer, readTrailer } from './trailer.js'
@@ -44,6 +45,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
   const root = resolve(directory)
   /** Temporary files that puts of this process are writing. */
   const writing = new Set<string>()
+  const known = new KnownFiles()
 
   return {
     traits: { scope: 'shared' },
@@ -210,10 +212,16 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
   }
 
   async function statOf(key: string): Promise<BlobStat | 'damaged' | undefined> {
-    const opened = await openBlob(pathOf(key))
+    const path = pathOf(key)
+    const found = await lookUp(path)
+    const blob = found && known.find(path, found)
+    if (!found || blob) return blob
+    const opened = await openBlob(path)
     if (!opened) return undefined
     try {
-      return (await describe(opened, key)) ?? 'damaged'
+      const described = await describe(opened, key)
+      if (described) known.keep(path, opened.stats, described)
+      return described ?? 'damaged'
     } finally {
       await opened.file.close()
     }
@@ -234,6 +242,16 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
         if (!isAbsent(error) || attempt === 10) throw storageError('begin a blob', error)
       }
     }
+  }
+}
+
+async function lookUp(path: string): Promise<Stats | undefined> {
+  try {
+    const found = await stat(path)
+    return found.isFile() ? found : undefined
+  } catch (error) {
+    if (isAbsent(error)) return undefined
+    throw storageError('look up a blob', error)
   }
 }
 
