@@ -52,11 +52,14 @@ function flacFrames() {
     [8, 9],
     [9, 12_000],
   ]) {
-    for (const channel of [0, 1])
-      blocks
-        .plane(channel)
-        .set(noise(4096, seed + channel).map((value, i) => Math.round(scale * (value + Math.sin(i / 20)))))
-    frames.push(Buffer.from(blocks.encode(seed === 8 ? 4096 : 1001)))
+    const count = seed === 8 ? 4096 : 1001
+    const planes = [0, 1].map((channel) => noise(count, seed + channel))
+    const integers = Array.from(
+      { length: 2 * count },
+      (_, i) => scale * (planes[i % 2][i >> 1] + Math.sin((i >> 1) / 20)),
+    )
+    blocks.put(Int16Array.from(integers, Math.round), 0)
+    frames.push(Buffer.from(blocks.encode(count)))
   }
   return Buffer.concat(frames)
 }

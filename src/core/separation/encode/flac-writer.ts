@@ -75,10 +75,7 @@ export class FlacWriter implements AudioEncoder {
     const count = planes[0].length
     const { bytes, samples } = this.#pcm.integers(planes)
     this.#md5.update(bytes)
-    for (let channel = 0; channel < planes.length; channel++) {
-      const plane = this.#blocks.plane(channel).subarray(this.#pending, this.#pending + count)
-      for (let i = 0, at = channel; i < count; i++, at += planes.length) plane[i] = samples[at]
-    }
+    this.#blocks.put(samples, this.#pending)
     this.#pending += count
     this.#sampleCount += count
   }

@@ -2,7 +2,7 @@ import { crc16, crc8 } from '../../decode/flac-checksum.js'
 import { createFlacKernels, maxOrder } from '../../dsp/kernels/flac-kernels.js'
 import { BitWriter } from '../bit-writer.js'
 import { fixedPredictor, linearPredictor, type Predictor } from './linear-prediction.js'
-import { ricePartitions, type RicePartitions } from './rice-partitions.js'
+import { maxPartitions, mostPartitions, ricePartitions, type RicePartitions } from './rice-partitions.js'
 
 /** Samples per channel of every block but the last. */
 export const blockSamples = 4096
@@ -37,6 +37,7 @@ export class FlacBlocks {
   readonly #kernel
   readonly #doubles: Float64Array
   readonly #offsets
+  readonly #pairs: Int16Array
   readonly #frame: Uint8Array
   #windowLength = 0
   #blocks = 0
@@ -47,13 +48,29 @@ export class FlacBlocks {
     this.#kernel = createFlacKernels(this.#offsets.end)
     const { buffer } = this.#kernel.memory
     this.#doubles = new Float64Array(buffer)
+    this.#pairs = new Int16Array(buffer, 4 * this.#offsets.pairs, 2 * blockSamples)
     this.#frame = new Uint8Array(buffer, 4 * this.#offsets.frame, maxFrameBytes(format.channels))
   }
 
-  /** Where the integers of a channel's next block go. */
-  plane(channel: number): Float64Array {
-    const at = this.#offsets.plane(channel) / 2
-    return this.#doubles.subarray(at, at + blockSamples)
+  /**
+   * Takes samples of the next block.
+   *
+   * @param samples one of each channel, side by side; at most as many as the block has room for
+   * @param from how many samples per channel the block holds already
+   */
+  put(samples: ArrayLike<number>, from: number): void {
+    const { channels } = this.#format
+    const count = samples.length / channels
+    if (channels === 2 && samples instanceof Int16Array) {
+      const { pairs, plane } = this.#offsets
+      this.#pairs.set(samples)
+      this.#kernel.separatePairs(pairs, plane(0) + 2 * from, plane(1) + 2 * from, count)
+      return
+    }
+    for (let channel = 0; channel < channels; channel++) {
+      let at = this.#offsets.plane(channel) / 2 + from
+      for (let i = channel; i < samples.length; i += channels) this.#doubles[at++] = samples[i]
+    }
   }
 
   /**
@@ -219,9 +236,11 @@ export class FlacBlocks {
     this.#doubles.set(coefficients, this.#offsets.coefficients / 2)
     const largest = this.#kernel.residual(from, this.#offsets.coefficients, order, 2 ** -shift, residual, sampleCount)
     if (largest >= largestResidual) return undefined
-    const partitions = ricePartitions(sampleCount, order, this.#maxParameter, (start, count) =>
-      this.#kernel.foldedSum(residual + start, count),
-    )
+    const parts = mostPartitions(sampleCount, order)
+    const { foldedSums } = this.#offsets
+    this.#kernel.foldedSums(residual, order, sampleCount / parts, parts, foldedSums)
+    const sums = this.#doubles.subarray(foldedSums / 2, foldedSums / 2 + parts)
+    const partitions = ricePartitions(sums, sampleCount, order, this.#maxParameter)
     return { kind: 'predicted' as const, predictor, residual, partitions }
   }
 
@@ -291,6 +310,8 @@ function offsetsOf(channels: number) {
   const sums = take(doublesOf(5 * planes))
   const autocorrelation = take(doublesOf(maxOrder + 1))
   const coefficients = take(doublesOf(maxOrder))
+  const foldedSums = take(doublesOf(maxPartitions))
+  const pairs = take(blockSamples)
   const residuals = [take(blockSamples + margin), take(blockSamples + margin)] as const
   const frame = take(maxFrameBytes(channels) / 4)
   return {
@@ -300,6 +321,8 @@ function offsetsOf(channels: number) {
     differenceSums: (plane: number) => sums + doublesOf(5 * plane),
     autocorrelation,
     coefficients,
+    foldedSums,
+    pairs,
     residuals,
     frame,
     end: at,
