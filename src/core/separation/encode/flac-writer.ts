@@ -3,7 +3,9 @@ import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
 import { FileWriter } from './file-writer.js'
-import { blockSamples, FlacBlocks, type FlacFormat } from './flac/flac-blocks.js'
+import { blockSamples } from './flac/block-memory.js'
+import type { FlacFormat } from './flac/channel-ways.js'
+import { FlacBlocks } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
 /** Frames are gathered to pieces of this size before they are written. */
