@@ -34,11 +34,12 @@ export function ricePartitions(
   let best: RicePartitions | undefined
   for (let order = Math.log2(sums.length); ; order--) {
     const parts = 2 ** order
-    const parameters = new Array<number>(parts)
+    const parameters: number[] = []
     let bits = parts * parameterBits
     for (let part = 0; part < parts; part++) {
       const count = (sampleCount >> order) - (part === 0 ? predictorOrder : 0)
-      const parameter = (parameters[part] = bestParameter(sums[part], count, maxParameter))
+      const parameter = bestParameter(sums[part], count, maxParameter)
+      parameters.push(parameter)
       bits += codeBits(sums[part], count, parameter)
     }
     if (!best || bits < best.bits) best = { order, parameters, bits }

@@ -58,13 +58,13 @@ export function scaleFactorsOf(values: Float32Array, { ends, firstWidths, scaled
     else unscaled = Math.max(unscaled, levels[band])
   }
   if (unscaled > silentLevel) loudest = Math.max(unscaled, Math.min(loudest, unscaled + loudestBeyond))
-  const factors = new Array<number>(scaled)
+  const factors: number[] = []
   let lower = 0
   let upper = 0
   for (let band = 0; band < scaled; band++) {
     const wanted = levels[band] <= silentLevel ? 0 : Math.round(2 * shaping * (loudest - levels[band]))
     const factor = Math.max(0, Math.min(wanted, band < firstWidths ? 15 : 7))
-    factors[band] = factor
+    factors.push(factor)
     if (band < firstWidths) lower = Math.max(lower, factor)
     else upper = Math.max(upper, factor)
   }
