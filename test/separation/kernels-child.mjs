@@ -9,7 +9,8 @@ if (globalThis.WebAssembly) {
 }
 
 const dist = new URL('../../dist/', import.meta.url)
-await import(new URL('index.js', dist).href)
+// What it loads looks at `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
+if (globalThis.WebAssembly) await import(new URL('index.js', dist).href)
 const dsp = (name) => import(new URL(`core/separation/dsp/${name}.js`, dist).href)
 const { resample } = await dsp('resample')
 const { VocalsRefinement } = await dsp('wiener')
