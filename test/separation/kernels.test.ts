@@ -154,6 +154,7 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
     put(right, 2, 2 ** (bits - 1), Math.round)
     put(window, 3, 1, Math.abs)
     put(factors, 4, 2 ** 13, Math.round)
+    new Int16Array(fill.buffer, 4 * residual, 2 * most + 2).set(noise(2 * most + 2, 5).map((value) => 2 ** 15 * value))
     return fill
   }
 
@@ -164,6 +165,7 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
     for (const bits of [16, 24]) {
       const fill = fillOf(bits)
       check(fill, ({ middleAndSide }) => middleAndSide(left, right, middle, side, count))
+      check(fill, ({ separatePairs }) => separatePairs(residual, left, right, count))
       check(fill, ({ differenceSums }) => differenceSums(left, sums, count))
       check(fill, ({ autocorrelate }) => autocorrelate(left, window, windowed, sums, count))
       for (let order = 0; order <= maxOrder; order++) {
@@ -180,7 +182,12 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
     const scale = Math.min(2 ** parameter * 40, 2 ** 30 - 1)
     noise(most, 7).forEach((value, i) => (values[residual + i] = value * scale))
     for (const count of [0, 1, 7, 1000]) {
-      check(fill, ({ foldedSum }) => foldedSum(residual, count))
+      for (const [order, parts] of [
+        [0, 1],
+        [Math.min(count, 3), 1],
+        [Math.min(count, 8), 32],
+      ])
+        check(fill, ({ foldedSums }) => foldedSums(residual, order, Math.ceil(count / parts), parts, sums))
       for (let bit = 0; bit < 40; bit++)
         check(fill, ({ writeRice }) => writeRice(residual, count, parameter, codes, bit))
     }

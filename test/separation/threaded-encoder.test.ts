@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,6 +34,18 @@ function openFiles(): string[] {
   })
 }
 
+/** Of the threads of this process: `nice`, the 19th field of their `stat`. */
+function niceness(): Map<string, number> {
+  return new Map(
+    readdirSync('/proc/self/task').map((thread) => {
+      const fields = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ')
+      return [thread, Number(fields[16])]
+    }),
+  )
+}
+
 describe('an encoder in a thread', () => {
   it.each(['flac', 'flac24', 'mp3', '16'] as const)('writes the same %s file as one in this thread', async (format) => {
     const planes = [noise(3 * pieceSamples + 77, 1), noise(3 * pieceSamples + 77, 2)]
@@ -60,6 +72,15 @@ describe('an encoder in a thread', () => {
       ['own', 'thread'].map((name) => readFile(join(folder, `${name}.${format}`))),
     )
     expect(thread.equals(own)).toBe(true)
+  })
+
+  it.skipIf(!isLinux)('yields to the threads that it may keep waiting (skipped but on Linux)', async () => {
+    const before = niceness()
+    const encoder = await openThreadedEncoder(join(folder, 'nice.flac'), { ...settings, format: 'flac' })
+    const added = [...niceness()].filter(([thread]) => !before.has(thread))
+    await encoder.abandon()
+    expect(added.filter(([, nice]) => nice === Math.min(19, getPriority() + 5))).toHaveLength(1)
+    expect(getPriority()).toBe(before.get(String(process.pid)))
   })
 
   it.skipIf(!isLinux)('makes the writer wait while the disk takes nothing (skipped but on Linux)', async () => {

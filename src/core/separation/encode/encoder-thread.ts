@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { StemworkError } from '../../engine/errors.js'
 import { audioPieces } from './audio-pieces.js'
 import { openEncoder } from './encoder.js'
+import { yieldToOtherThreads } from './thread-priority.js'
 import type { EncoderAnswer, EncoderRequest, EncoderThreadSettings } from './threaded-encoder.js'
 
 // The thread's entry point: one encoder, driven by messages that are worked off in their order.
@@ -18,6 +19,7 @@ function fail(error: unknown): void {
 }
 
 try {
+  yieldToOtherThreads()
   const pieces = audioPieces(audio, options.channels)
   const encoder = await openEncoder(path, options)
 

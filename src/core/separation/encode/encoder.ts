@@ -1,9 +1,6 @@
 import type { AudioEncoder } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import type { OutputFormat } from './output-format.js'
-import { FlacWriter } from './flac-writer.js'
-import { Mp3Writer } from './mp3-writer.js'
-import { WavWriter } from './wav-writer.js'
 
 export interface EncoderOptions {
   sampleRate: number
@@ -13,7 +10,7 @@ export interface EncoderOptions {
 }
 
 /**
- * Creates or replaces the file.
+ * Creates or replaces the file. Only the encoder of this format is loaded: each stem's thread loads its own.
  *
  * @throws StemworkError `INVALID_OPTIONS` for MP3 at a sample rate or with channels that the format does not have
  */
@@ -25,13 +22,13 @@ export async function openEncoder(
     case '16':
     case '24':
     case '32f':
-      return WavWriter.open(path, { sampleRate, channels, format, tags })
+      return (await import('./wav-writer.js')).WavWriter.open(path, { sampleRate, channels, format, tags })
     case 'flac':
-      return FlacWriter.open(path, { sampleRate, channels, bits: 16 }, tags)
+      return (await import('./flac-writer.js')).FlacWriter.open(path, { sampleRate, channels, bits: 16 }, tags)
     case 'flac24':
-      return FlacWriter.open(path, { sampleRate, channels, bits: 24 }, tags)
+      return (await import('./flac-writer.js')).FlacWriter.open(path, { sampleRate, channels, bits: 24 }, tags)
     case 'mp3':
-      return Mp3Writer.open(path, { sampleRate, channels, tags })
+      return (await import('./mp3-writer.js')).Mp3Writer.open(path, { sampleRate, channels, tags })
     default:
       return format satisfies never
   }

@@ -3,7 +3,9 @@ import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
 import { FileWriter } from './file-writer.js'
-import { blockSamples, FlacBlocks, type FlacFormat } from './flac/flac-blocks.js'
+import { blockSamples } from './flac/block-memory.js'
+import type { FlacFormat } from './flac/channel-ways.js'
+import { FlacBlocks } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
 /** Frames are gathered to pieces of this size before they are written. */
@@ -75,10 +77,7 @@ export class FlacWriter implements AudioEncoder {
     const count = planes[0].length
     const { bytes, samples } = this.#pcm.integers(planes)
     this.#md5.update(bytes)
-    for (let channel = 0; channel < planes.length; channel++) {
-      const plane = this.#blocks.plane(channel).subarray(this.#pending, this.#pending + count)
-      for (let i = 0, at = channel; i < count; i++, at += planes.length) plane[i] = samples[at]
-    }
+    this.#blocks.put(samples, this.#pending)
     this.#pending += count
     this.#sampleCount += count
   }

@@ -5,6 +5,12 @@ import { createKernel, type Kernel } from './kernel.js'
  * are exact; residuals are 32-bit integers. Offsets count floats, those of doubles are even.
  */
 export interface FlacKernels {
+  /**
+   * Takes 16-bit samples of two channels, side by side, apart. Reads and writes one more if the count is odd.
+   *
+   * @param pairs of two samples in the place of a float
+   */
+  separatePairs(pairs: number, left: number, right: number, count: number): void
   /** Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`. */
   middleAndSide(left: number, right: number, middle: number, side: number, count: number): void
   /**
@@ -24,8 +30,14 @@ export interface FlacKernels {
    * @returns the largest magnitude; the integers are right only if it is less than 2^31
    */
   residual(signal: number, coefficients: number, order: number, scale: number, to: number, count: number): number
-  /** The sum of the residuals, folded as Rice codes fold them: 0, -1, 1, -2, 2 ... count as 0, 1, 2, 3, 4 ... */
-  foldedSum(residual: number, count: number): number
+  /**
+   * Writes the sum of each part of the residuals, as doubles. They are folded as Rice codes fold them: 0, -1, 1, -2, 2 ... count as
+   * 0, 1, 2, 3, 4 ...
+   *
+   * @param order how many samples at the start of the first part have no residual
+   * @param length of every part, in samples
+   */
+  foldedSums(residual: number, order: number, length: number, parts: number, to: number): void
   /**
    * Writes the residuals in Rice codes with `parameter` bits, less than 31, after the `bit` bits that `to` holds already. The
    * last word is filled up with zeros.
@@ -46,7 +58,15 @@ export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels
   const doubles = new Float64Array(memory.buffer, 0, memory.length >> 1)
   const integers = new Int32Array(memory.buffer)
   const view = new DataView(memory.buffer)
+  const samples = new Int16Array(memory.buffer)
   return {
+    separatePairs(pairs, left, right, count) {
+      for (let i = 0; i < count + (count % 2); i++) {
+        doubles[left / 2 + i] = samples[2 * (pairs + i)]
+        doubles[right / 2 + i] = samples[2 * (pairs + i) + 1]
+      }
+    },
+
     middleAndSide(left, right, middle, side, count) {
       for (let i = 0; i < count + (count % 2); i++) {
         const [a, b] = [doubles[left / 2 + i], doubles[right / 2 + i]]
@@ -97,10 +117,12 @@ export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels
       return largest
     },
 
-    foldedSum(residual, count) {
-      let sum = 0
-      for (let i = residual; i < residual + count; i++) sum += folded(integers[i])
-      return sum
+    foldedSums(residual, order, length, parts, to) {
+      for (let part = 0; part < parts; part++) {
+        let sum = 0
+        for (let i = part === 0 ? order : 0; i < length; i++) sum += folded(integers[residual + part * length + i])
+        doubles[to / 2 + part] = sum
+      }
     },
 
     writeRice(residual, count, parameter, to, bit) {

@@ -1,32 +1,18 @@
 import { crc16, crc8 } from '../../decode/flac-checksum.js'
 import { createFlacKernels, maxOrder } from '../../dsp/kernels/flac-kernels.js'
 import { BitWriter } from '../bit-writer.js'
+import { blockSamples, differenceOrders, margin, maxFrameBytes, offsetsOf } from './block-memory.js'
+import { channelWays, type ChannelWay, type FlacFormat, planesOf, type Signal } from './channel-ways.js'
 import { fixedPredictor, linearPredictor, type Predictor } from './linear-prediction.js'
-import { ricePartitions, type RicePartitions } from './rice-partitions.js'
-
-/** Samples per channel of every block but the last. */
-export const blockSamples = 4096
-
-export interface FlacFormat {
-  sampleRate: number
-  channels: number
-  bits: 16 | 24
-}
-
-/** A channel of a block, or the mean or the difference of two, and how it may be predicted. */
-interface Signal {
-  /** Index of its plane, and of its window and sums. */
-  plane: number
-  bits: number
-}
+import { mostPartitions, ricePartitions, type RicePartitions } from './rice-partitions.js'
 
 type Coded =
   | { kind: 'constant' }
   | { kind: 'verbatim' }
   | { kind: 'predicted'; predictor: Predictor; residual: number; partitions: RicePartitions }
 
-/** Doubles before and after a plane: zeros, which the kernels read and partly write. */
-const margin = 8
+// What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so large that compiling
+// them took half as long as encoding a song.
 
 /**
  * Encodes blocks as FLAC frames, with the means of the reference encoder at its usual level: four ways to code two channels, fixed and
@@ -37,6 +23,10 @@ export class FlacBlocks {
   readonly #kernel
   readonly #doubles: Float64Array
   readonly #offsets
+  readonly #ways: readonly ChannelWay[]
+  /** What is expected of each plane, per sample. */
+  readonly #planeBits: Float64Array
+  readonly #pairs: Int16Array
   readonly #frame: Uint8Array
   #windowLength = 0
   #blocks = 0
@@ -44,16 +34,34 @@ export class FlacBlocks {
   constructor(format: FlacFormat) {
     this.#format = format
     this.#offsets = offsetsOf(format.channels)
+    this.#ways = channelWays(format)
+    this.#planeBits = new Float64Array(planesOf(format.channels))
     this.#kernel = createFlacKernels(this.#offsets.end)
     const { buffer } = this.#kernel.memory
     this.#doubles = new Float64Array(buffer)
+    this.#pairs = new Int16Array(buffer, 4 * this.#offsets.pairs, 2 * blockSamples)
     this.#frame = new Uint8Array(buffer, 4 * this.#offsets.frame, maxFrameBytes(format.channels))
   }
 
-  /** Where the integers of a channel's next block go. */
-  plane(channel: number): Float64Array {
-    const at = this.#offsets.plane(channel) / 2
-    return this.#doubles.subarray(at, at + blockSamples)
+  /**
+   * Takes samples of the next block.
+   *
+   * @param samples one of each channel, side by side; at most as many as the block has room for
+   * @param from how many samples per channel the block holds already
+   */
+  put(samples: ArrayLike<number>, from: number): void {
+    const { channels } = this.#format
+    const count = samples.length / channels
+    if (channels === 2 && samples instanceof Int16Array) {
+      const { pairs, plane } = this.#offsets
+      this.#pairs.set(samples)
+      this.#kernel.separatePairs(pairs, plane(0) + 2 * from, plane(1) + 2 * from, count)
+      return
+    }
+    for (let channel = 0; channel < channels; channel++) {
+      let at = this.#offsets.plane(channel) / 2 + from
+      for (let i = channel; i < samples.length; i += channels) this.#doubles[at++] = samples[i]
+    }
   }
 
   /**
@@ -68,7 +76,7 @@ export class FlacBlocks {
     const { assignment, signals } = this.#assigned(sampleCount)
     const writer = new BitWriter(this.#frame)
     this.#writeHeader(writer, assignment, sampleCount)
-    for (const signal of signals) this.#writeSubframe(writer, signal, sampleCount)
+    for (let index = 0; index < signals.length; index++) this.#writeSubframe(writer, signals[index], sampleCount)
     const length = writer.align()
     writer.put(crc16(this.#frame, 0, length), 16)
     this.#blocks++
@@ -93,36 +101,33 @@ export class FlacBlocks {
     }
   }
 
-  /** How the channels are coded (RFC 9639, 9.1.3), and what is. */
-  #assigned(sampleCount: number): { assignment: number; signals: Signal[] } {
-    const { channels, bits } = this.#format
-    const plain = Array.from({ length: channels }, (_, plane) => ({ plane, bits }))
-    if (channels !== 2) {
-      for (const { plane } of plain) this.#sumDifferences(plane, sampleCount)
-      return { assignment: channels - 1, signals: plain }
+  /** How the channels are coded: the way whose signals are expected to take the fewest bits. */
+  #assigned(sampleCount: number): ChannelWay {
+    const { plane } = this.#offsets
+    if (this.#format.channels === 2) this.#kernel.middleAndSide(plane(0), plane(1), plane(2), plane(3), sampleCount)
+    for (let index = 0; index < this.#planeBits.length; index++)
+      this.#planeBits[index] = this.#expectedBits(index, sampleCount)
+    let best = this.#ways[0]
+    let leastBits = Infinity
+    for (let index = 0; index < this.#ways.length; index++) {
+      const way = this.#ways[index]
+      let bits = 0
+      for (let signal = 0; signal < way.signals.length; signal++) bits += this.#planeBits[way.signals[signal].plane]
+      if (bits >= leastBits) continue
+      best = way
+      leastBits = bits
     }
-    const [left, right] = plain
-    const middle = { plane: 2, bits }
-    const side = { plane: 3, bits: bits + 1 }
-    const [l, r, m, s] = [0, 1, 2, 3].map(this.#offsets.plane)
-    this.#kernel.middleAndSide(l, r, m, s, sampleCount)
-    const [leftBits, rightBits, middleBits, sideBits] = [0, 1, 2, 3].map((plane) => {
-      this.#fillUp(plane, sampleCount)
-      return Math.log2(Math.min(...this.#sumDifferences(plane, sampleCount)) + 1)
-    })
-    const ways = [
-      { assignment: 1, signals: [left, right], bits: leftBits + rightBits },
-      { assignment: 8, signals: [left, side], bits: leftBits + sideBits },
-      { assignment: 9, signals: [side, right], bits: sideBits + rightBits },
-      { assignment: 10, signals: [middle, side], bits: middleBits + sideBits },
-    ]
-    return ways.reduce((best, way) => (way.bits < best.bits ? way : best))
+    return best
   }
 
-  #sumDifferences(plane: number, sampleCount: number): Float64Array {
+  /** Of a sample of a plane, by the best of the fixed predictors. */
+  #expectedBits(plane: number, sampleCount: number): number {
+    this.#fillUp(plane, sampleCount)
     const to = this.#offsets.differenceSums(plane)
     this.#kernel.differenceSums(this.#offsets.plane(plane), to, sampleCount)
-    return this.#doubles.subarray(to / 2, to / 2 + 5)
+    let least = Infinity
+    for (let order = 0; order < differenceOrders; order++) least = Math.min(least, this.#doubles[to / 2 + order])
+    return Math.log2(least + 1)
   }
 
   #writeHeader(writer: BitWriter, assignment: number, sampleCount: number): void {
@@ -134,7 +139,8 @@ export class FlacBlocks {
     writer.put(assignment, 4)
     writer.put(bits === 16 ? 4 : 6, 3)
     writer.put(0, 1)
-    for (const byte of codedNumber(this.#blocks)) writer.put(byte, 8)
+    const number = codedNumber(this.#blocks)
+    for (let i = 0; i < number.length; i++) writer.put(number[i], 8)
     if (sampleCount !== blockSamples) writer.put(sampleCount - 1, 16)
     writer.put(crc8(this.#frame, 0, writer.bit / 8), 8)
   }
@@ -158,7 +164,7 @@ export class FlacBlocks {
         if (precision > 0) {
           writer.put(precision - 1, 4)
           writer.put(shift, 5)
-          for (const coefficient of coefficients) writer.put(coefficient, precision)
+          for (let i = 0; i < order; i++) writer.put(coefficients[i], precision)
         }
         return this.#writeResidual(writer, coded, sampleCount)
       }
@@ -174,7 +180,8 @@ export class FlacBlocks {
     writer.put(wide ? 1 : 0, 2)
     writer.put(partitions.order, 4)
     const length = sampleCount >> partitions.order
-    for (const [index, parameter] of partitions.parameters.entries()) {
+    for (let index = 0; index < partitions.parameters.length; index++) {
+      const parameter = partitions.parameters[index]
       writer.put(parameter, wide ? 5 : 4)
       const skipped = index === 0 ? order : 0
       const from = residual + index * length + skipped
@@ -190,27 +197,29 @@ export class FlacBlocks {
   #coded({ plane, bits }: Signal, sampleCount: number): Coded {
     const { differenceSums, autocorrelation, window, windowed, residuals } = this.#offsets
     const from = this.#offsets.plane(plane)
-    const sums = this.#doubles.subarray(differenceSums(plane) / 2, differenceSums(plane) / 2 + 5)
+    const sums = this.#doubles.subarray(differenceSums(plane) / 2, differenceSums(plane) / 2 + differenceOrders)
     if (this.#isConstant(from, sampleCount)) return { kind: 'constant' }
-    let best: { coded: Coded; bits: number } = { coded: { kind: 'verbatim' }, bits: bits * sampleCount }
-    if (sampleCount <= maxOrder) return best.coded
+    if (sampleCount <= maxOrder) return { kind: 'verbatim' }
     this.#kernel.autocorrelate(from, window, windowed, autocorrelation, sampleCount)
     const lags = this.#doubles.subarray(autocorrelation / 2, autocorrelation / 2 + maxOrder + 1)
     const block = { sampleCount, sampleBits: bits }
-    const predictors = [
-      fixedPredictor(sums, block),
-      linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 15),
-    ].filter((predictor) => predictor !== undefined)
-    const leastBits = Math.min(...predictors.map((predictor) => predictor.bits))
-    for (const [index, predictor] of predictors.entries()) {
-      if (predictor.bits > leastBits + sampleCount * estimateErrorBits[this.#format.bits]) continue
+    const fixed = fixedPredictor(sums, block)
+    const linear = linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 15)
+    const mostBits = Math.min(fixed.bits, linear?.bits ?? Infinity) + sampleCount * estimateErrorBits[this.#format.bits]
+    let best: Coded = { kind: 'verbatim' }
+    let leastBits = bits * sampleCount
+    for (let index = 0; index < 2; index++) {
+      const predictor = index === 0 ? fixed : linear
+      if (!predictor || predictor.bits > mostBits) continue
       const coded = this.#predicted(predictor, from, residuals[index], sampleCount)
       if (!coded) continue
       const order = predictor.coefficients.length
       const headBits = order * bits + (predictor.precision > 0 ? 9 + order * predictor.precision : 0) + 6
-      if (headBits + coded.partitions.bits < best.bits) best = { coded, bits: headBits + coded.partitions.bits }
+      if (headBits + coded.partitions.bits >= leastBits) continue
+      leastBits = headBits + coded.partitions.bits
+      best = coded
     }
-    return best.coded
+    return best
   }
 
   #predicted(predictor: Predictor, from: number, residual: number, sampleCount: number) {
@@ -219,9 +228,11 @@ export class FlacBlocks {
     this.#doubles.set(coefficients, this.#offsets.coefficients / 2)
     const largest = this.#kernel.residual(from, this.#offsets.coefficients, order, 2 ** -shift, residual, sampleCount)
     if (largest >= largestResidual) return undefined
-    const partitions = ricePartitions(sampleCount, order, this.#maxParameter, (start, count) =>
-      this.#kernel.foldedSum(residual + start, count),
-    )
+    const parts = mostPartitions(sampleCount, order)
+    const { foldedSums } = this.#offsets
+    this.#kernel.foldedSums(residual, order, sampleCount / parts, parts, foldedSums)
+    const sums = this.#doubles.subarray(foldedSums / 2, foldedSums / 2 + parts)
+    const partitions = ricePartitions(sums, sampleCount, order, this.#maxParameter)
     return { kind: 'predicted' as const, predictor, residual, partitions }
   }
 
@@ -267,41 +278,4 @@ function codedNumber(value: number): number[] {
     if (rest < room >> 1) break
   }
   return [((0xff00 >> (bytes.length + 1)) & 0xff) | rest, ...bytes]
-}
-
-function maxFrameBytes(channels: number): number {
-  // Samples of 25 bits; estimates may be too small by a part of a bit for each.
-  return channels * blockSamples * 4 + 1024
-}
-
-/** Places in the kernel's memory, in floats. */
-function offsetsOf(channels: number) {
-  const doublesOf = (count: number) => 2 * count
-  const planeFloats = doublesOf(blockSamples + 2 * margin)
-  const planes = channels === 2 ? 4 : channels
-  let at = 0
-  const take = (floats: number) => {
-    const start = at
-    at += floats
-    return start
-  }
-  const first = take(planes * planeFloats) + doublesOf(margin)
-  const window = take(doublesOf(blockSamples))
-  const windowed = take(planeFloats) + doublesOf(margin)
-  const sums = take(doublesOf(5 * planes))
-  const autocorrelation = take(doublesOf(maxOrder + 1))
-  const coefficients = take(doublesOf(maxOrder))
-  const residuals = [take(blockSamples + margin), take(blockSamples + margin)] as const
-  const frame = take(maxFrameBytes(channels) / 4)
-  return {
-    plane: (index: number) => first + index * planeFloats,
-    window,
-    windowed,
-    differenceSums: (plane: number) => sums + doublesOf(5 * plane),
-    autocorrelation,
-    coefficients,
-    residuals,
-    frame,
-    end: at,
-  }
 }

@@ -53,8 +53,11 @@ export function linearPredictor(
     let sum = autocorrelation[order]
     for (let i = 0; i < current.length; i++) sum -= current[i] * autocorrelation[order - 1 - i]
     const reflection = sum / error
-    const before = current.slice()
-    for (let i = 0; i < before.length; i++) current[i] -= reflection * before[before.length - 1 - i]
+    for (let low = 0, high = current.length - 1; low <= high; low++, high--) {
+      const value = current[low]
+      current[low] -= reflection * current[high]
+      if (low < high) current[high] -= reflection * value
+    }
     current.push(reflection)
     error *= 1 - reflection * reflection
     const bits = residualBits(error, sampleCount) * (sampleCount - order) + order * (sampleBits + precision)

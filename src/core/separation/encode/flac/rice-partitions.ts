@@ -6,43 +6,45 @@ export interface RicePartitions {
   bits: number
 }
 
-const maxOrder = 5
+/** Parts of a block, at most. */
+export const maxPartitions = 32
+
+/** Into how many parts a block may be divided, each time by two: the first holds what has no residual, and a residual. */
+export function mostPartitions(sampleCount: number, predictorOrder: number): number {
+  let parts = 1
+  while (parts < maxPartitions && sampleCount % (2 * parts) === 0 && sampleCount / (2 * parts) > predictorOrder)
+    parts *= 2
+  return parts
+}
 
 /**
  * The division with the fewest bits to be expected.
  *
+ * @param sums of the folded residuals of `mostPartitions`; they are overwritten
  * @param predictorOrder how many samples at the start have no residual
- * @param foldedSum sum of the folded residuals of the samples `from` to `from + count`
  * @param maxParameter 14, or 30 with parameters of five bits
  */
 export function ricePartitions(
+  sums: Float64Array,
   sampleCount: number,
   predictorOrder: number,
   maxParameter: number,
-  foldedSum: (from: number, count: number) => number,
 ): RicePartitions {
-  let order = 0
-  while (order < maxOrder && sampleCount % 2 ** (order + 1) === 0 && sampleCount >> (order + 1) > predictorOrder)
-    order++
-  let sums = Array.from({ length: 2 ** order }, (_, index) => {
-    const length = sampleCount >> order
-    return index === 0 ? foldedSum(predictorOrder, length - predictorOrder) : foldedSum(index * length, length)
-  })
   const parameterBits = maxParameter > 14 ? 5 : 4
   let best: RicePartitions | undefined
-  for (; ; order--) {
+  for (let order = Math.log2(sums.length); ; order--) {
+    const parts = 2 ** order
     const parameters: number[] = []
-    let bits = 0
-    for (const [index, sum] of sums.entries()) {
-      const count = (sampleCount >> order) - (index === 0 ? predictorOrder : 0)
-      const parameter = bestParameter(sum, count, maxParameter)
+    let bits = parts * parameterBits
+    for (let part = 0; part < parts; part++) {
+      const count = (sampleCount >> order) - (part === 0 ? predictorOrder : 0)
+      const parameter = bestParameter(sums[part], count, maxParameter)
       parameters.push(parameter)
-      bits += parameterBits + codeBits(sum, count, parameter)
+      bits += codeBits(sums[part], count, parameter)
     }
     if (!best || bits < best.bits) best = { order, parameters, bits }
     if (order === 0) return best
-    const halves = sums
-    sums = Array.from({ length: halves.length / 2 }, (_, index) => halves[2 * index] + halves[2 * index + 1])
+    for (let part = 0; part < parts / 2; part++) sums[part] = sums[2 * part] + sums[2 * part + 1]
   }
 }
 

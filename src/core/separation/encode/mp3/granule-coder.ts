@@ -94,8 +94,8 @@ export class GranuleCoder {
   writeMain(writer: BitWriter): void {
     const { scaleFactors, bands } = this.#facts
     const widths = factorWidths[scaleFactors.compress]
-    for (const [band, factor] of scaleFactors.factors.entries())
-      writer.put(factor, widths[band < bands.firstWidths ? 0 : 1])
+    for (let band = 0; band < scaleFactors.factors.length; band++)
+      writer.put(scaleFactors.factors[band], widths[band < bands.firstWidths ? 0 : 1])
     const coding = this.#coding
     this.#quantise()
     writeValues(this.#granule.quantised, this.#granule.values, coding, writer)

@@ -40,7 +40,15 @@ const escapeBits: Record<number, number> = {
 const candidates = [[], [1], [2, 3], [5, 6], [7, 8, 9], [7, 8, 9], [10, 11, 12], [10, 11, 12]]
 const withoutEscapes = [13, 15]
 const withEscapes = [16, 24]
-const noBits = [0, 0, 0]
+
+/** Those of `withEscapes` for values that need so many bits after the code. */
+const escapeTables = Array.from({ length: 14 }, (_, width) =>
+  withEscapes.map((first) => {
+    let table = first
+    while (escapeBits[table] < width) table++
+    return table
+  }),
+)
 
 /** So many bits each for the sums of two or three tables, in one number that holds them exactly. */
 const sumBits = 17
@@ -109,7 +117,7 @@ function chooseTable(values: Int32Array, start: number, end: number, coding: Cod
   const lengths = pairSums[largest]
   let sum = 0
   for (let i = start; i < end; i += 2) sum += lengths[(values[i] << 4) | values[i + 1]]
-  take(coding, region, sum, tables, noBits)
+  take(coding, region, sum, tables, 0)
 }
 
 function chooseEscapes(
@@ -137,23 +145,20 @@ function chooseEscapes(
     sum += lengths[(x << 4) | y]
   }
   const width = 32 - Math.clz32(largest - 15)
-  const tables = withEscapes.map((first) => {
-    let table = first
-    while (escapeBits[table] < width) table++
-    return table
-  })
-  const added = tables.map((table) => escapes * escapeBits[table])
-  take(coding, region, sum, tables, added)
+  take(coding, region, sum, escapeTables[width], escapes)
 }
 
 /** Takes the table with the fewest bits. */
-function take(coding: Coding, region: number, sums: number, tables: readonly number[], added: readonly number[]): void {
+function take(coding: Coding, region: number, sums: number, tables: readonly number[], escapes: number): void {
   let least = Infinity
-  for (const [index, table] of tables.entries()) {
-    const bits = (Math.floor(sums / 2 ** (sumBits * index)) % 2 ** sumBits) + added[index]
+  let rest = sums
+  for (let index = 0; index < tables.length; index++) {
+    const others = Math.floor(rest / 2 ** sumBits)
+    const bits = rest - others * 2 ** sumBits + (escapes === 0 ? 0 : escapes * escapeBits[tables[index]])
+    rest = others
     if (bits >= least) continue
     least = bits
-    coding.tables[region] = table
+    coding.tables[region] = tables[index]
   }
   coding.bits += least
 }

@@ -87,10 +87,10 @@ export class HybridFilter {
     const next = rows + 2 * rowFloats
     this.#kernel.subbandRows(places.samples, window, cosines, scratch, next, 18)
     const part = rowFloats / 3
-    return [next, next + part, next + 2 * part].map((from) => this.#energy(from, from + part)) as [
-      number,
-      number,
-      number,
+    return [
+      this.#energy(next, next + part),
+      this.#energy(next + part, next + 2 * part),
+      this.#energy(next + 2 * part, next + 3 * part),
     ]
   }
 

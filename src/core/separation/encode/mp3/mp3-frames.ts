@@ -2,7 +2,7 @@ import { BitWriter } from '../bit-writer.js'
 import { type Bands, longBands, mp3SampleRates, shortBands } from './band-limits.js'
 import { BlockChoice } from './block-choice.js'
 import { GranuleCoder } from './granule-coder.js'
-import { blockTypes, granuleSamples, HybridFilter } from './hybrid-filter.js'
+import { type BlockType, blockTypes, granuleSamples, HybridFilter } from './hybrid-filter.js'
 
 export const frameSamples = 2 * granuleSamples
 /**
@@ -14,6 +14,9 @@ export const encoderDelay = 1104
 /** The highest of the format, so that no frame needs bits of another one. */
 const bitrate = 320_000
 const bitrateCode = 14
+
+// What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so large that
+// compiling them took as long as encoding a song.
 
 /** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). The frames are the same with and without SIMD. */
 export class Mp3Frames {
@@ -42,19 +45,12 @@ export class Mp3Frames {
    * @returns a frame of what came `encoderDelay` before, valid until the next call
    */
   encode(planes: readonly Float32Array[]): Uint8Array {
-    const types = [0, 1].map((granule) => {
-      const start = granule * granuleSamples
-      const energies = this.#filters.map((filter, channel) =>
-        filter.add(planes[channel].subarray(start, start + granuleSamples)),
-      )
-      const type = this.#choice.next(energies)
-      for (const filter of this.#filters) filter.transform(type, granule)
-      return type
-    })
+    const first = this.#transform(planes, 0)
+    const second = this.#transform(planes, 1)
     const isMiddleAndSide = this.#useMiddleAndSide()
-    for (const [index, coder] of this.#coders.entries()) {
-      const type = types[Math.floor(index / this.#filters.length)]
-      coder.begin(type, type === blockTypes.short ? this.#bands.short : this.#bands.long)
+    for (let index = 0; index < this.#coders.length; index++) {
+      const type = index < this.#filters.length ? first : second
+      this.#coders[index].begin(type, type === blockTypes.short ? this.#bands.short : this.#bands.long)
     }
     const bytes = this.#nextBytes()
     const sideBytes = this.#filters.length === 1 ? 17 : 32
@@ -63,37 +59,66 @@ export class Mp3Frames {
     return this.#frame.subarray(0, bytes)
   }
 
+  /** Takes a granule of all channels, and transforms the one before. */
+  #transform(planes: readonly Float32Array[], granule: number): BlockType {
+    const start = granule * granuleSamples
+    const energies: [number, number, number][] = []
+    for (let channel = 0; channel < planes.length; channel++)
+      energies.push(this.#filters[channel].add(planes[channel].subarray(start, start + granuleSamples)))
+    const type = this.#choice.next(energies)
+    for (let channel = 0; channel < planes.length; channel++) this.#filters[channel].transform(type, granule)
+    return type
+  }
+
   /** Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of one of four. */
   #findGains(room: number): void {
-    const coders = this.#coders
-    const bitsAt = (gain: number) =>
-      coders.reduce((sum, coder, index) => sum + coder.setGain(Math.floor((gain + index) / coders.length)), 0)
-    let [tooFine, fits] = [-Infinity, Infinity]
+    let tooFine = -Infinity
+    let fits = Infinity
     let gain = this.#gain
     while (fits - tooFine > 1) {
-      const over = bitsAt(gain) - room
+      const over = this.#bitsAt(gain) - room
       if (over > 0) tooFine = gain
       else fits = gain
-      const values = coders.reduce((sum, { codedValues }) => sum + codedValues, 0)
       /** By how many bits a step of one changes the sum, about. */
-      const step = Math.max(20, (0.1875 * values) / coders.length)
-      if (over <= 0 && (-over < 0.7 * step || coders.every(({ isFinest }) => isFinest))) break
+      const step = Math.max(20, (0.1875 * this.#codedValues) / this.#coders.length)
+      if (over <= 0 && (-over < 0.7 * step || this.#isFinest)) break
       const guess = gain + (over > 0 ? Math.ceil(over / step) : Math.min(-1, Math.ceil(over / step)))
       gain = Math.min(fits - 1, Math.max(tooFine + 1, guess))
     }
     this.#gain = fits
-    bitsAt(fits)
+    this.#bitsAt(fits)
+  }
+
+  #bitsAt(gain: number): number {
+    let bits = 0
+    for (let index = 0; index < this.#coders.length; index++)
+      bits += this.#coders[index].setGain(Math.floor((gain + index) / this.#coders.length))
+    return bits
+  }
+
+  /** Of all granules. */
+  get #codedValues(): number {
+    let sum = 0
+    for (let index = 0; index < this.#coders.length; index++) sum += this.#coders[index].codedValues
+    return sum
+  }
+
+  get #isFinest(): boolean {
+    for (let index = 0; index < this.#coders.length; index++) if (!this.#coders[index].isFinest) return false
+    return true
   }
 
   /** Replaces the channels by their middle and side, if those take fewer bits. */
   #useMiddleAndSide(): boolean {
-    const [left, right] = this.#filters
-    if (!right) return false
+    if (this.#filters.length === 1) return false
+    const left = this.#filters[0]
+    const right = this.#filters[1]
     let difference = 0
-    for (const granule of [0, 1])
+    for (let granule = 0; granule < 2; granule++)
       difference += savedBits(left.granules[granule].values, right.granules[granule].values, this.#bands.long.ends)
     if (difference <= 0) return false
-    for (const granule of [0, 1]) toMiddleAndSide(left.granules[granule].values, right.granules[granule].values)
+    for (let granule = 0; granule < 2; granule++)
+      toMiddleAndSide(left.granules[granule].values, right.granules[granule].values)
     return true
   }
 
@@ -143,7 +168,8 @@ function savedBits(left: Float32Array, right: Float32Array, ends: readonly numbe
   const least = 2 ** -34
   let saved = 0
   let start = 0
-  for (const end of ends) {
+  for (let band = 0; band < ends.length; band++) {
+    const end = ends[band]
     let ll = 0
     let rr = 0
     let lr = 0

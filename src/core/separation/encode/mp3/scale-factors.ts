@@ -52,29 +52,47 @@ const loudestBeyond = 6
 export function scaleFactorsOf(values: Float32Array, { ends, firstWidths, scaled }: Bands): ScaleFactors {
   const levels = levelsOf(values, ends)
   let loudest = silentLevel
-  for (let band = 0; band < scaled; band++) loudest = Math.max(loudest, levels[band])
-  const unscaled = Math.max(...levels.slice(scaled))
-  if (unscaled > silentLevel) loudest = Math.max(unscaled, Math.min(loudest, unscaled + loudestBeyond))
-  const factors = levels.slice(0, scaled).map((level, band) => {
-    if (level <= silentLevel) return 0
-    const wanted = Math.round(2 * shaping * (loudest - level))
-    return Math.max(0, Math.min(wanted, band < firstWidths ? 15 : 7))
-  })
-  const [lower, upper] = [factors.slice(0, firstWidths), factors.slice(firstWidths)].map(
-    (some) => 32 - Math.clz32(Math.max(...some)),
-  )
-  let [compress, bits] = [0, Infinity]
-  for (const [index, [first, second]] of factorWidths.entries()) {
-    const sum = first * firstWidths + second * (scaled - firstWidths)
-    if (first >= lower && second >= upper && sum < bits) [compress, bits] = [index, sum]
+  let unscaled = silentLevel
+  for (let band = 0; band < levels.length; band++) {
+    if (band < scaled) loudest = Math.max(loudest, levels[band])
+    else unscaled = Math.max(unscaled, levels[band])
   }
+  if (unscaled > silentLevel) loudest = Math.max(unscaled, Math.min(loudest, unscaled + loudestBeyond))
+  const factors: number[] = []
+  let lower = 0
+  let upper = 0
+  for (let band = 0; band < scaled; band++) {
+    const wanted = levels[band] <= silentLevel ? 0 : Math.round(2 * shaping * (loudest - levels[band]))
+    const factor = Math.max(0, Math.min(wanted, band < firstWidths ? 15 : 7))
+    factors.push(factor)
+    if (band < firstWidths) lower = Math.max(lower, factor)
+    else upper = Math.max(upper, factor)
+  }
+  const compress = leastWidths(32 - Math.clz32(lower), 32 - Math.clz32(upper), firstWidths, scaled - firstWidths)
+  const widths = factorWidths[compress]
+  const bits = widths[0] * firstWidths + widths[1] * (scaled - firstWidths)
   return { factors, compress, bits, gain: unitGain + Math.round(4 * shaping * loudest) }
+}
+
+/** The index of the widths with the fewest bits in all that are wide enough. */
+function leastWidths(lower: number, upper: number, lowerBands: number, upperBands: number): number {
+  let best = 0
+  let least = Infinity
+  for (let index = 0; index < factorWidths.length; index++) {
+    const widths = factorWidths[index]
+    const bits = widths[0] * lowerBands + widths[1] * upperBands
+    if (widths[0] < lower || widths[1] < upper || bits >= least) continue
+    best = index
+    least = bits
+  }
+  return best
 }
 
 /** Makes the compressed values of each band larger, as its steps become smaller. */
 export function applyScaleFactors(compressed: Float32Array, factors: readonly number[], ends: readonly number[]): void {
   let start = 0
-  for (const [band, factor] of factors.entries()) {
+  for (let band = 0; band < factors.length; band++) {
+    const factor = factors[band]
     const end = ends[band]
     if (factor > 0) {
       const scale = 2 ** (0.375 * factor)
@@ -85,13 +103,14 @@ export function applyScaleFactors(compressed: Float32Array, factors: readonly nu
 }
 
 /** Logarithms to base 2 of the mean magnitudes. */
-function levelsOf(values: Float32Array, ends: readonly number[]): number[] {
-  const levels: number[] = []
+function levelsOf(values: Float32Array, ends: readonly number[]): Float64Array {
+  const levels = new Float64Array(ends.length)
   let start = 0
-  for (const end of ends) {
+  for (let band = 0; band < ends.length; band++) {
+    const end = ends[band]
     let sum = 0
     for (let i = start; i < end; i++) sum += values[i] * values[i]
-    levels.push(Math.max(silentLevel, 0.5 * Math.log2(sum / (end - start))))
+    levels[band] = Math.max(silentLevel, 0.5 * Math.log2(sum / (end - start)))
     start = end
   }
   return levels

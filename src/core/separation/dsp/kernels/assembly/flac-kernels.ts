@@ -4,6 +4,20 @@ import { at, float, vector } from './memory'
 
 const double: usize = 8
 
+export function separatePairs(pairs: usize, left: usize, right: usize, count: i32): void {
+  pairs = at(pairs)
+  left = at(left)
+  right = at(right)
+  for (; count > 0; count -= 2) {
+    const both = v128.load64_zero(pairs)
+    v128.store(left, f64x2.convert_low_i32x4_s(i32x4.shr_s(i32x4.shl(both, 16), 16)))
+    v128.store(right, f64x2.convert_low_i32x4_s(i32x4.shr_s(both, 16)))
+    pairs += double
+    left += vector
+    right += vector
+  }
+}
+
 export function middleAndSide(left: usize, right: usize, middle: usize, side: usize, count: i32): void {
   left = at(left)
   right = at(right)
@@ -59,7 +73,14 @@ export function differenceSums(signal: usize, to: usize, count: i32): void {
 export function autocorrelate(signal: usize, window: usize, windowed: usize, to: usize, count: i32): void {
   signal = at(signal)
   window = at(window)
-  let address = at(windowed)
+  windowed = at(windowed)
+  const end = windowed + <usize>(count >> 1) * vector
+  // All of them first: a load that overlaps two stores just before it takes many times as long.
+  for (let address = windowed; address < end; address += vector) {
+    v128.store(address, f64x2.mul(v128.load(signal), v128.load(window)))
+    signal += vector
+    window += vector
+  }
   let lag0 = f64x2.splat(0)
   let lag1 = f64x2.splat(0)
   let lag2 = f64x2.splat(0)
@@ -69,9 +90,8 @@ export function autocorrelate(signal: usize, window: usize, windowed: usize, to:
   let lag6 = f64x2.splat(0)
   let lag7 = f64x2.splat(0)
   let lag8 = f64x2.splat(0)
-  for (; count >= 2; count -= 2) {
-    const now = f64x2.mul(v128.load(signal), v128.load(window))
-    v128.store(address, now)
+  for (let address = windowed; address < end; address += vector) {
+    const now = v128.load(address)
     lag0 = f64x2.add(lag0, f64x2.mul(now, now))
     lag1 = f64x2.add(lag1, f64x2.mul(now, v128.load(address - double)))
     lag2 = f64x2.add(lag2, f64x2.mul(now, v128.load(address - 2 * double)))
@@ -81,9 +101,6 @@ export function autocorrelate(signal: usize, window: usize, windowed: usize, to:
     lag6 = f64x2.add(lag6, f64x2.mul(now, v128.load(address - 6 * double)))
     lag7 = f64x2.add(lag7, f64x2.mul(now, v128.load(address - 7 * double)))
     lag8 = f64x2.add(lag8, f64x2.mul(now, v128.load(address - 8 * double)))
-    signal += vector
-    window += vector
-    address += vector
   }
   to = at(to)
   store<f64>(to, lanes(lag0))
@@ -124,8 +141,17 @@ export function residual(signal: usize, coefficients: usize, order: i32, scale: 
   return max(f64x2.extract_lane(largest, 0), f64x2.extract_lane(largest, 1))
 }
 
-export function foldedSum(residual: usize, count: i32): f64 {
-  residual = at(residual)
+export function foldedSums(residual: usize, order: i32, length: i32, parts: i32, to: usize): void {
+  to = at(to)
+  const first = at(residual)
+  store<f64>(to, foldedSum(first + <usize>order * float, length - order))
+  for (let part = 1; part < parts; part++) {
+    to += double
+    store<f64>(to, foldedSum(first + <usize>(part * length) * float, length))
+  }
+}
+
+function foldedSum(residual: usize, count: i32): f64 {
   let low = i64x2.splat(0)
   let high = i64x2.splat(0)
   for (; count >= 4; count -= 4) {
@@ -167,11 +193,10 @@ export function writeRice(residual: usize, count: i32, parameter: u32, to: usize
     const length = zeros + 1 + parameter
     pending = (pending << length) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
     used += length
-    if (used >= 32) {
-      used -= 32
-      store<u32>(address, bswap<u32>(<u32>(pending >> used)))
-      address += 4
-    }
+    // Written each time, also where the word is not full and is written again: whether it is cannot be predicted.
+    store<u32>(address, bswap<u32>(<u32>(pending >> (used & 31))))
+    address += (used >> 5) << 2
+    used &= 31
     residual += float
   }
   store<u32>(address, bswap<u32>(<u32>(pending << (32 - used))))
