@@ -56,11 +56,11 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
       </select>
       {workflows.length > 1 && (
         <select
-          aria-label="Kind of job"
+          aria-label="Workflow of the songs"
           value={filters.workflow ?? ''}
           onChange={({ currentTarget: { value } }) => change({ workflow: value || undefined })}
         >
-          <option value="">All kinds</option>
+          <option value="">All workflows</option>
           {workflows.map(({ id, name }) => (
             <option key={id} value={id}>
               {name}

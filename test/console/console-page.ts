@@ -12,9 +12,9 @@ export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof ex
 }
 
 export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
-export const narrow: BrowserContextOptions = { viewport: { width: 320, height: 640 } }
-/** A screen of 1,280 by 800 points at 200 %: half as many pixels of the style sheet, each twice as large. */
-export const zoomed: BrowserContextOptions = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }
+export const narrow = { viewport: { width: 320, height: 640 } }
+/** A screen of 1,280 by 800 points at 200 % has half as many pixels of the style sheet. */
+export const zoomed = { viewport: { width: 640, height: 400 } }
 
 /** Opens pages of a service and collects what they complain about. */
 export class ConsolePages {
