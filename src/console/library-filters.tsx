@@ -56,7 +56,7 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
       </select>
       {workflows.length > 1 && (
         <select
-          aria-label="Workflow of the songs"
+          aria-label="Kind of job"
           value={filters.workflow ?? ''}
           onChange={({ currentTarget: { value } }) => change({ workflow: value || undefined })}
         >

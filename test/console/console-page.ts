@@ -31,9 +31,9 @@ export class ConsolePages {
     const page = await (await this.#browser.newContext(options)).newPage()
     page.setDefaultTimeout(patienceMs)
     page.on('pageerror', (error) => this.complaints.push(String(error)))
-    // Whether a visitor needs a key is found out by asking without one, which the browser logs.
+    // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is there.
     page.on('console', (message) => {
-      if (message.type() === 'error' && !/40[14] \(|422 \(|net::ERR/.test(message.text()))
+      if (message.type() === 'error' && !/4(0[14]|16|22) \(|net::ERR/.test(message.text()))
         this.complaints.push(message.text())
     })
     const { origin } = new URL(this.#service.base)
