@@ -49,7 +49,7 @@ describe.skipIf(!chromiumPath)(
       await writeWav(path('long song.wav'), [sine(900 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
       // Nothing that the page knows, and nothing that the service can decode.
       await writeFile(path('damaged.mp3'), Buffer.alloc(3000, 1))
-      ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
+      ;[service, browser] = await Promise.all([startConsole({ data: path('data') }), openBrowser()])
       pages = new ConsolePages(browser, service)
       const page = await pages.signedIn()
       await send(page, path('short song.wav'))
