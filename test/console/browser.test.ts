@@ -340,7 +340,7 @@ describe.skipIf(!chromiumPath)(
       expect(await barriers(page)).toEqual([])
       const other = await page.context().newPage()
       await other.goto(page.url().replace(/#.*/, ''))
-      await rowOf(other, 'short song.wav').getByRole('link', { name: 'short song.wav' }).click()
+      await other.locator('.rows li.queued').getByRole('link', { name: 'short song.wav' }).click()
       await other.getByText('Next in your queue').waitFor()
       await other.getByRole('button', { name: 'Stop short song.wav' }).click()
       await other.getByText('This job was stopped.').waitFor()
