@@ -46,7 +46,7 @@ describe.skipIf(!chromiumPath)(
       await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
       await writeWav(path(longName), [sine(rate, 440, rate, 0.4)], rate, '16')
       // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
-      await writeWav(path('long song.wav'), [sine(900 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
+      await writeWav(path('long song.wav'), [sine(3500 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
       // Nothing that the page knows, and nothing that the service can decode.
       await writeFile(path('damaged.mp3'), Buffer.alloc(3000, 1))
       ;[service, browser] = await Promise.all([startConsole({ data: path('data') }), openBrowser()])
