@@ -5,7 +5,7 @@ import { expressMount } from 'stemwork/express'
 import { createApplication, createHandler, issueKey } from 'stemwork/http'
 
 const engine = createEngine()
-await engine.start() // this process runs jobs, too
+await engine.start() // this process also runs jobs
 const application = await createApplication(engine.applications, { name: 'my shop' })
 const { key } = await issueKey(engine.applications, application.id)
 

@@ -5,7 +5,7 @@ import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { Archive, Job, JobFilters, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import type { AnyOffer, JobId, Offer, OfferBy, OffersOf } from './offer.js'
 import { minResumableBytes, putResumable } from './resumable-upload.js'
-import { isWhole, putFile, sizeOf, type TransferOptions, type UploadSource } from './upload.js'
+import { isWhole, putFile, sizeOf, type UploadOptions, type UploadSource } from './upload.js'
 import { waitForJob, type WaitOptions } from './wait.js'
 
 export { ClientError } from './client-error.js'
@@ -30,7 +30,7 @@ export type {
   WorkflowSummary,
 } from './job.js'
 export type { JobId, Offer, OffersOf } from './offer.js'
-export type { TransferOptions, TransferProgress, UploadSource } from './upload.js'
+export type { TransferOptions, TransferProgress, UploadOptions, UploadSource } from './upload.js'
 export type { WaitOptions } from './wait.js'
 
 export interface PeaksOptions extends RequestOptions {
@@ -49,7 +49,7 @@ export interface CreateOptions extends RequestOptions {
  */
 export interface Client<Offered extends AnyOffer = Offer> {
   /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
-  upload(source: UploadSource, options?: TransferOptions): Promise<{ downloadUrl: string }>
+  upload(source: UploadSource, options?: UploadOptions): Promise<{ downloadUrl: string }>
   createJob<Id extends Offered['id']>(
     job: { workflow: Id } & NewJobOf<OfferBy<Offered, Id>>,
     options?: CreateOptions,

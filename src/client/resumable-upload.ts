@@ -1,7 +1,7 @@
 import { badAnswer, ClientError } from './client-error.js'
 import type { Connection } from './connection.js'
 import { backOff, pause } from './pause.js'
-import { sendBytes, sizeOf, type TransferOptions } from './upload.js'
+import { sendBytes, sizeOf, type UploadOptions } from './upload.js'
 
 /** For less, a cut costs no more than sending it again. */
 export const minResumableBytes = 8 * 1024 ** 2
@@ -22,9 +22,9 @@ export async function putResumable(
   connection: Connection,
   url: string,
   source: Blob | Uint8Array,
-  options: TransferOptions & { hasOwnFetch: boolean },
+  options: UploadOptions & { hasOwnFetch: boolean },
 ): Promise<{ downloadUrl: string }> {
-  const { signal, onProgress } = options
+  const { signal, onProgress, onInterrupted } = options
   const totalBytes = sizeOf(source)
   const begun = await connection.retrying(
     () =>
@@ -41,10 +41,16 @@ export async function putResumable(
     throw badAnswer(begun.status, 'it does not say where the upload goes on')
   const target = new URL(location, url).href
   let offset = 0
+  let isOffsetKnown = true
   for (let fruitless = 0; offset < totalBytes;) {
-    const piece = source.slice(offset, offset + pieceBytes)
     const before = offset
     try {
+      if (!isOffsetKnown) offset = await storedOffset(connection, target, signal)
+      isOffsetKnown = true
+      if (offset > before) fruitless = 0
+      if (offset >= totalBytes) break
+      const piece = source.slice(offset, offset + pieceBytes)
+      const from = offset
       const headers = {
         ...connection.authorization,
         ...version,
@@ -53,16 +59,17 @@ export async function putResumable(
       }
       await sendBytes(connection, { method: 'PATCH', url: target, headers }, piece, {
         ...options,
-        onProgress: ({ bytes }) => onProgress?.({ bytes: before + bytes, totalBytes }),
+        onProgress: ({ bytes }) => onProgress?.({ bytes: from + bytes, totalBytes }),
       })
       offset += sizeOf(piece)
       fruitless = 0
     } catch (error) {
       signal?.throwIfAborted()
-      if (!isPassing(error) || ++fruitless >= maxFruitless) throw error
+      const isPatient = onInterrupted !== undefined && isLost(error)
+      if (!isPassing(error) || (++fruitless >= maxFruitless && !isPatient)) throw error
+      onInterrupted?.()
+      isOffsetKnown = false
       await pause(Math.max(backOff(fruitless - 1, back), retryAfterMs(error)), signal)
-      offset = await storedOffset(connection, target, signal)
-      if (offset > before) fruitless = 0
     }
   }
   return { downloadUrl }
@@ -83,6 +90,11 @@ function isPassing(error: unknown): boolean {
   return (
     ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
   )
+}
+
+/** Not an answer of the service, which may say that its storage is full. */
+function isLost(error: unknown): boolean {
+  return ClientError.is(error) && [0, 502, 504].includes(error.status)
 }
 
 function retryAfterMs(error: unknown): number {

@@ -15,6 +15,14 @@ export interface TransferOptions extends RequestOptions {
   onProgress?(progress: TransferProgress): void
 }
 
+export interface UploadOptions extends TransferOptions {
+  /**
+   * Called each time a resumable upload loses its connection. With this function, the upload waits for the connection as long as it
+   * takes, until the signal fires. Without it, the upload fails after eight attempts in a row that sent nothing.
+   */
+  onInterrupted?(): void
+}
+
 /** PUTs the source to an upload link. @throws ClientError; the signal's reason */
 export async function putFile(
   connection: Connection,

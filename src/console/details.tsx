@@ -1,4 +1,5 @@
 import type { Job } from '../client/client.js'
+import { figuresOf } from './figures.js'
 import { baseUrl } from './session.js'
 import { durationOf } from './song-facts.js'
 import { Snippets } from './snippets.js'
@@ -12,6 +13,7 @@ export function Details({ job }: { job: Job }) {
   const warnings = (details?.warnings ?? []) as string[]
   const clipped = details?.clippedSamples
   const seconds = durationOf(job)
+  const figures = figuresOf(job)
   return (
     <div class="details">
       <section class="card" aria-labelledby="timeline-title">
@@ -83,7 +85,7 @@ export function Details({ job }: { job: Job }) {
           ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
         ]}
       />
-      <FiguresOf details={details} />
+      {figures.length > 0 && <Facts title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />}
       {timings.length > 0 && (
         <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
       )}
@@ -107,25 +109,6 @@ export function Details({ job }: { job: Job }) {
       <Snippets job={job} />
     </div>
   )
-}
-
-/** Shown in a way of their own. */
-const knownDetails = ['model', 'timingsMs', 'warnings', 'clippedSamples', 'seconds', 'sampleRate', 'hint']
-
-/** What else a workflow has told, whatever it is. */
-function FiguresOf({ details }: Pick<Job, 'details'>) {
-  const facts = Object.entries(details ?? {})
-    .filter(([name]) => !knownDetails.includes(name))
-    .flatMap(([name, value]): Fact[] =>
-      typeof value === 'object' && value !== null && !Array.isArray(value)
-        ? Object.entries(value).map(([part, one]) => [outputWords(part), factText(one)])
-        : [[outputWords(name), factText(value)]],
-    )
-  return facts.length > 0 ? <Facts title="Figures" facts={facts} /> : null
-}
-
-function factText(value: unknown): string {
-  return value === null ? 'not measurable' : typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 type Fact = [name: string, value: string | null | undefined]

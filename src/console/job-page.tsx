@@ -6,17 +6,8 @@ import type { JobCommands } from './job-commands.js'
 import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
 import { jobAddress } from './route.js'
-import { useTimeLeft } from './time-left.js'
-import {
-  explain,
-  explainFailure,
-  type Explanation,
-  jobStateWords,
-  stageWords,
-  statusWords,
-  timeLeftWords,
-  whenWords,
-} from './words.js'
+import { Work } from './work.js'
+import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
 interface JobPageProps {
   client: Client
@@ -72,7 +63,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
       {job && (
         <header class="line">
           <div class="title">
-            <h1 ref={heading} tabIndex={-1}>
+            <h1 ref={heading} tabIndex={-1} dir="auto">
               {name}
             </h1>
             <p class="quiet">
@@ -122,7 +113,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
         <nav class="tabs" aria-label="Views of this song">
           {(['player', 'details'] as const).map((one) => (
             <a key={one} href={jobAddress(id, one)} {...(tab === one ? { 'aria-current': 'page' as const } : {})}>
-              {one === 'player' ? 'Player' : 'Details'}
+              {one === 'details' ? 'Details' : isHeard(job) ? 'Player' : 'Result'}
             </a>
           ))}
         </nav>
@@ -131,7 +122,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
       {/* It stays while the details are shown, so that the music goes on. */}
       {job && (
         <div class="job" hidden={tab !== 'player'}>
-          {!hasEnded(job) && <Work job={job} />}
+          {!hasEnded(job) && <Work client={client} job={job} />}
           {job.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
               <button type="button" onClick={() => void again()}>
@@ -139,30 +130,16 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
               </button>
             </ErrorNotice>
           )}
-          {job.result && <Results client={client} job={job} commands={commands} />}
+          {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}
         </div>
       )}
     </article>
   )
 }
 
-function Work({ job }: { job: Job }) {
-  const seconds = useTimeLeft(job)
-  const isQueued = job.status === 'QUEUED'
-  return (
-    <section class="card work" aria-label="Progress">
-      <p class="line">
-        <strong role="status">{isQueued ? 'Waiting' : stageWords(job.stage)}</strong>
-        {!isQueued && <span class="figure">{Math.floor(job.progress * 100)} %</span>}
-      </p>
-      <progress aria-label="Progress" {...(isQueued ? {} : { value: job.progress })} />
-      <p class="quiet">
-        {isQueued
-          ? 'It starts when its turn comes. You can close this page; the work goes on.'
-          : timeLeftWords(seconds)}
-      </p>
-    </section>
-  )
+/** Whether there is something to listen to. Of a job without results, nobody knows yet. */
+function isHeard({ files }: Job): boolean {
+  return !files || Object.values(files).some(({ contentType }) => contentType.startsWith('audio/'))
 }
 
 function titleMark(job: Job): string {

@@ -60,7 +60,7 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
           value={filters.workflow ?? ''}
           onChange={({ currentTarget: { value } }) => change({ workflow: value || undefined })}
         >
-          <option value="">All kinds</option>
+          <option value="">All workflows</option>
           {workflows.map(({ id, name }) => (
             <option key={id} value={id}>
               {name}

@@ -1,4 +1,5 @@
 import { type Client, hasEnded, type Job } from '../client/client.js'
+import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'
 import { jobAddress, libraryAddress } from './route.js'
@@ -27,12 +28,13 @@ export function LibraryRow({ client, job, isChosen, onChoose, commands }: Librar
         onChange={(event) => onChoose(event.currentTarget.checked)}
       />
       <div class="row">
-        <a class="name" href={jobAddress(job.id)} title={name}>
+        <a class="name" dir="auto" href={jobAddress(job.id)} title={name}>
           {name}
         </a>
         <span class="quiet">
           {whenWords(job.createdAt)}
           {seconds !== undefined && ` · ${clock(seconds)}`}
+          {job.workflow.id !== stemsWorkflowId && ` · ${job.workflow.name}`}
           {job.batchName && (
             <>
               {' · '}

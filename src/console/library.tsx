@@ -62,7 +62,7 @@ export function Library(props: LibraryProps) {
     <>
       <section class="send" aria-labelledby="send-title">
         <h1 id="send-title" tabIndex={-1}>
-          Separate a song
+          {/stems/.test(choices.workflow) ? 'Separate a song' : 'Send a song'}
         </h1>
         <DropZone onFiles={(files) => uploads.add(files, choices)} />
         <JobChoices client={client} workflows={workflows} choices={choices} onChange={onChoices} />

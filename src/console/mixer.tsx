@@ -23,9 +23,34 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
     () => new Player(stems, { onChange: () => redraw(undefined), onError: (error) => setProblem(explain(error)) }),
     [stems],
   )
-  useEffect(() => () => player.close(), [player])
+  const isGrowing = stems.some(({ source }) => source.isGrowing)
+  // When the finished stems take the place of the growing ones, the music goes on as it was.
+  const heard = useRef<Pick<Player, 'position' | 'speed' | 'loop' | 'isPlaying'>>(undefined)
+  useEffect(() => {
+    const { position = 0, speed = 1, loop: repeated, isPlaying = false } = heard.current ?? {}
+    if (speed !== 1) player.setSpeed(speed)
+    if (position > 0) player.seek(position)
+    if (repeated) player.setLoop(repeated)
+    if (isPlaying) player.play()
+    return () => {
+      heard.current = {
+        position: player.position,
+        speed: player.speed,
+        loop: player.loop,
+        isPlaying: player.isPlaying,
+      }
+      player.close()
+    }
+  }, [player])
   const { duration } = player
   const [view, setView] = useState<ViewWindow>({ from: 0, to: duration })
+  const shownDuration = useRef(duration)
+  useEffect(() => {
+    // Who sees the end goes on seeing it.
+    const hadEnd = view.to >= shownDuration.current
+    shownDuration.current = duration
+    setView((now) => (hadEnd ? { from: now.from, to: duration } : moved(now, 0, duration)))
+  }, [duration])
   const names = stems.map(({ name }) => name)
   const mix = useMixSettings(player, names)
   const lanes = useRef<HTMLDivElement>(null)
@@ -149,6 +174,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
       </div>
       <div class="line below">
         <span class="quiet">
+          {isGrowing && 'This is what is finished so far. More is added as it is made. '}
           {loop ? (
             <>
               Loop {clock(loop.from)} to {clock(loop.to)}{' '}

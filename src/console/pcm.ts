@@ -1,7 +1,10 @@
 /** Samples of a track, read piece by piece, so that an hour of audio needs no more memory than a minute. */
 export interface PcmSource {
   readonly sampleRate: number
+  /** Rises while it is growing. */
   readonly frames: number
+  /** Its file is still being written, so there will be more. */
+  readonly isGrowing?: boolean
   /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
   read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>
 }

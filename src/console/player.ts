@@ -61,11 +61,9 @@ interface Channel {
  * of one audio clock, and none before all are there.
  */
 export class Player {
-  readonly duration: number
   readonly #tracks: readonly PlayerTrack[]
   readonly #options: PlayerOptions
   readonly #sampleRate: number
-  readonly #frames: number
   readonly #volumes = new Map<string, number>()
   readonly #channels = new Map<string, Channel>()
   readonly #pieces: PieceCache
@@ -85,9 +83,12 @@ export class Player {
     const [first] = tracks
     if (!first) throw new RangeError('a player needs at least one track')
     this.#sampleRate = first.source.sampleRate
-    this.#frames = Math.max(...tracks.map(({ source }) => source.frames))
-    this.duration = this.#frames / this.#sampleRate
     this.#pieces = new PieceCache(Math.round(pieceSeconds * this.#sampleRate), tracks.length)
+  }
+
+  /** Seconds. It rises while tracks grow. */
+  get duration(): number {
+    return this.#frames / this.#sampleRate
   }
 
   get isPlaying(): boolean {
@@ -184,6 +185,10 @@ export class Player {
     this.#context = undefined
   }
 
+  get #frames(): number {
+    return Math.max(...this.#tracks.map(({ source }) => source.frames))
+  }
+
   #fade(gain: GainNode | undefined, volume: number): void {
     if (this.#context) gain?.gain.setTargetAtTime(volume, this.#context.currentTime, fadeSeconds)
   }
@@ -221,8 +226,14 @@ export class Player {
     const speed = this.#speed
     const toFrame = (seconds: number) => Math.round(seconds * this.#sampleRate)
     const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
+    const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
     let frame = toFrame(run.from)
-    while (frame < this.#frames) {
+    while (frame < this.#frames || isGrowing) {
+      if (frame >= this.#frames) {
+        await new Promise((resolve) => setTimeout(resolve, checkMs))
+        if (signal.aborted) return
+        continue
+      }
       const index = Math.floor(frame / pieceFrames)
       const limit = loop && frame < loop.to ? loop.to : this.#frames
       const end = Math.min((index + 1) * pieceFrames, limit)

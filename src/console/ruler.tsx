@@ -20,6 +20,8 @@ export function Ruler({ view, onSeek, onLoop }: RulerProps) {
   const step = rulerStep(length, Math.max(3, Math.min(mostLabels, Math.floor(innerWidth / labelPixels))))
   const first = Math.ceil(view.from / step) * step
   const ticks = Array.from({ length: Math.floor((view.to - first) / step) + 1 }, (_, index) => first + index * step)
+  // A label that the end would cut off says nothing.
+  if (ticks.length > 1 && ((view.to - (ticks.at(-1) ?? 0)) / length) * innerWidth < labelPixels) ticks.pop()
   return (
     <div class="ruler" aria-hidden="true" {...gestures}>
       {ticks.map((seconds) => (

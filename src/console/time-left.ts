@@ -13,13 +13,17 @@ const leastShare = 0.002
 /** Estimates the time left from the progress of the last seconds; on slow jobs, of the last steps, however old they are. */
 export class TimeLeft {
   #marks: Mark[] = []
+  /** When the job came to what is seen first, nobody here knows. */
+  #newest: number | undefined
 
   /** @param atMs of a clock that only goes forward */
   observe(progress: number, atMs: number): void {
-    const last = this.#marks.at(-1)
+    const before = this.#newest
+    this.#newest = progress
+    if (before === undefined || before === progress) return
     // A new attempt begins from the start.
-    if (last && progress < last.progress) this.#marks = []
-    if (last?.progress !== progress) this.#marks.push({ atMs, progress })
+    if (progress < before) this.#marks = []
+    this.#marks.push({ atMs, progress })
     // Only as long as what is left still shows a share of the work.
     while (this.#canDropFirst(atMs)) this.#marks.shift()
   }

@@ -10,7 +10,7 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
   return (
     <li class="upload">
       <div class="row">
-        <span class="name" title={file.name}>
+        <span class="name" dir="auto" title={file.name}>
           {file.name}
         </span>
         <span class="quiet">{sizeWords(file.size)}</span>

@@ -76,7 +76,8 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
       const onProgress = ({ bytes }: { bytes: number }) =>
         change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 })
       const { downloadUrl } = await overLostConnections(signal, {
-        attempt: () => client.upload(file, { signal, onProgress }),
+        attempt: () =>
+          client.upload(file, { signal, onProgress, onInterrupted: () => change(number, { state: 'disconnected' }) }),
         onLost: () => change(number, { state: 'disconnected', progress: 0 }),
       })
       const makeJob = orders.current.get(number)

@@ -8,6 +8,11 @@ export interface WavFormat {
   frames: number
 }
 
+/** Bytes of one sample of all channels. */
+export function wavFrameBytes({ encoding, channelCount }: Pick<WavFormat, 'encoding' | 'channelCount'>): number {
+  return bytesPerSample[encoding] * channelCount
+}
+
 const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
 
 /** By format tag and bits. */
@@ -32,7 +37,7 @@ export function wavFormat(head: DataView): WavFormat | undefined {
       return {
         ...format,
         dataStart: body,
-        frames: Math.floor(dataBytes / (bytesPerSample[format.encoding] * format.channelCount)),
+        frames: Math.floor(dataBytes / wavFrameBytes(format)),
       }
     }
     at = body + size + (size % 2)
@@ -42,7 +47,7 @@ export function wavFormat(head: DataView): WavFormat | undefined {
 
 /** Reads exactly the samples that are asked for. */
 export function wavSource(readRange: RangeReader, format: WavFormat): PcmSource {
-  const frameBytes = bytesPerSample[format.encoding] * format.channelCount
+  const frameBytes = wavFrameBytes(format)
   return {
     sampleRate: format.sampleRate,
     frames: format.frames,

@@ -21,6 +21,7 @@ export function Waveform({ stem, title, view, duration }: WaveformProps) {
   const played = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
     let isGone = false
+    setPeaks(undefined)
     stem.peaks.then(
       (read) => isGone || setPeaks(read),
       () => isGone || setPeaks('none'),
@@ -35,7 +36,11 @@ export function Waveform({ stem, title, view, duration }: WaveformProps) {
     <>
       <canvas ref={rest} class="rest" role="img" aria-label={`Waveform of ${title}`} />
       <canvas ref={played} class="played" aria-hidden="true" />
-      {!peaks && <span class="drawing quiet">Drawing …</span>}
+      {!peaks && (
+        <span class="drawing quiet">
+          {stem.source.isGrowing ? 'The waveform is drawn when the song is done.' : 'Drawing …'}
+        </span>
+      )}
       {peaks === 'none' && <span class="drawing quiet">No waveform is available. You can still play this stem.</span>}
     </>
   )

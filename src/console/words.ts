@@ -137,6 +137,17 @@ export function timeLeftWords(seconds: number | undefined): string {
   return minutes < 90 ? `About ${minutes} minutes left` : `About ${Math.round(minutes / 60)} hours left`
 }
 
+export function placeWords(place: number): string {
+  if (place === 1) return 'Next in your queue'
+  return place > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${place} in your queue`
+}
+
+/** Until a waiting job starts. */
+export function startWords(seconds: number | undefined): string {
+  if (seconds === undefined) return 'It starts when its turn comes.'
+  return seconds < 10 ? 'It starts in a few seconds.' : `It starts in about ${timeWords(seconds)}.`
+}
+
 export function sizeWords(bytes: number): string {
   if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
+import { actionHelp } from '../../src/cli/help.js'
 import { hasProgram } from '../servers/found-server.js'
 import { stemwork } from './stemwork.js'
 
@@ -57,6 +58,22 @@ describe('the help of an action', () => {
     expect(stdout).toContain(`Usage: stemwork ${words}`)
     expect(stdout).toContain(own)
     expect(stdout).not.toContain(other)
+  })
+
+  it('is there for every action of every command', async () => {
+    let count = 0
+    for (const [name, { load }] of Object.entries(commands)) {
+      const command = await load()
+      for (const [action, { description }] of Object.entries(command.actions ?? {})) {
+        expect(actionHelp(name, command, action)).toMatch(`Usage: stemwork ${name} ${action}`)
+        expect(actionHelp(name, command, action)).toContain(description)
+        count++
+      }
+      // What the usage line offers has a help of its own.
+      const offered = /<([a-z-]+(?: \| [a-z-]+)+)>/.exec(command.usage)?.[1]?.split(' | ') ?? []
+      if (command.actions) expect(Object.keys(command.actions)).toEqual(expect.arrayContaining(offered))
+    }
+    expect(count).toBeGreaterThan(15)
   })
 
   it('names only options that the command has', async () => {

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { mp3InfoFrame } from '../../src/core/separation/decode/mp3-info.js'
 import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { pollJob, type Service, startService } from '../http/harness.js'
 import { sine } from '../separation/tracks.js'
@@ -19,7 +20,8 @@ const megabyte = 1024 ** 2
 /** What the player may take of an hour. Decoded as a whole, the smallest of the files below would take 230 MB. */
 const mostGrowth = 120 * megabyte
 
-type Format = 'wav' | 'flac'
+const formats = ['wav', 'flac', 'mp3'] as const
+type Format = (typeof formats)[number]
 
 /** Writes an hour of a tone, quickly: what is tested is how it is read. */
 const writers: Record<Format, (path: string) => Promise<void>> = {
@@ -52,13 +54,31 @@ const writers: Record<Format, (path: string) => Promise<void>> = {
     for (let minute = 0; minute < hour / block; minute++) await encoder.write([tone, tone])
     await encoder.close()
   },
+  /** The frames of a minute, sixty times. Each stands alone, and at this rate a minute is a whole number of them. */
+  async mp3(path) {
+    const [rate, block, frameBytes] = [48_000, 60, 960]
+    const frameCount = (block * rate) / 1152
+    const tone = sine((block + 1) * rate, 440, rate, 0.4)
+    const encoder = await openEncoder(path, { sampleRate: rate, channels: 1, format: 'mp3' })
+    await encoder.write([tone])
+    await encoder.close()
+    const minute = (await readFile(path)).subarray(frameBytes, (1 + frameCount) * frameBytes)
+    // Some more at the end: the first samples of a decoder are those of its filters.
+    const frames = (hour / block) * frameCount + 3
+    const facts = { frameCount: frames, bytes: (1 + frames) * frameBytes, sampleCount: hour * rate }
+    const file = await open(path, 'w')
+    await file.write(mp3InfoFrame(minute.subarray(0, 4), { ...facts, encoderDelay: 1104 }))
+    for (let n = 0; n < hour / block; n++) await file.write(minute)
+    await file.write(minute.subarray(0, 3 * frameBytes))
+    await file.close()
+  },
 }
 
 const hours = defineWorkflow({
   id: 'service/hours',
   name: 'An hour',
   description: 'Makes an hour of sound.',
-  params: z.object({ format: z.enum(['wav', 'flac']) }),
+  params: z.object({ format: z.enum(formats) }),
   inputs: [],
   outputs: ({ format }) => ({ music: { fileName: `music.${format}`, contentType: `audio/${format}` } }),
   stages: [{ name: 'write', run: ({ params, outputPath }) => writers[params.format](outputPath('music')) }],
@@ -131,7 +151,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     for (const id of ids) await service.api(`/job/${id}`, { method: 'DELETE', key })
   })
 
-  test.each(['wav', 'flac'] as const)(
+  test.each(formats)(
     'an hour of %s plays from any place without being downloaded or decoded as a whole',
     async (format) => {
       const id = await created({ workflow: 'service/hours', name: `An hour.${format}`, params: { format } })

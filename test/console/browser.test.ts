@@ -46,10 +46,10 @@ describe.skipIf(!chromiumPath)(
       await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
       await writeWav(path(longName), [sine(rate, 440, rate, 0.4)], rate, '16')
       // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
-      await writeWav(path('long song.wav'), [sine(900 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
+      await writeWav(path('long song.wav'), [sine(3500 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
       // Nothing that the page knows, and nothing that the service can decode.
       await writeFile(path('damaged.mp3'), Buffer.alloc(3000, 1))
-      ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
+      ;[service, browser] = await Promise.all([startConsole({ data: path('data') }), openBrowser()])
       pages = new ConsolePages(browser, service)
       const page = await pages.signedIn()
       await send(page, path('short song.wav'))
@@ -323,14 +323,28 @@ describe.skipIf(!chromiumPath)(
       expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
     })
 
-    test('goes on with a job after a reload, tells the time left, and stops the job when it is asked to', async () => {
+    test('goes on with a job after a reload, plays what is finished, tells the time left, and stops the job when it is asked to', async () => {
       const page = await pages.signedIn()
-      await send(page, path('long song.wav'))
+      await send(page, path('long song.wav'), path('short song.wav'))
       await rowOf(page, 'long song.wav').locator('.status.started').waitFor()
       await rowOf(page, 'long song.wav').getByRole('link', { name: 'long song.wav' }).click()
       const bar = page.getByRole('progressbar', { name: 'Progress' })
       const progress = () => bar.evaluate((element: { value: number }) => element.value)
       await eventually(progress).toBeGreaterThan(0.01)
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => position(page)).toBeGreaterThan(0.3)
+      await page.getByText('This is what is finished so far.').waitFor()
+      const end = () => page.getByRole('slider', { name: 'Position' }).getAttribute('max').then(Number)
+      const before = await end()
+      await eventually(end).toBeGreaterThan(before)
+      expect(await barriers(page)).toEqual([])
+      const other = await page.context().newPage()
+      await other.goto(page.url().replace(/#.*/, ''))
+      await other.locator('.rows li.queued').getByRole('link', { name: 'short song.wav' }).click()
+      await other.getByText('Next in your queue').waitFor()
+      await other.getByRole('button', { name: 'Stop short song.wav' }).click()
+      await other.getByText('This job was stopped.').waitFor()
+      await other.close()
       await page.reload()
       await page.getByRole('heading', { name: 'long song.wav' }).waitFor()
       const atReload = await progress()
@@ -381,6 +395,23 @@ describe.skipIf(!chromiumPath)(
       await page.getByRole('button', { name: 'Revoke Studio' }).click()
       await eventually(() => page.getByRole('button', { name: 'Revoke Studio' }).count()).toBe(0)
       expect((await answer()).status).toBe(401)
+    })
+
+    test('shows what was measured as figures and as a picture', async () => {
+      const page = await pages.signedIn()
+      await page.getByLabel('Workflow').selectOption('Loudness')
+      await send(page, path('short song.wav'))
+      await rowOf(page, 'Loudness').locator('.status.succeeded').waitFor()
+      await rowOf(page, 'Loudness').getByRole('link', { name: 'short song.wav' }).click()
+      const figures = page.getByRole('region', { name: 'Figures' })
+      expect(await figures.innerText()).toMatch(/Integrated loudness\s+−\d+\.\d LUFS\s+True peak\s+−?\d+\.\d dBTP/)
+      const picture = figures.getByRole('img', { name: 'Loudness over time' })
+      await eventually(() => picture.evaluate((image: { naturalWidth: number }) => image.naturalWidth)).toBeGreaterThan(
+        0,
+      )
+      expect(await barriers(page)).toEqual([])
+      await page.getByRole('link', { name: 'Details' }).click()
+      await page.getByText('Loudest 3 s').waitFor()
     })
 
     test('shows how a job went and how to do the same by program', async () => {

@@ -113,7 +113,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     await page.getByRole('button', { name: 'Dismiss score.pdf' }).focus()
     await page.keyboard.press('Enter')
     await eventually(() => page.locator('.rows li.upload').count()).toBe(0)
-    await focused(page.getByRole('heading', { name: 'Separate a song' }))
+    await focused(page.getByRole('heading', { name: 'Send a song' }))
   })
 
   test('a service with ffmpeg takes what that can read; a workflow of another kind takes any file', async () => {

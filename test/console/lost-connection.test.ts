@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { cuttingProxy } from '../http/cutting-proxy.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, rowOf, send } from './console-page.js'
@@ -27,6 +28,28 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     await browser?.close()
     await service?.stop()
     await rm(folder, { recursive: true, force: true })
+  })
+
+  test('a large upload is resumed where the connection was cut, and nothing that is stored is sent again', async () => {
+    const large = join(folder, 'large.wav')
+    await writeWav(large, [sine(15 * 96_000, 440, 96_000, 0.4), sine(15 * 96_000, 660, 96_000, 0.4)], 96_000, '32f')
+    // No connection can carry the whole file.
+    const network = await cuttingProxy(Number(new URL(service.base).port), 5 * 1024 ** 2, { staysDown: true })
+    const pages = new ConsolePages(browser, { base: `${network.origin}/v1`, key: service.key })
+    const page = await pages.signedIn()
+    const offsets: number[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'PATCH') offsets.push(Number(request.headers()['upload-offset']))
+    })
+    await send(page, large)
+    await page.getByText('Connection lost. Trying again.').waitFor()
+    network.isDown = false
+    await rowOf(page, 'large.wav').locator('.status.succeeded').waitFor()
+    expect(offsets.length).toBeGreaterThan(1)
+    expect(offsets).toEqual([...new Set(offsets)].toSorted((one, other) => one - other))
+    await page.context().close()
+    await network.close()
+    expect(pages.complaints).toEqual([])
   })
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -25,13 +25,14 @@ import {
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
 const rate = 8000
+const desktop = { width: 1280, height: 720 }
 const song = 'Harbour Lights.wav'
+/** As long as a file system allows, with a word that no line can hold, and written in both directions. */
+const longSong = `${'Live_at_the_old_harbour_'.repeat(4)} 🎤 مرحبا بالعالم ${'and the second night '.repeat(4)}.wav`
 /** What axe finds depends on the layout and on the colours; what overflows, on the width alone. */
-const sizes: [name: string, size: BrowserContextOptions, withAxe: boolean][] = [
-  ['desktop, light', { colorScheme: 'light' }, true],
-  ['phone, dark', { ...phone, colorScheme: 'dark' }, true],
-  ['320 px', narrow, false],
-  ['200 %', zoomed, false],
+const sizes: [name: string, size: BrowserContextOptions, widths: (typeof narrow)['viewport'][]][] = [
+  ['desktop, 320 px and 200 %, light', { colorScheme: 'light', viewport: desktop }, [narrow.viewport, zoomed.viewport]],
+  ['phone, dark', { ...phone, colorScheme: 'dark' }, []],
 ]
 
 describe.skipIf(!chromiumPath)('every page and state of the console (needs Chromium)', () => {
@@ -43,6 +44,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-pages-'))
     await writeWav(join(folder, song), [sine(8 * rate, 440, rate, 0.4)], rate, '16')
+    await copyFile(join(folder, song), join(folder, longSong))
     await writeFile(join(folder, 'empty.mp3'), '')
     ;[service, browser] = await Promise.all([
       startService({
@@ -82,11 +84,17 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     return page
   }
 
-  test.each(sizes)('has no barriers that axe finds, and nothing to scroll sideways: %s', async (_, size, withAxe) => {
+  test.each(sizes)('has no barriers that axe finds, and nothing to scroll sideways: %s', async (_, size, widths) => {
     const found: unknown[] = []
     const check = async (state: string, page: Page) => {
-      const [problems, pixels] = [withAxe ? await barriers(page) : [], await overflow(page)]
+      const [problems, pixels] = [await barriers(page), await overflow(page)]
       if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
+      for (const width of widths) {
+        await page.setViewportSize(width)
+        const wider = await overflow(page)
+        if (wider > 0) found.push([state, width, wider])
+      }
+      if (widths.length > 0) await page.setViewportSize(desktop)
     }
     const stranger = await pages.open({ ...size, reducedMotion: 'reduce' })
     await stranger.getByText('Where do I find a key?').click()
@@ -105,8 +113,8 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     await page.goto('about:blank')
     await page.goto(`${service.base}/console#key=${key}`)
     await rowOf(page, 'A long lecture').locator('.status.started').waitFor()
-    await send(page, join(folder, 'empty.mp3'), join(folder, song))
-    await rowOf(page, song).locator('.status.succeeded').waitFor()
+    await send(page, join(folder, 'empty.mp3'), join(folder, longSong))
+    await rowOf(page, longSong).locator('.status.succeeded').waitFor()
     await page.locator('.status.refused').waitFor()
     await check('library with a refused file', page)
     await page.getByRole('button', { name: 'Send anyway: empty.mp3' }).click()
@@ -119,7 +127,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     await page.context().setOffline(false)
     await page.getByText('Connected', { exact: true }).waitFor()
 
-    await openSong(page, song)
+    await openSong(page, longSong)
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('[')
     // Not on a phone, which has no keys.
@@ -151,8 +159,8 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     await page.getByText('This song no longer exists.').waitFor()
     await check('no such song', page)
     await page.getByRole('link', { name: 'Library' }).click()
-    await rowOf(page, song)
-      .getByRole('button', { name: `Delete ${song}` })
+    await rowOf(page, longSong)
+      .getByRole('button', { name: `Delete ${longSong}` })
       .click()
     await page.getByRole('button', { name: 'Undo' }).waitFor()
     await check('deleted', page)

@@ -51,7 +51,7 @@ test('every stand-in belongs to a snippet', () => {
 
 /** What the JSON blocks of a page are. */
 const jsonKinds: Record<string, z.ZodType> = {
-  'docs/agents.md: On standard input and output': z.strictObject({
+  'docs/agents.md: Over standard input and output': z.strictObject({
     mcpServers: z.strictObject({
       stems: z.strictObject({
         command: z.literal('npx'),
@@ -63,7 +63,7 @@ const jsonKinds: Record<string, z.ZodType> = {
   'docs/licences.md: Leaving out GPL and LGPL decoders': z.strictObject({
     overrides: z.record(z.string().regex(/^@audio\/decode-\w+$/), z.string().regex(/^npm:/)),
   }),
-  'docs/models.md: A model of your own': manifestSchema,
+  'docs/models.md: Custom models': manifestSchema,
   'docs/recipes.md: Keep results longer than the service does': newJobSchema,
   'docs/recipes.md: Upload to S3 from a browser': z.array(
     z.strictObject({

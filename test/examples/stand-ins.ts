@@ -75,7 +75,7 @@ export const treatments: Record<string, Treatment> = {
     after: "console.log((await readdir('karaoke')).join(' '))",
     prints: /^one\.mp3 two\.mp3$/m,
   },
-  'docs/recipes.md: Play stems while they are made': {
+  'docs/recipes.md: Play stems while a job is running': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     prints: /^\d{5,} bytes of WAV$/m,
   },
@@ -120,7 +120,7 @@ export const treatments: Record<string, Treatment> = {
   },
   'docs/embedding.md: One transaction with your own data': { needsServers: true, prints: /^undefined$/m },
   'docs/embedding.md: Testing your workflows': { prints: /pass 1[\s\S]*fail 0/ },
-  'docs/workflows.md: Defining one': {
+  'docs/workflows.md: Define a workflow': {
     after: "console.log(engine.workflows.get('service/concatenate')?.inputs)",
     prints: /firstUrl/,
   },
@@ -139,12 +139,12 @@ export const treatments: Record<string, Treatment> = {
     prints: /^SUCCEEDED$/m,
   },
   'docs/adapters.md: One machine, durable': { after: 'await engine.close()\nclose()\nprocess.exit()' },
-  'docs/adapters.md: A backend of Keyv': {
+  'docs/adapters.md: A Keyv backend': {
     needsServers: true,
     after: 'console.log(await engine.applications.listApplications())\nprocess.exit()',
     prints: /^\[\]$/m,
   },
-  'docs/adapters.md: Writing one': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
+  'docs/adapters.md: Write an adapter': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
   'docs/deployment.md: Deployment': {
     needsServers: true,
     replace: ({ databaseUrl, s3 }) => [

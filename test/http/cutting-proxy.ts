@@ -5,13 +5,24 @@ export interface CuttingProxy {
   origin: string
   /** Connections that were broken so far. */
   cuts: number
+  /** Nobody gets through until it is set to false. */
+  isDown: boolean
   close(): Promise<void>
 }
 
-/** A network that breaks each connection, without a word to either side, once so many bytes have gone up. */
-export async function cuttingProxy(port: number, bytesOfConnection: number): Promise<CuttingProxy> {
+/**
+ * A network that breaks each connection, without a word to either side, once so many bytes have gone up.
+ *
+ * @param staysDown true: with the first one, all are broken, until `isDown` is set to false
+ */
+export async function cuttingProxy(
+  port: number,
+  bytesOfConnection: number,
+  { staysDown = false } = {},
+): Promise<CuttingProxy> {
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
+    if (proxy.isDown) return void client.destroy()
     const upstream = connect(port, '127.0.0.1')
     let rest = bytesOfConnection
     const end = () => {
@@ -30,7 +41,10 @@ export async function cuttingProxy(port: number, bytesOfConnection: number): Pro
       rest -= chunk.byteLength
       if (rest >= 0)
         return void (upstream.write(chunk) || (client.pause(), upstream.once('drain', () => client.resume())))
-      proxy.cuts++
+      if (proxy.cuts++ === 0 && staysDown) {
+        proxy.isDown = true
+        for (const socket of sockets) socket.destroy()
+      }
       end()
     })
   })
@@ -38,6 +52,7 @@ export async function cuttingProxy(port: number, bytesOfConnection: number): Pro
   const proxy: CuttingProxy = {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cuts: 0,
+    isDown: false,
     close: () =>
       new Promise((resolve) => {
         for (const socket of sockets) socket.destroy()

@@ -135,6 +135,37 @@ describe('the client', () => {
   })
 })
 
+it('the client waits for a connection as long as it takes, if it can tell somebody', async () => {
+  // A network that is away for minutes.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  const size = 9 * mebibyte
+  const [outage, stored] = [90, 5 * mebibyte]
+  const asked: string[] = []
+  const fetch = async (input: string | URL | Request, { method = 'GET', headers }: RequestInit = {}) => {
+    const url = String(input)
+    const offset = new Headers(headers).get('upload-offset')
+    if (url.endsWith('/upload'))
+      return Response.json({ uploadUrl: 'http://a/x', downloadUrl: 'http://a/y', resumableUrl: 'http://a/begin' })
+    if (method === 'POST')
+      return new Response(null, { status: 201, headers: { location: 'http://a/z', 'download-url': 'http://a/y' } })
+    asked.push(`${method} ${offset ?? ''}`.trim())
+    if (asked.length <= outage) throw new TypeError('fetch failed')
+    return new Response(null, { status: 204, headers: { 'upload-offset': String(stored) } })
+  }
+  const client = createClient({ baseUrl: 'http://a', apiKey: 'key', fetch })
+  const attempt = (onInterrupted?: () => void) => {
+    asked.length = 0
+    const uploading = client.upload(new Blob([Buffer.alloc(size)]), { onInterrupted }).catch((error: unknown) => error)
+    return vi.advanceTimersByTimeAsync(60 * 60 * 1000).then(() => uploading)
+  }
+  expect(await attempt()).toMatchObject({ code: 'NETWORK' })
+  const interrupted = vi.fn()
+  expect(await attempt(interrupted)).toEqual({ downloadUrl: 'http://a/y' })
+  expect(interrupted.mock.calls.length).toBeGreaterThan(8)
+  // What is stored is not sent again.
+  expect(asked.filter((one) => one.startsWith('PATCH'))).toEqual(['PATCH 0', `PATCH ${stored}`])
+})
+
 describe('an upload that can be resumed', () => {
   it('keeps what came before a cut, and the next request ends one that hangs', async () => {
     const service = await offering()

@@ -192,6 +192,28 @@ describe('the player', () => {
     player.close()
   })
 
+  test('waits at the end of tracks that grow, and goes on when there is more', async () => {
+    let frames = 2 * sampleRate
+    const growing: PcmSource = {
+      ...counting(60),
+      isGrowing: true,
+      get frames() {
+        return frames
+      },
+    }
+    const { player, starts, clock } = play([growing])
+    expect(player.duration).toBe(2)
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(1))
+    clock.currentTime = starts[0]!.at + 5
+    expect([player.isPlaying, player.position]).toEqual([true, 2])
+    frames = 4 * sampleRate
+    await vi.waitFor(() => expect(starts).toHaveLength(2))
+    expect([player.duration, starts[1]!.frame]).toEqual([4, 2000])
+    expect(starts[1]!.at).toBeGreaterThan(clock.currentTime)
+    player.close()
+  })
+
   test('measures the level of a track only while it plays', async () => {
     const { player, starts } = play([counting(5)])
     expect(player.level('track 0')).toBe(0)

@@ -84,6 +84,16 @@ describe('the time left', () => {
     expect(left.seconds(61_000)).toBeUndefined()
   })
 
+  test('does not count the work that was done before somebody looked', () => {
+    const left = new TimeLeft()
+    // What the list tells is older than what the first event tells.
+    left.observe(0.01, 0)
+    left.observe(0.05, 100)
+    expect(left.seconds(200)).toBeUndefined()
+    left.observe(0.06, 10_100)
+    expect(left.seconds(10_100)).toBeCloseTo(940, 6)
+  })
+
   test('is told for a job that needs hours for a hundredth of its work', () => {
     const left = new TimeLeft()
     for (let minute = 0; minute <= 60; minute++) left.observe(minute / 10_000, minute * 60_000)
