@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import type { AudioBlock } from '../../src/core/separation/dsp/audio-stream.js'
-import type { EnsembleMember } from '../../src/core/separation/pipeline/aligned-blocks.js'
 import { combinedWaves } from '../../src/core/separation/pipeline/ensemble.js'
 import {
   type EnsembleAlgorithm,
