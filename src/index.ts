@@ -18,7 +18,6 @@ export {
   stemsWorkflow,
   stemsWorkflowOf,
 } from './core/separation/workflow/stems-workflow.js'
-export { type PresetSettings, presetWorkflow } from './core/separation/workflow/preset-workflow.js'
 export type { AudioSettings } from './core/audio/audio-settings.js'
 export { analyzeWorkflow } from './core/audio/analysis/analyze-workflow.js'
 export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'

@@ -7,7 +7,7 @@ import { type EvaluatedModel, evaluateSongs, type SongEvaluation } from '../core
 import { findSongs } from '../core/separation/evaluation/song-folders.js'
 import { summarise } from '../core/separation/evaluation/summary.js'
 import { requireModel } from '../core/separation/models/index.js'
-import { ensembleAlgorithms } from '../core/separation/pipeline/ensemble-algorithm.js'
+import { ensembleAlgorithms } from '../core/separation/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/separation/models/registry.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, textOf, UsageError } from './command.js'
 import { evaluationTable } from './evaluation-table.js'

@@ -5,7 +5,7 @@ import type { StemName } from '../../src/core/separation/stems.js'
 import { manifestSchema, type Manifest } from '../../src/core/separation/models/manifest.js'
 import type { Network, NetworkResult, Tensor } from '../../src/core/separation/runtime/network.js'
 import { runPipeline, targetStems, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
-import type { EnsembleAlgorithm } from '../../src/core/separation/pipeline/ensemble-algorithm.js'
+import type { EnsembleAlgorithm } from '../../src/core/separation/ensemble-algorithm.js'
 import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 

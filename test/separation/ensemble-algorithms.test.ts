@@ -11,7 +11,7 @@ import {
   ensembleAlgorithms,
   isSpectral,
   statisticOf,
-} from '../../src/core/separation/pipeline/ensemble-algorithm.js'
+} from '../../src/core/separation/ensemble-algorithm.js'
 import type { StemBlock } from '../../src/core/separation/pipeline/estimation.js'
 import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
 import { combinedSpectra, type SpectralMember } from '../../src/core/separation/pipeline/spectral-ensemble.js'

@@ -1,4 +1,4 @@
-import type { EnsembleAlgorithm } from '../pipeline/ensemble-algorithm.js'
+import type { EnsembleAlgorithm } from '../ensemble-algorithm.js'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../engine/errors.js'
-import type { EnsembleAlgorithm } from '../pipeline/ensemble-algorithm.js'
+import type { EnsembleAlgorithm } from '../ensemble-algorithm.js'
 import { knownModels } from './known-models.js'
 import type { ModelEntry } from './model-entry.js'
 
