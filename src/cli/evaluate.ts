@@ -7,8 +7,9 @@ import { type EvaluatedModel, evaluateSongs, type SongEvaluation } from '../core
 import { findSongs } from '../core/separation/evaluation/song-folders.js'
 import { summarise } from '../core/separation/evaluation/summary.js'
 import { requireModel } from '../core/separation/models/index.js'
+import { ensembleAlgorithms } from '../core/separation/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/separation/models/registry.js'
-import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, textOf, UsageError } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
@@ -27,7 +28,12 @@ export const evaluateCommand: Command = {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 is the (weighted) mean of several. Default: embedded.',
+      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 is several, averaged or as --ensemble says. Default: embedded.',
+    },
+    ensemble: {
+      type: 'string',
+      value: ensembleAlgorithms.join('|'),
+      help: 'How the estimates of several models become one. Default: avg_wave.',
     },
     json: {
       type: 'boolean',
@@ -72,8 +78,13 @@ function failed(error: unknown, interrupted: number | undefined, json: boolean, 
 function modelsOf(input: CommandInput): EvaluatedModel[] {
   const { model } = input.values
   const names = Array.isArray(model) ? model : [embeddedModelName]
+  const wanted = textOf(input, 'ensemble')
+  const ensemble = ensembleAlgorithms.find((algorithm) => algorithm === wanted)
+  if (wanted !== undefined && !ensemble)
+    throw new UsageError(`--ensemble must be one of ${ensembleAlgorithms.join(', ')}, not "${wanted}".`)
   return names.map((name) => ({
     name,
+    ensemble,
     choices: name.split('+').map((part) => {
       const [choice, weight] = part.split('=')
       if (choice && (weight === undefined || Number(weight) > 0))

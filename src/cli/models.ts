@@ -4,7 +4,11 @@ import {
   bestModel,
   checkAddresses,
   listModels,
+  listPresets,
   modelInfo,
+  type ModelPreset,
+  modelPreset,
+  modelsOfPreset,
   type ModelSummary,
   pullModel,
   removeModel,
@@ -46,13 +50,16 @@ const actions: Record<string, Action> = {
 }
 
 export const modelsCommand: Command = {
-  usage: 'models list | info | pull | verify | path | remove | check [name or manifest] [options]',
+  usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
     'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
     'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
-    commercial: { type: 'boolean', help: 'With pull best: only models whose licence allows commercial use.' },
+    commercial: {
+      type: 'boolean',
+      help: 'With pull best, presets and pull of a preset: only models whose licence allows commercial use.',
+    },
     fast: {
       type: 'boolean',
       help: 'With pull best: only models that are faster than real time on two processor cores.',
@@ -62,9 +69,13 @@ export const modelsCommand: Command = {
   },
   actions: {
     list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
+    presets: {
+      description: 'Lists the presets: known models that work together by one name.',
+      options: ['commercial', 'json'],
+    },
     info: { usage: '<model>', description: 'Shows all that is known about a model.', options: ['json'] },
     pull: {
-      usage: '<model or best>',
+      usage: '<model, preset or best>',
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
       options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
     },
@@ -90,12 +101,16 @@ export const modelsCommand: Command = {
       const models = await listModels()
       return print(terminal, input, models, () => table(models))
     }
+    if (action === 'presets') {
+      const presets = listPresets({ commercial: input.values.commercial === true })
+      return print(terminal, input, presets, () => presets.map(presetText).join(''))
+    }
     if (action === 'check') return check(name === undefined ? undefined : [name], input, terminal)
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined
     if (!act) {
-      const match = nearest(action, ['list', 'check', ...Object.keys(actions)])
+      const match = nearest(action, ['list', 'presets', 'check', ...Object.keys(actions)])
       throw new UsageError(
-        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, check, ${Object.keys(actions).join(', ')}.`,
+        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, presets, check, ${Object.keys(actions).join(', ')}.`,
       )
     }
     if (name === undefined)
@@ -112,6 +127,15 @@ export const modelsCommand: Command = {
 }
 
 async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
+  if (listPresets().some(({ name }) => name === choice)) {
+    const preset = modelPreset(choice, { commercial: input.values.commercial === true })
+    const { commercial: _checked, ...values } = input.values
+    for (const model of modelsOfPreset(preset)) {
+      const status = await pull(model, { ...input, values }, terminal)
+      if (status !== exitStatus.done) return status
+    }
+    return exitStatus.done
+  }
   const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
   if (choice !== 'best' && (wishes.commercial || wishes.fast))
     throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
@@ -208,6 +232,12 @@ function table(models: readonly ModelSummary[]): string {
           .trimEnd()}\n`,
     )
     .join('')
+}
+
+function presetText(preset: ModelPreset): string {
+  const { name, description, models, ensemble, then } = preset
+  const together = models.length > 1 ? ` (${ensemble ?? 'avg_wave'})` : ''
+  return `${name}: ${description}\n  ${models.join(' + ')}${together}${then ? `, then ${then.model}` : ''}\n`
 }
 
 function details(model: ModelSummary): string {

@@ -4,7 +4,9 @@ import { getPriority } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
-import type { InputFile, WorkResult } from '../core/engine/ports/runner.js'
+import { runSteps } from '../core/engine/dispatch/run-steps.js'
+import { silentLogger } from '../core/engine/ports/logger.js'
+import type { InputFile, WorkProgress, WorkResult } from '../core/engine/ports/runner.js'
 import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { requireModel } from '../core/separation/models/index.js'
@@ -37,7 +39,7 @@ export async function separateSong(
 ): Promise<SeparationReport> {
   const startedAt = performance.now()
   const local = request.isUrl ? undefined : await localFile(request.source)
-  if (request.settings.model !== undefined) await requireModel(request.settings.model)
+  for (const model of request.models) await requireModel(model)
   const { workflow } = request
   const firstMade = await mkdir(request.folder, { recursive: true })
   // In the folder of the results, so that a finished file only needs to be renamed.
@@ -50,20 +52,21 @@ export async function separateSong(
   try {
     const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
     signal.throwIfAborted()
-    const result = await runner.run(
-      {
-        jobId: 'separate',
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        // The workflow requires a URL, but it reads the local file.
-        params: { inputUrl: request.isUrl ? request.source : 'http://localhost/' },
-        inputs: { inputUrl: input },
-        directory,
-        limits: { maxAudioSeconds },
-      },
-      { signal, onProgress: ({ progress: fraction }) => progress.show('Separating', fraction) },
-    )
+    const order = {
+      jobId: 'separate',
+      workflow: workflow.id,
+      module: workflow.module?.url ?? null,
+      settings: workflow.module?.settings ?? null,
+      // The workflow requires a URL, but it reads the local file.
+      params: { inputUrl: request.isUrl ? request.source : 'http://localhost/' },
+      inputs: { inputUrl: input },
+      directory,
+      limits: { maxAudioSeconds },
+    }
+    const onProgress = ({ progress: fraction }: WorkProgress) => progress.show('Separating', fraction)
+    const result = workflow.composition
+      ? await runSteps(workflow, workflow.composition, order, { runner, logger: silentLogger }, { signal, onProgress })
+      : await runner.run(order, { signal, onProgress })
     signal.throwIfAborted()
     outputs = await publish(result, request.folder)
     return reportOf(request, result, outputs, (performance.now() - startedAt) / 1000)
@@ -118,14 +121,17 @@ function reportOf(
   outputs: Record<string, string>,
   wallSeconds: number,
 ): SeparationReport {
-  const seconds = Number(details.seconds)
+  // Of a composed workflow each step has told its own.
+  const [first = details, ...later] = Object.values((details.steps ?? {}) as Record<string, WorkResult['details']>)
+  const clippedSamples = [first, ...later].reduce((sum, each) => sum + Number(each.clippedSamples), 0)
+  const seconds = Number(first.seconds)
   return {
     input: source,
     outputs,
     seconds,
     wallSeconds: round(wallSeconds),
     speed: round(seconds / wallSeconds),
-    details,
+    details: { ...details, clippedSamples },
   }
 }
 

@@ -44,6 +44,12 @@ export const separateCommand: Command = {
     },
     watch: { type: 'boolean', help: 'Go on with files that are added later, each as soon as it grows no more.' },
     ...separationCommandOptions,
+    preset: {
+      type: 'string',
+      value: 'name',
+      help: 'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of --model.',
+    },
+    commercial: { type: 'boolean', help: 'With --preset: only if the licences of its models allow commercial use.' },
     json: {
       type: 'boolean',
       help: 'Print one JSON object with the result or the error on stdout; of many songs, one on a line for each.',

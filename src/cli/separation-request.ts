@@ -1,6 +1,8 @@
 import { basename, extname, resolve } from 'node:path'
 import { outputFormats } from '../core/separation/encode/output-format.js'
 import { type StemName, stemNames } from '../core/separation/stems.js'
+import { modelPreset, modelsOfPreset } from '../core/separation/models/index.js'
+import { presetWorkflow } from '../core/separation/workflow/preset-workflow.js'
 import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/workflow/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, numberOf, textOf, UsageError } from './command.js'
@@ -12,6 +14,8 @@ export interface SeparationChoice {
   settings: StemsSettings & { model?: string }
   stems: StemName[]
   workflow: Workflow
+  /** Names of the models that must be there. */
+  models: readonly string[]
 }
 
 /** One file or URL, into a folder of its own. */
@@ -47,7 +51,21 @@ export function separationChoice(input: CommandInput, threads?: number): Separat
   const keepTags = input.values['no-tags'] !== true
   const settings = { ...given, threads: given.threads ?? threads, format, keepTags }
   const stems = stemsOf(input)
-  return { settings, stems: stems ?? defaultStems, workflow: workflowOf(settings, stems) }
+  if (input.values.preset !== undefined) return presetChoice(input, settings)
+  if (input.values.commercial === true)
+    throw new UsageError('--commercial checks the models of a preset: use it with --preset.')
+  const models = settings.model === undefined ? [] : [settings.model]
+  return { settings, stems: stems ?? defaultStems, workflow: workflowOf(settings, stems), models }
+}
+
+function presetChoice(input: CommandInput, settings: SeparationChoice['settings']): SeparationChoice {
+  const { model, ...others } = settings
+  if (model !== undefined || input.values.stems !== undefined)
+    throw new UsageError('--preset chooses models and stems: leave out --model and --stems.')
+  const name = textOf(input, 'preset') ?? ''
+  const commercial = input.values.commercial === true
+  const models = modelsOfPreset(modelPreset(name, { commercial }))
+  return { settings, stems: defaultStems, workflow: presetWorkflow(name, { ...others, commercial }), models }
 }
 
 export function songRequest(input: CommandInput, source: string): SongRequest {
@@ -71,6 +89,8 @@ export function batchRequest(input: CommandInput, processors: number): BatchRequ
     throw new UsageError(
       `Several songs must be files or folders of this machine, and "${address}" is a URL. Give it alone.`,
     )
+  if (input.values.preset !== undefined)
+    throw new UsageError('--preset takes one song at a time. Give its file alone, without --name, --jobs and --watch.')
   const jobs = numberOf(input, 'jobs', { min: 1, max: 64 }) ?? 1
   const threads = jobs === 1 ? undefined : Math.max(1, Math.floor((processors - 1) / jobs))
   return {

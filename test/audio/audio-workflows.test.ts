@@ -11,6 +11,7 @@ import { WorkflowRegistry } from '../../src/core/engine/workflow/registry.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import type { OutputFormat } from '../../src/core/separation/encode/output-format.js'
+import { RealFft } from '../../src/core/separation/dsp/fft.js'
 import { readTags } from '../../src/core/separation/tags/read-tags.js'
 import { hasProgram } from '../separation/programs.js'
 import { fixture } from '../separation/test-signal.js'
@@ -201,9 +202,10 @@ describe('service/transcode', () => {
     const formats = transcode.params.safeParse({ inputUrl: 'https://a.org/b', format: 'none' }).error?.issues[0]
       ?.message
     for (const format of formats!.replace('expected one of ', '').split(', ')) {
-      const { audio, details } = await transcoded({ format, startSeconds: 1, lengthSeconds: 2 })
+      const { audio, details, path } = await transcoded({ format, startSeconds: 1, lengthSeconds: 2 })
       expect(details.seconds, format).toBe(2)
       expect(audio.channels[0].length, format).toBe(2 * rate)
+      expect(await readTags(path), format).toMatchObject({ title: 'Tones', artist: 'Generator' })
     }
   })
 
@@ -221,6 +223,59 @@ describe('service/transcode', () => {
     expect(
       audio.channels[0].subarray(Math.round(6.5 * rate), Math.round(6.9 * rate)).every((value) => value === 0),
     ).toBe(true)
+  })
+
+  it.each([
+    ['16', 16],
+    ['flac', 16],
+    ['24', 24],
+    ['flac24', 24],
+  ] as const)(
+    'dithers %s so that a tone below one step has no overtones, above a flat floor of noise',
+    async (format, bits) => {
+      const [size, bin] = [65_536, 1000]
+      const step = 2 / 2 ** bits
+      const path = join(folder, `quiet-${format}.wav`)
+      const tone = Float32Array.from({ length: size }, (_, i) => 0.8 * step * Math.sin((2 * Math.PI * bin * i) / size))
+      await write(path, [tone], rate, '32f')
+      const powers = async (dither: boolean) => {
+        const { audio } = await transcoded({ format, dither }, path)
+        const fft = await RealFft.create(size)
+        fft.time().set(audio.channels[0].map((value) => value / step))
+        fft.forward(1)
+        const spectrum = fft.spectrum().slice()
+        fft.close()
+        return Float64Array.from({ length: size / 2 }, (_, k) => spectrum[2 * k] ** 2 + spectrum[2 * k + 1] ** 2)
+      }
+      // White noise of 1/4 of a step squared: the 1/12 of rounding and the 1/6 of the dither.
+      const floor = size / 4
+      const [dithered, plain] = [await powers(true), await powers(false)]
+      for (const overtone of [3, 5, 9]) {
+        expect(plain[overtone * bin]).toBeGreaterThan(100 * floor)
+        expect(dithered[overtone * bin]).toBeLessThan(15 * floor)
+      }
+      const mean = (from: number, to: number) => {
+        const values = dithered.subarray(from, to).filter((_, k) => from + k !== bin)
+        return values.reduce((sum, value) => sum + value, 0) / values.length
+      }
+      const band = size / 16
+      for (let from = 1; from + band < size / 2; from += band)
+        expect(Math.abs(10 * Math.log10(mean(from, from + band) / floor))).toBeLessThan(0.5)
+      // The tone itself is there with its level.
+      expect(Math.sqrt(dithered[bin]) / (size / 2)).toBeCloseTo(0.8, 1)
+    },
+  )
+
+  it.skipIf(!hasSox)('has the length of sox at every rate, to the sample (skipped without it)', async () => {
+    for (const sampleRate of [8000, 22_050, 32_000, 48_000, 88_200, 192_000]) {
+      const { audio } = await transcoded({ format: '16', sampleRate, lengthSeconds: 1.2 })
+      const cut = 1.2 * rate
+      const path = join(folder, `sox-${sampleRate}.wav`)
+      execFileSync('sox', [song, '-b', '16', path, 'trim', '0', `${cut}s`, 'rate', String(sampleRate)])
+      const other = (await readAudio(path)).channels[0].length
+      expect(audio.channels[0].length, String(sampleRate)).toBe(1.2 * sampleRate)
+      expect(Math.abs(audio.channels[0].length - other)).toBeLessThanOrEqual(1)
+    }
   })
 
   it.skipIf(!hasFfmpeg)('cuts, fades and amplifies as ffmpeg does (skipped without it)', async () => {

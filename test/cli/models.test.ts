@@ -50,6 +50,34 @@ describe('stemwork models', () => {
     })
   })
 
+  it('lists presets, those for commercial use alone, and refuses others for it', async () => {
+    const all = JSON.parse((await stemwork(['models', 'presets', '--json'])).stdout) as { name: string }[]
+    expect(all.map(({ name }) => name)).toContain('lead-and-backing')
+    const { stdout } = await stemwork(['models', 'presets', '--commercial'])
+    expect(stdout).toMatch(/^vocals-mit: .*\n {2}mel-band-roformer-kim-fp16 \+ scnet-large \(avg_wave\)\n$/)
+    process.env.STEMWORK_OFFLINE = '1'
+    const refusals: [string[], string][] = [
+      [['models', 'pull', 'lead-and-backing', '--commercial'], 'not for commercial use: it needs kara'],
+      [
+        ['models', 'pull', 'lead-and-backing'],
+        'mel-roformer.fp16.onnx of the model mel-band-roformer-kim-fp16 is not on',
+      ],
+      [
+        ['separate', 'song.wav', '--preset', 'lead-and-backing', '--commercial'],
+        'not for commercial use: it needs kara',
+      ],
+      [['separate', manifest, '--preset', 'lead-and-backing'], 'stemwork models pull mel-band-roformer-kim-fp16'],
+      [['separate', 'song.wav', '--preset', 'nothing'], 'There is no preset "nothing"'],
+      [['separate', 'song.wav', '--preset', 'dry-vocals', '--model', 'best'], 'leave out --model'],
+      [['separate', 'song.wav', '--commercial'], 'use it with --preset'],
+      [['separate', 'a.wav', 'b.wav', '-o', 'x', '--preset', 'dry-vocals'], 'one song at a time'],
+    ]
+    for (const [args, message] of refusals) {
+      const { status, stderr } = await stemwork(args)
+      expect([status === 0, stderr]).toEqual([false, expect.stringContaining(message)])
+    }
+  })
+
   it('asks for the terms, pulls with progress, and knows then where it is', async () => {
     const server = await withServer()
     const refused = await stemwork(['models', 'pull', manifest])

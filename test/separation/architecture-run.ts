@@ -5,6 +5,7 @@ import type { StemName } from '../../src/core/separation/stems.js'
 import { manifestSchema, type Manifest } from '../../src/core/separation/models/manifest.js'
 import type { Network, NetworkResult, Tensor } from '../../src/core/separation/runtime/network.js'
 import { runPipeline, targetStems, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
+import type { EnsembleAlgorithm } from '../../src/core/separation/ensemble-algorithm.js'
 import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
@@ -35,6 +36,7 @@ export interface RunOptions extends ArchitectureOptions {
   shifts?: number
   batch?: number
   weights?: number[]
+  ensemble?: EnsembleAlgorithm
 }
 
 /** Runs a model, or an ensemble, over planes in memory. */
@@ -49,6 +51,7 @@ export async function separateWith(
     shifts = 1,
     batch,
     weights,
+    ensemble,
     ...architectureOptions
   } = options
   const stream = (): AudioStream => streamOf(channels)
@@ -65,6 +68,7 @@ export async function separateWith(
         statistics,
         batch,
         weight: weights?.[index],
+        model: index,
         delaySamples: Math.round((shift * 22_050) / shifts),
       })
     }
@@ -74,6 +78,7 @@ export async function separateWith(
     await runPipeline(members, {
       outputs,
       ownAccompaniments,
+      ensemble,
       sink: async (audio) => {
         for (const [stem, planes] of parts)
           planes.forEach((plane, channel) => plane.push((audio[stem]?.[channel] ?? new Float32Array(0)).slice()))

@@ -16,9 +16,9 @@ const bandsPerOctave = 4
 const lowestBandHertz = 40
 const lowBandHertz = 160
 const highestBandHertz = 9000
-/** Of tones that tell the key: lower ones are too close together for the window. */
-const lowestToneHertz = 82
-const highestToneHertz = 2100
+/** Of tones that tell the key: from the lowest bass to where overtones are more than notes. */
+const lowestToneHertz = 41
+const highestToneHertz = 1050
 /** Steps of a semitone in which the tuning is looked for. */
 const tuningSteps = 20
 
@@ -144,7 +144,7 @@ function tonesOf(spectrum: Float32Array): Float32Array {
     const hertz = ((bin + offset) * analysisRate) / chromaWindow
     const semitones = 12 * Math.log2(hertz / 440) + 69
     const step = Math.floor((semitones + 120) * tuningSteps) % (12 * tuningSteps)
-    tones[step] += Math.sqrt(middle)
+    tones[step] += middle
   }
   return tones
 }

@@ -3,7 +3,7 @@ import { framesPerSecond } from './spectral-features.js'
 const slowestBpm = 40
 const fastestBpm = 240
 /** People tap along near this tempo; half and double of a tempo are told apart by it. */
-const usualBpm = 110
+const usualBpm = 130
 const spreadOctaves = 0.9
 const windowSeconds = 12
 

@@ -243,12 +243,11 @@ export class Attempt {
       inputs,
       directory,
       limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-      // Each step of a composition is retried by itself.
-      checkpoint: composition ? undefined : await this.#checkpointOrder(directory),
+      checkpoint: await this.#checkpointOrder(directory),
     }
     const run: RunOptions = {
       signal: this.#controller.signal,
-      checkpoint: composition ? undefined : this.#checkpoint,
+      checkpoint: this.#checkpoint,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     }
     return composition ? runSteps(workflow, composition, order, this.#ports, run) : runner.run(order, run)

@@ -7,10 +7,11 @@ import type { InputFile, OutputFile, Runner, RunOptions, WorkOrder, WorkResult }
 import { runInline } from '../runner/inline-runner.js'
 import { stageProgress } from '../runner/stage-progress.js'
 import type { Step, Steps, Workflow } from '../workflow/workflow.js'
+import { StepsCheckpoint } from './steps-checkpoint.js'
 
 /**
  * Runs the steps of a composed workflow one after the other, each as an order of its own: a step that fails or whose process dies is tried
- * again by itself, on the files that the others have made.
+ * again by itself, on the files that the others have made. What earlier attempts at the job have finished is not run again.
  *
  * @throws as the runner does for the step that failed; the signal's reason
  */
@@ -19,8 +20,9 @@ export async function runSteps(
   { steps, outputs }: Steps,
   order: WorkOrder,
   { runner, logger }: { runner: Runner; logger: Logger },
-  { signal, onProgress }: RunOptions,
+  { signal, onProgress, checkpoint: host }: RunOptions,
 ): Promise<WorkResult> {
+  const checkpoint = await StepsCheckpoint.open(order, host)
   const params = workflow.params.parse(order.params) as Record<string, unknown>
   const progress = stageProgress(workflow.stages, onProgress)
   const results = new Map<string, WorkResult>()
@@ -36,7 +38,10 @@ export async function runSteps(
       try {
         const stepOrder = await prepared(step, order, params, results)
         const report = (fraction: number) => progress.report(index, fraction)
-        results.set(step.name, await tried(step, stepOrder, runner, logger, signal, report))
+        const finished = await checkpoint.finished(step, stepOrder)
+        const result = finished ?? (await tried(step, stepOrder, { runner, logger, checkpoint }, signal, report))
+        results.set(step.name, result)
+        if (!finished) await checkpoint.keep(step, stepOrder, result)
       } catch (error) {
         signal.throwIfAborted()
         if (!step.mayFail) throw error
@@ -86,19 +91,20 @@ async function prepared(
 
 async function tried(
   step: Step,
-  order: WorkOrder,
-  runner: Runner,
-  logger: Logger,
+  plain: WorkOrder,
+  { runner, logger, checkpoint }: { runner: Runner; logger: Logger; checkpoint: StepsCheckpoint },
   signal: AbortSignal,
   report: (fraction: number) => void,
 ): Promise<WorkResult> {
+  const { order, checkpoint: kept } = checkpoint.of(step, plain)
   for (let attempt = 1; ; attempt++) {
     // What an earlier try has left must not look like a result of this one.
     await rm(order.directory, { recursive: true, force: true })
     await mkdir(order.directory, { recursive: true })
     try {
       return await withTimeLimit(step, signal, (limited) => {
-        const options = { signal: limited, onProgress: ({ progress }: { progress: number }) => report(progress) }
+        const onProgress = ({ progress }: { progress: number }) => report(progress)
+        const options = { signal: limited, checkpoint: kept, onProgress }
         // A workflow without a module need not be one of the engine's, so only the step knows it.
         return order.module === null
           ? runInline(async () => step.workflow, order, options, logger)

@@ -1,3 +1,4 @@
+import type { EnsembleAlgorithm } from '../ensemble-algorithm.js'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../engine/errors.js'
@@ -12,6 +13,8 @@ export interface EvaluatedModel {
   /** Its name in the results. */
   name: string
   choices: readonly ModelChoice[]
+  /** How the estimates of several become one. Default: `avg_wave`. */
+  ensemble?: EnsembleAlgorithm
 }
 
 export interface EvaluationOptions {
@@ -95,7 +98,7 @@ async function evaluateSong(folder: SongFolder, options: EvaluationOptions): Pro
   }
 }
 
-async function evaluateModel(song: MixedSong, { name, choices }: EvaluatedModel, options: EvaluationOptions) {
+async function evaluateModel(song: MixedSong, { name, choices, ensemble }: EvaluatedModel, options: EvaluationOptions) {
   const { scratchFolder, threads, provider, signal, onProgress } = options
   const outputs = {
     vocals: join(scratchFolder, 'vocals.wav'),
@@ -106,6 +109,7 @@ async function evaluateModel(song: MixedSong, { name, choices }: EvaluatedModel,
     const { timings, sampleRate } = await separate(song.mixture, {
       outputs,
       model: choices,
+      ensemble,
       format: '32f',
       threads,
       provider,

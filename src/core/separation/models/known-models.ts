@@ -73,6 +73,17 @@ export const knownModels: readonly ModelEntry[] = [
     bins: 2048,
     compensation: 1.035,
   }),
+  uvr('reverb-hq', {
+    file: 'Reverb_HQ_By_FoxJoy.onnx',
+    aboutBytes: 66_800_000,
+    sha256: '233bb5c6aaa365e568659a0a81211746fa881f8f47f82d9e864fce1f7692db80',
+    nFft: 6144,
+    frames: 512,
+    compensation: 1.035,
+    // It estimates the reverberation: its vocals are what is left, the dry sound.
+    primary: 'instrumental',
+    note: 'for vocals, not for songs: its vocals are the dry voice, its accompaniments the reverberation. Hash by a third party',
+  }),
   {
     facts: { name: 'scnet', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
@@ -174,6 +185,7 @@ interface UvrModel {
   sha256: string
   nFft: number
   bins?: number
+  frames?: number
   compensation: number
   primary?: 'vocals' | 'instrumental'
   score?: string
@@ -191,6 +203,7 @@ function uvr(
     sha256,
     nFft,
     bins = 3072,
+    frames = 256,
     compensation,
     primary = 'vocals',
     score,
@@ -205,7 +218,7 @@ function uvr(
     licence: unstated,
     stems: ['vocals', 'accompaniments'],
     audio,
-    stft: { nFft, hop: 1024, bins, frames: 256 },
+    stft: { nFft, hop: 1024, bins, frames },
     compensation,
     primary,
     ...(note === undefined ? {} : { note }),

@@ -1,8 +1,11 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { delayed } from './delayed.js'
-import { weightedMean } from './ensemble.js'
+import type { EnsembleMember } from './aligned-blocks.js'
+import { combinedWaves } from './ensemble.js'
+import { type Band, type EnsembleAlgorithm, isSpectral, statisticOf } from '../ensemble-algorithm.js'
 import { estimateStems, type Estimator, type PipelineTimings, type StemBlock } from './estimation.js'
 import { FloatPlanes } from '../dsp/float-planes.js'
+import { combinedSpectra } from './spectral-ensemble.js'
 import type { StemName, Stems } from '../stems.js'
 
 /** An estimator and its own stream of the track, since a stream can only be read once. */
@@ -12,6 +15,10 @@ export interface PipelineMember extends Estimator {
   weight?: number
   /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
   delaySamples?: number
+  /** Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: one of its own. */
+  model?: number
+  /** Frequencies that the model takes part in, for the algorithms that combine spectra. Default: all. */
+  band?: Band
 }
 
 export interface PipelineOptions {
@@ -19,6 +26,8 @@ export interface PipelineOptions {
   outputs?: readonly StemName[]
   /** Takes the accompaniments from the models instead of subtracting the vocals from the mixture. */
   ownAccompaniments?: boolean
+  /** How the estimates of several models become one. Default: `avg_wave`. */
+  ensemble?: EnsembleAlgorithm
   signal?: AbortSignal
   /** Receives the stems in track order. They are valid until its promise resolves. */
   sink(audio: Stems): Promise<void>
@@ -33,7 +42,7 @@ export interface PipelineResult {
 const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 
 /**
- * Separates a track with one model, or with several whose estimates are averaged, in bounded memory. The accompaniments are
+ * Separates a track with one model, or with several whose estimates are combined, in bounded memory. The accompaniments are
  * the mixture minus the vocals, sample by sample, computed once at the end.
  *
  * @throws the signal's reason; the signal is checked between segments
@@ -42,12 +51,13 @@ export async function runPipeline(
   members: readonly PipelineMember[],
   options: PipelineOptions,
 ): Promise<PipelineResult> {
-  const { outputs = defaultOutputs, ownAccompaniments, signal, sink, onSamples } = options
+  const { outputs = defaultOutputs, ownAccompaniments, ensemble = 'avg_wave', signal, sink, onSamples } = options
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)
   const rest = new FloatPlanes()
   let sampleCount = 0
-  for await (const { stems, mixture, sampleCount: blockSamples } of blocksOf(members, { targets, timings, signal })) {
+  const blocks = blocksOf(members, ensemble, { targets, timings, signal })
+  for await (const { stems, mixture, sampleCount: blockSamples } of blocks) {
     const startedAt = performance.now()
     const { vocals } = stems
     const isRest = outputs.includes('accompaniments') && !targets.includes('accompaniments') && vocals !== undefined
@@ -70,13 +80,33 @@ export function targetStems(outputs: readonly StemName[], ownAccompaniments = fa
 
 function blocksOf(
   members: readonly PipelineMember[],
+  algorithm: EnsembleAlgorithm,
   context: Parameters<typeof estimateStems>[2],
 ): AsyncGenerator<StemBlock, void, void> {
-  const running = members.map(({ stream, weight = 1, delaySamples = 0, ...estimator }) => ({
+  const running = members.map(({ stream, weight = 1, delaySamples = 0, model, band, ...estimator }, index) => ({
     blocks: estimateStems(delayed(stream, delaySamples), estimator, context),
     weight,
     delaySamples,
+    model: model ?? index,
+    band,
   }))
-  const isAlone = running.length === 1 && running[0].delaySamples === 0
-  return isAlone ? running[0].blocks : weightedMean(running, context.targets)
+  if (algorithm === 'avg_wave') return meanOf(running, context.targets)
+  const models = new Map<number, typeof running>()
+  for (const member of running) models.set(member.model, [...(models.get(member.model) ?? []), member])
+  const estimates = [...models.values()].map((passes) => ({
+    ...passes[0],
+    blocks: meanOf(passes, context.targets),
+    delaySamples: 0,
+  }))
+  if (estimates.length === 1) return estimates[0].blocks
+  const statistic = statisticOf(algorithm)
+  const [{ sampleRate }] = members.map(({ stream }) => stream)
+  return isSpectral(algorithm)
+    ? combinedSpectra(estimates, context.targets, { statistic, sampleRate })
+    : combinedWaves(estimates, context.targets, statistic)
+}
+
+function meanOf(members: readonly EnsembleMember[], targets: readonly StemName[]): EnsembleMember['blocks'] {
+  const isAlone = members.length === 1 && members[0].delaySamples === 0
+  return isAlone ? members[0].blocks : combinedWaves(members, targets, 'avg')
 }

@@ -19,7 +19,7 @@ import { embeddedModelName, resolveModel } from '../models/registry.js'
 import { withWarmNetworks } from '../runtime/warm-networks.js'
 import { runPipeline, targetStems, type PipelineMember } from '../pipeline/pipeline.js'
 import { ScratchTrack } from '../pipeline/scratch-track.js'
-import { checkOptions, type SeparationOptions } from './separation-options.js'
+import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
 import { StemFiles } from './stem-files.js'
 
 export type { ModelChoice, SeparationOptions, SeparationProgress } from './separation-options.js'
@@ -66,7 +66,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       let used = 0
       for (const [index, each] of models.entries()) {
         const own = networks.slice(used, (used += each.paths.length))
-        await addPasses(passes, each, own, choices[index]?.weight, options)
+        await addPasses(passes, each, own, { index, ...choices[index] }, options)
       }
       const load = performance.now() - startedAt
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
@@ -116,7 +116,7 @@ async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<nu
 const smallNetworkBytes = 4 * 2 ** 20
 
 async function resolveModels(model: NonNullable<SeparationOptions['model']>) {
-  const choices = typeof model === 'string' ? [{ model }] : model
+  const choices: readonly ModelChoice[] = typeof model === 'string' ? [{ model }] : model
   const models: Model[] = await Promise.all(choices.map((choice) => resolveModel(choice.model)))
   return { choices, models, paths: models.flatMap((each) => each.paths) }
 }
@@ -130,7 +130,7 @@ async function addPasses(
   passes: Pass[],
   { manifest }: Model,
   networks: Network[],
-  weight: number | undefined,
+  choice: Omit<ModelChoice, 'model'> & { index: number },
   options: SeparationOptions,
 ): Promise<void> {
   const { shifts = 1, overlap, denoise, batch } = options
@@ -138,7 +138,8 @@ async function addPasses(
   for (let shift = 0; shift < shifts; shift++) {
     const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
     const delaySamples = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
-    passes.push({ architecture, networks, weight, batch, delaySamples })
+    const { index: model, weight } = choice
+    passes.push({ architecture, networks, weight, batch, delaySamples, model, band: bandOf(choice) })
   }
 }
 
@@ -148,11 +149,23 @@ async function checkpointOf(
   passes: number,
   options: SeparationOptions,
 ): Promise<SeparationCheckpoint | undefined> {
-  const { checkpoint, outputs, model, overlap, shifts, batch, denoise, ownAccompaniments, provider, decoders } = options
+  const {
+    checkpoint,
+    outputs,
+    model,
+    ensemble,
+    overlap,
+    shifts,
+    batch,
+    denoise,
+    ownAccompaniments,
+    provider,
+    decoders,
+  } = options
   if (!checkpoint?.isOn) return undefined
   const stems = targetStems(outputStems(options), ownAccompaniments)
-  const weights = typeof model === 'object' ? model.map(({ weight }) => weight) : undefined
-  const work = { models, weights, stems, overlap, shifts, batch, denoise, provider, decoders }
+  const shares = typeof model === 'object' ? model.map((choice) => ({ ...choice, model: undefined })) : undefined
+  const work = { models, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
   // The run's folder.
   const directory = dirname(Object.values(outputs)[0] ?? inputPath)
   const fingerprint = () => fingerprintOf(inputPath, work)
@@ -184,6 +197,7 @@ async function separateWith(
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
+      ensemble: options.ensemble,
       signal,
       sink: (audio) => stemFiles.write(audio),
       onSamples: first && progressReporter(first.stream, options),

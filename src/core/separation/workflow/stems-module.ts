@@ -13,6 +13,7 @@ export default function stemsModule(definition: unknown): Workflow {
     ({
       stems,
       model,
+      ensemble,
       format,
       keepTags,
       threads,
@@ -33,6 +34,7 @@ export default function stemsModule(definition: unknown): Workflow {
         const { seconds, sampleRate, clippedSamples, timings, models, hint, warnings } = await separate(inputUrl.path, {
           outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
           model: params.model ?? model,
+          ensemble: params.model === undefined ? ensemble : undefined,
           format: usedFormat,
           tags: tags?.ofStem,
           threads,

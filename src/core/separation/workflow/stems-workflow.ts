@@ -6,19 +6,34 @@ import { fileExtensions } from './file-extensions.js'
 import { formatParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
+import { ensembleAlgorithms } from '../ensemble-algorithm.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const modelName = z.string().min(1)
 
+const modelChoice = z.object({
+  model: modelName,
+  weight: z.number().positive().optional(),
+  fromHertz: z.number().nonnegative().optional(),
+  toHertz: z.number().positive().optional(),
+})
+
 const settingsShape = {
   model: z
-    .union([modelName, z.array(z.object({ model: modelName, weight: z.number().positive().optional() })).min(1)])
+    .union([modelName, z.array(modelChoice).min(1)])
     .optional()
     .describe(
-      'Name of a model, or the path of its manifest or folder; or several with weights, for the weighted mean of their estimates. Models ' +
-        'other than the default must be pulled first. Default: `embedded`, the bundled model.',
+      'Name of a model, or the path of its manifest or folder; or several, whose estimates are combined as `ensemble` says, with weights or ' +
+        'bands of frequencies. Models other than the default must be pulled first. Default: `embedded`, the bundled model.',
+    ),
+  ensemble: z
+    .enum(ensembleAlgorithms)
+    .optional()
+    .describe(
+      'How the estimates of several models become one: their mean, median, minimum or maximum, of the waves or of the spectra (`_fft`). ' +
+        'Default: `avg_wave`, the weighted mean.',
     ),
   allowedModels: z
     .array(modelName)
