@@ -40,6 +40,7 @@ import {
   type SubmitInputOf,
   type SubmitOptions,
 } from './submission.js'
+import { inSubmitSpan } from './submit-span.js'
 import { RememberedRules } from './scheduling-rules.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
@@ -147,10 +148,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     await options.beforeCreate?.()
 
     const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
-      this.#jobs.create(newJob(jobRequest(ready, webhook, idempotency)), {
-        tx: options.tx,
-        maxQueued: this.options.limits.maxQueuedJobs,
-      }),
+      inSubmitSpan(this.options.tracing, newJob(jobRequest(ready, webhook, idempotency)), options.trace, (made) =>
+        this.#jobs.create(made, { tx: options.tx, maxQueued: this.options.limits.maxQueuedJobs }),
+      ),
     )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)

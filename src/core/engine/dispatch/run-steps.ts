@@ -81,6 +81,7 @@ async function prepared(
     inputs,
     directory: join(order.directory, `step-${step.name}`),
     limits: order.limits,
+    trace: order.trace,
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { prioritySchema } from './scheduling.js'
+import { traceContextSchema } from './trace-context.js'
 
 /** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
@@ -123,6 +124,8 @@ const jobFields = z.object({
   deleted: z.boolean(),
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
+  /** Where the job was submitted in its caller's trace, in which its attempts and webhook messages go on. */
+  trace: traceContextSchema.nullable().default(null).catch(null),
 })
 /** A job as a store keeps it. All times are epoch milliseconds. */
 export type JobRecord = z.infer<typeof jobFields>

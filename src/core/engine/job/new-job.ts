@@ -15,7 +15,7 @@ export type JobRequest = Pick<
   | 'webhook'
   | 'idempotency'
 > &
-  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline'>>
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'trace'>>
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -54,5 +54,6 @@ export function newJob(request: JobRequest): JobRecord {
     deleted: false,
     idempotency: request.idempotency,
     deliveries: [],
+    trace: request.trace ?? null,
   }
 }
