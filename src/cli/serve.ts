@@ -12,6 +12,7 @@ import { serviceModelOptions } from './model-options.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
+import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
@@ -59,6 +60,7 @@ export const serveCommand: Command = {
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
+    traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
@@ -137,6 +139,7 @@ async function runService(
     workflows,
     scratchDirectory,
     logger,
+    tracing: await tracingOf(request.input),
     dispatch: isShared ? {} : dispatch,
     fetch: { allowPrivate: request.allowPrivate },
     webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },

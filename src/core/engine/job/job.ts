@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { pastAttemptSchema } from './history.js'
 import { prioritySchema } from './scheduling.js'
 import { traceContextSchema } from './trace-context.js'
 
@@ -113,6 +114,8 @@ const jobFields = z.object({
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
+  /** The last attempts, oldest first. */
+  history: z.array(pastAttemptSchema).default([]),
   /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
   /** When the job must have ended; null: at any time. */
