@@ -57,6 +57,11 @@ export const serveCommand: Command = {
       variable: 'STEMWORK_API_KEYS',
       help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.',
     },
+    'operator-key': {
+      type: 'string',
+      value: 'key',
+      help: `Serve ${basePath}/operator, a page to see and steer all applications, which this key of 16 or more characters opens. Better in STEMWORK_OPERATOR_KEY, where no list of processes shows it.`,
+    },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
@@ -90,6 +95,7 @@ interface ServiceRequest {
   keys: string[]
   allowPrivate: boolean
   console: boolean
+  operatorKey: string | undefined
   input: CommandInput
   verbose: boolean
 }
@@ -104,9 +110,15 @@ function requestOf(input: CommandInput): ServiceRequest {
     keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
+    operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
     verbose: input.values.verbose === true,
   }
+}
+
+function operatorKeyOf(key: string | undefined): string | undefined {
+  if (key !== undefined && key.length < 16) throw new UsageError('--operator-key must have 16 or more characters.')
+  return key
 }
 
 function publicUrlOf(text: string | undefined): string | undefined {
@@ -150,6 +162,7 @@ async function runService(
     publicUrl: request.publicUrl,
     secrets: secret ? [secret] : undefined,
     console: request.console,
+    operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
     resumableUploads: hasTus(),
   })
@@ -161,6 +174,8 @@ async function runService(
       // Behind the hash, so that no server and no log but this one sees the key.
       stderr.write(`Console: ${base}/console${newKey ? `#key=${encodeURIComponent(newKey)}` : ''}\n`)
     }
+    if (request.operatorKey !== undefined)
+      stderr.write(`Operator: ${request.publicUrl ?? server.origin + basePath}/operator\n`)
     if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped

@@ -12,6 +12,8 @@ export type HttpEngine = Pick<
   | 'peaks'
   | 'growingResult'
   | 'cancel'
+  | 'schedule'
+  | 'schedulingRules'
   | 'delete'
   | 'workflows'
   | 'blobs'
