@@ -6,6 +6,7 @@ import { serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
+import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
@@ -63,6 +64,10 @@ export const serveCommand: Command = {
       help: `Serve ${basePath}/operator, a page to see and steer all applications, which this key of 16 or more characters opens. Better in STEMWORK_OPERATOR_KEY, where no list of processes shows it.`,
     },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
+    mcp: {
+      type: 'boolean',
+      help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
+    },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
     traces: tracesOption,
@@ -96,6 +101,7 @@ interface ServiceRequest {
   allowPrivate: boolean
   console: boolean
   operatorKey: string | undefined
+  mcp: boolean
   input: CommandInput
   verbose: boolean
 }
@@ -110,6 +116,7 @@ function requestOf(input: CommandInput): ServiceRequest {
     keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
+    mcp: input.values.mcp === true,
     operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
     verbose: input.values.verbose === true,
@@ -167,7 +174,10 @@ async function runService(
     resumableUploads: hasTus(),
   })
   try {
-    const server = await serve(handler, { host: request.host, port: request.port })
+    const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {
+      host: request.host,
+      port: request.port,
+    })
     if (!request.apiOnly) await engine.start()
     if (request.console) {
       const base = request.publicUrl ?? server.origin + basePath
