@@ -12,10 +12,12 @@ export default defineConfig([
     silent: true,
   },
   {
-    // The pages `/console` and `/docs`: a script and a style sheet each, which the HTTP side serves.
+    // The pages `/console`, `/operator` and `/docs`: a script and a style sheet each, which the HTTP side serves.
     entry: {
       app: 'src/console/app.tsx',
       docs: 'src/console/docs.ts',
+      operator: 'src/console/operator/app.tsx',
+      'operator-style': 'src/console/operator/operator.css',
       console: 'src/console/console.css',
       'docs-style': 'src/console/docs.css',
     },

@@ -1,16 +1,39 @@
+import { type JobEngine } from '../core/engine/engine.js'
 import type { JobRecord } from '../core/engine/job/job.js'
-import { type Command, exitStatus, firstPositional, UsageError } from './command.js'
+import { createEngine } from '../create-engine.js'
+import type { JobRow } from '../http/operator/answers.js'
+import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { withEnvironment } from './environment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
+const store = ['data', 'store']
+
 export const jobsCommand: Command = {
-  usage: 'jobs show <job id> (--data <dir> | --store <url>) [--why] [--json]',
+  usage: 'jobs <list | show | cancel> [<job id>] (--data <dir> | --store <url>)',
   description:
-    'What the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...) knows of a job.',
-  positionals: { min: 2, max: 2 },
+    'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
+  positionals: { min: 1, max: 2 },
   options: {
     ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    status: { type: 'string', value: 'status', help: 'With list: QUEUED, STARTED, SUCCEEDED or FAILED.' },
+    app: { type: 'string', value: 'name', help: 'With list: jobs of this application.' },
+    workflow: { type: 'string', value: 'id', help: 'With list: jobs of this workflow.' },
+    search: {
+      type: 'string',
+      value: 'text',
+      help: 'With list: an id, or a piece of a name, a batch, an error or its cause, among the newest 2,000.',
+    },
+    after: { type: 'string', value: 'cursor', help: 'With list: goes on behind an earlier list.' },
     why: {
       type: 'boolean',
       help: 'Also why its last attempt failed, with stack and causes; clients never see this. The log has the same text.',
@@ -18,40 +41,101 @@ export const jobsCommand: Command = {
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   actions: {
-    show: { usage: '<job id>', description: 'Shows a job.', options: ['data', 'store', 'why', 'json'] },
+    list: {
+      description: 'Lists jobs, newest first, 50 at a time.',
+      options: [...store, 'status', 'app', 'workflow', 'search', 'after', 'json'],
+    },
+    show: { usage: '<job id>', description: 'Shows a job and its attempts.', options: [...store, 'why', 'json'] },
+    cancel: {
+      usage: '<job id>',
+      description: 'Ends a job that waits, and asks the worker of one that runs to stop it.',
+      options: [...store, 'json'],
+    },
   },
-  async run(input, { stdout, stderr }) {
+  async run(input, terminal) {
     const action = firstPositional(input)
-    const id = input.positionals[1] ?? ''
-    if (action !== 'show') throw new UsageError(`jobs ${action} is not a command. Expected: jobs show <job id>.`)
-    const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined)
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
+    if (!act)
+      throw new UsageError(`jobs ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
+    if (action !== 'list' && input.positionals[1] === undefined) throw new UsageError(`jobs ${action} needs a job id.`)
+    const urls = deploymentUrls(input)
+    if (urls.data === undefined && urls.store === undefined)
       throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
+    const logger = stderrLogger(terminal.stderr)
     // A durable store wants durable files beside it; none is read here, so any folder will do.
-    const storage = await openStorage(
-      { data, store, blobs: data === undefined ? 'file:.' : undefined },
-      stderrLogger(stderr),
-    )
+    const blobs = urls.data === undefined ? 'file:.' : undefined
+    const storage = await openStorage({ data: urls.data, store: urls.store, blobs }, logger)
+    const engine = createEngine({ ...storage.parts, workflows: [], logger })
     try {
-      const job = await storage.parts.jobs.get(id)
-      if (!job) {
-        stderr.write(
-          `stemwork: There is no job ${id} in this store. It may have been deleted, or it is in another store.\n`,
-        )
-        return exitStatus.failed
-      }
-      const shown = summary(job, input.values.why === true)
-      stdout.write(input.values.json === true ? `${JSON.stringify(shown)}\n` : lines(shown))
-      return exitStatus.done
+      return await act(engine, input, terminal)
     } finally {
+      await engine.close({ timeoutMs: 0 })
       await storage.close()
     }
   },
 }
 
+type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
+
+const actions: Record<string, Action> = {
+  async list(engine, input, { stdout }) {
+    const applications = await engine.applications.listApplications()
+    const name = textOf(input, 'app')
+    const app = applications.find((one) => one.name === name)?.id
+    if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
+    const checked = jobSearchSchema.safeParse({
+      status: textOf(input, 'status')?.toUpperCase(),
+      workflow: textOf(input, 'workflow'),
+      app,
+      text: textOf(input, 'search'),
+      after: textOf(input, 'after'),
+    })
+    if (!checked.success)
+      throw new UsageError(`--${String(checked.error.issues[0]?.path[0])}: ${checked.error.issues[0]?.message}.`)
+    const page = await searchJobs(engine, checked.data)
+    if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
+    else {
+      const names = new Map(applications.map((one) => [one.id, one.name]))
+      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No such job.\n')
+      if (page.next !== null) stdout.write(`More: --after ${page.next}\n`)
+    }
+    return exitStatus.done
+  },
+
+  async show(engine, input, terminal) {
+    return shown(await engine.get(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async cancel(engine, input, terminal) {
+    return shown(await engine.cancel(input.positionals[1] ?? ''), input, terminal)
+  },
+}
+
+function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr }: Terminal): number {
+  if (!job) {
+    const id = input.positionals[1] ?? ''
+    stderr.write(
+      `stemwork: There is no job ${id} in this store. It may have been deleted, or it is in another store.\n`,
+    )
+    return exitStatus.failed
+  }
+  const facts = summary(job, input.values.why === true)
+  stdout.write(input.values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts))
+  return exitStatus.done
+}
+
+function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {
+  const time = new Date(createdAt).toISOString().slice(0, 19)
+  const why = error ? `  ${error.reason ?? error.code}` : ''
+  return `${id}  ${time}  ${status.padEnd(9)}  ${app}  ${workflow}  ${name ?? ''}${why}\n`
+}
+
+function time(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
+}
+
 function summary(job: JobRecord, why: boolean): Record<string, unknown> {
-  const { id, app, workflow, status, stage, attempts, error } = job
-  const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const { id, app, workflow, status, stage, attempts, error, cancelRequested } = job
   return {
     id,
     app,
@@ -59,17 +143,22 @@ function summary(job: JobRecord, why: boolean): Record<string, unknown> {
     status,
     stage,
     attempts,
+    ...(cancelRequested && status === 'STARTED' ? { cancelRequested } : {}),
     createdAt: time(job.createdAt),
     startedAt: time(job.startedAt),
     completedAt: time(job.completedAt),
     worker: job.lease?.owner ?? null,
     error,
+    history: job.history.map(({ reason, ...attempt }) => {
+      const times = { startedAt: time(attempt.startedAt), endedAt: time(attempt.endedAt) }
+      return { ...attempt, ...times, ...(why ? { reason } : {}) }
+    }),
     ...(why ? { why: job.failure } : {}),
   }
 }
 
-function lines(shown: Record<string, unknown>): string {
-  return Object.entries(shown)
+function lines({ history, ...shown }: Record<string, unknown>): string {
+  const facts = Object.entries(shown)
     .filter(([name, value]) => value !== null || name === 'why')
     .map(([name, value]) => {
       if (name !== 'why') return `${name.padEnd(12)} ${typeof value === 'string' ? value : JSON.stringify(value)}\n`
@@ -77,5 +166,11 @@ function lines(shown: Record<string, unknown>): string {
         ? `why\n  ${value.replaceAll('\n', '\n  ')}\n`
         : 'why          no attempt has failed\n'
     })
-    .join('')
+  const attempts = (
+    history as { token: number; worker: string; startedAt: string; outcome: string; reason?: string | null }[]
+  ).map(
+    ({ token, worker, startedAt, outcome, reason }) =>
+      `attempt ${String(token).padEnd(4)} ${startedAt}  ${worker}  ${outcome.replaceAll('_', ' ')}${reason ? `: ${reason}` : ''}\n`,
+  )
+  return [...facts, ...attempts].join('')
 }

@@ -6,12 +6,14 @@ import { serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
+import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
+import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
@@ -56,9 +58,19 @@ export const serveCommand: Command = {
       variable: 'STEMWORK_API_KEYS',
       help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.',
     },
+    'operator-key': {
+      type: 'string',
+      value: 'key',
+      help: `Serve ${basePath}/operator, a page to see and steer all applications, which this key of 16 or more characters opens. Better in STEMWORK_OPERATOR_KEY, where no list of processes shows it.`,
+    },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
+    mcp: {
+      type: 'boolean',
+      help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
+    },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
     ...serviceModelOptions,
+    traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
@@ -88,6 +100,8 @@ interface ServiceRequest {
   keys: string[]
   allowPrivate: boolean
   console: boolean
+  operatorKey: string | undefined
+  mcp: boolean
   input: CommandInput
   verbose: boolean
 }
@@ -102,9 +116,16 @@ function requestOf(input: CommandInput): ServiceRequest {
     keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
+    mcp: input.values.mcp === true,
+    operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
     verbose: input.values.verbose === true,
   }
+}
+
+function operatorKeyOf(key: string | undefined): string | undefined {
+  if (key !== undefined && key.length < 16) throw new UsageError('--operator-key must have 16 or more characters.')
+  return key
 }
 
 function publicUrlOf(text: string | undefined): string | undefined {
@@ -137,6 +158,7 @@ async function runService(
     workflows,
     scratchDirectory,
     logger,
+    tracing: await tracingOf(request.input),
     dispatch: isShared ? {} : dispatch,
     fetch: { allowPrivate: request.allowPrivate },
     webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
@@ -147,17 +169,23 @@ async function runService(
     publicUrl: request.publicUrl,
     secrets: secret ? [secret] : undefined,
     console: request.console,
+    operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
     resumableUploads: hasTus(),
   })
   try {
-    const server = await serve(handler, { host: request.host, port: request.port })
+    const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {
+      host: request.host,
+      port: request.port,
+    })
     if (!request.apiOnly) await engine.start()
     if (request.console) {
       const base = request.publicUrl ?? server.origin + basePath
       // Behind the hash, so that no server and no log but this one sees the key.
       stderr.write(`Console: ${base}/console${newKey ? `#key=${encodeURIComponent(newKey)}` : ''}\n`)
     }
+    if (request.operatorKey !== undefined)
+      stderr.write(`Operator: ${request.publicUrl ?? server.origin + basePath}/operator\n`)
     if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped

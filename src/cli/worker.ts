@@ -8,6 +8,7 @@ import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
+import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
 /** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
@@ -47,6 +48,7 @@ export const workerCommand: Command = {
       help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
@@ -72,6 +74,7 @@ export const workerCommand: Command = {
         workflows: await allWorkflows(input, true),
         scratchDirectory: storage.scratchDirectory,
         logger,
+        tracing: await tracingOf(input),
         dispatch: {
           concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1,
           leaseMs: leaseSeconds * 1000,

@@ -84,8 +84,10 @@ export interface Job<Offered extends AnyOffer = Offer> {
   /** The job is not begun before this time. */
   notBefore?: string | null
   deadline?: string | null
-  /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob`. */
+  /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob` and in events. */
   place?: number | null
+  /** When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob` and in events. */
+  estimate?: { startsAt: string | null; endsAt: string } | null
 }
 
 /** What a status request tells of a job. */

@@ -35,6 +35,16 @@ export const changeCases = {
       token: 1,
       attempts: 1,
       lease: { owner: 'worker-1', token: 1, nonce: 'n-1', until: claimed.lease.until },
+      history: [
+        {
+          token: 1,
+          worker: 'worker-1',
+          startedAt: claimed.startedAt,
+          endedAt: null,
+          outcome: 'running',
+          reason: null,
+        },
+      ],
     })
     assert.deepEqual(await store.get(job.id), claimed)
   },

@@ -22,6 +22,7 @@ import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireTus } from './storage/resumable-routes.js'
+import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
@@ -82,12 +83,12 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       if (match.kind === 'route') {
         const { route, params } = match
         operation = route.operation
-        const caller = route.access === 'key' ? await authenticate(request, service) : undefined
-        if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-        answer = await route.run(
-          new Call({ service, request, requestId, body, headers, url, basePath }, caller),
-          params,
-        )
+        answer = await inServerSpan(engine.options.tracing, request, route, async (trace) => {
+          const caller = route.access === 'key' ? await authenticate(request, service) : undefined
+          if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+          const facts = { service, request, requestId, body, headers, url, basePath, trace }
+          return await route.run(new Call(facts, caller), params)
+        })
         if (request.method === 'HEAD') answer.body = null
       } else {
         answer = withoutRoute(request, match)

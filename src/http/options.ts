@@ -174,6 +174,12 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+  operator: z
+    .strictObject({ key: z.string().min(16) })
+    .optional()
+    .describe(
+      'Serve /operator, a page for who runs the service: it shows and steers the jobs of all applications. `key` opens it, of 16 or more characters, and nothing else. Default: there is no such page.',
+    ),
   manageKeys: z
     .boolean()
     .default(false)

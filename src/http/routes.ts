@@ -1,6 +1,7 @@
 import { consoleRoutes } from './service/console.js'
 import type { Route } from './routing/route.js'
 import { jobRoutes } from './jobs/job-routes.js'
+import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
 import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
 import { keyRoutes } from './service/key-routes.js'
@@ -13,6 +14,7 @@ import { storageRoutes } from './storage/storage-routes.js'
 export function allRoutes(options: {
   docs: boolean
   console?: boolean
+  operator?: unknown
   manageKeys?: boolean
   resumableUploads?: boolean
 }): readonly Route[] {
@@ -26,5 +28,9 @@ export function allRoutes(options: {
     indexRoute,
     ...operatorRoutes,
   ]
-  return [...(options.docs ? docsRoutes(routes) : routes), ...(options.console ? consoleRoutes : [])]
+  return [
+    ...(options.docs ? docsRoutes(routes) : routes),
+    ...(options.console ? consoleRoutes : []),
+    ...(options.operator ? operatorPageRoutes : []),
+  ]
 }

@@ -74,7 +74,16 @@ export const jobViewSchema = z
       .int()
       .nullable()
       .describe(
-        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}`.",
+        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}` and in events.",
+      ),
+    estimate: z
+      .object({
+        startsAt: timestampSchema.nullable().describe('When a job that waits will probably begin; null once it has.'),
+        endsAt: timestampSchema.describe('When it will probably end.'),
+      })
+      .nullable()
+      .describe(
+        'From the progress of the job and from jobs that ended of late; null where these tell too little, and once the job has ended. Only in the answer to `GET /job/{id}` and in events.',
       ),
   })
   .meta({ id: 'Job' })

@@ -17,6 +17,8 @@ const maxBodyBytes = 256 * 1024
 const passedOn = [
   'authorization',
   'cookie',
+  'traceparent',
+  'tracestate',
   'x-forwarded-for',
   'x-forwarded-host',
   'x-forwarded-prefix',

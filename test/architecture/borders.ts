@@ -46,7 +46,8 @@ const borders: Border[] = [
   { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
   {
     room: /^console\//,
-    may: [/^console\//, /^client\//],
+    // The operator's page alone has an interface of its own.
+    may: [/^console\//, /^client\//, /^http\/operator\/answers\.ts$/],
     why: 'the page uses the public interface by way of the client',
   },
   {
@@ -65,12 +66,18 @@ const borders: Border[] = [
     may: [/^mcp\//, /^client\//, /^http\/mounts\/mountable\.ts$/, /^core\/engine\/package-files\.ts$/],
     why: 'agents use the public interface by way of the client',
   },
+  {
+    room: /^opentelemetry\//,
+    may: [/^opentelemetry\//, /^core\/engine\/ports\/tracing\.ts$/, /^core\/engine\/job\/trace-context\.ts$/],
+    why: 'it implements the port for tracing',
+  },
   { room: /^(?!cli\/)/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
 ]
 
 /** Packages that only some files may import. */
 const packageRules: { packages: RegExp; may: RegExp; why: string }[] = [
   { packages: /^(express|koa|fastify|hono|next)$/, may: /^$/, why: 'frameworks are never imported' },
+  { packages: /^@opentelemetry\//, may: /^opentelemetry\//, why: 'tracing is a port, and its package is optional' },
   { packages: /^(tsyringe|reflect-metadata)$/, may: /^create-engine\.ts$/, why: 'the container is known in one file' },
 ]
 

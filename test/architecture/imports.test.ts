@@ -34,6 +34,8 @@ describe('a forbidden import is found when it is planted:', () => {
     ['http/handler.ts', '../cli/main.js', /nothing imports cli/],
     ['http/handler.ts', 'express', /frameworks are never imported/],
     ['core/engine/engine.ts', 'tsyringe', /known in one file/],
+    ['http/handler.ts', '@opentelemetry/api', /tracing is a port/],
+    ['opentelemetry/open-telemetry.ts', '../core/engine/engine.js', /implements the port/],
     ['core/engine/errors.ts', './engine.js', /files import each other/],
     ['core/engine/job/job.ts', '../dispatch/sweep.js', /folders import each other/],
     ['console/lane.tsx', './mixer.js', /files import each other/],

@@ -24,6 +24,7 @@ test('a job is shown as clients see it, and with --why also the cause of its fai
   expect(shown).toMatchObject({ status: 0, stderr: '' })
   expect(shown.stdout).toContain('FAILED')
   expect(shown.stdout).not.toContain('the disk is full')
+  expect(shown.stdout).toMatch(/attempt 1 .* worker-1 {2}failed\n/)
   const why = await stemwork(['jobs', 'show', id, '--data', data, '--why'])
   expect(why.stdout).toContain('why\n  Error: the disk is full\n      at here\n')
   const json = await stemwork(['jobs', 'show', id, '--data', data, '--why', '--json'])
@@ -35,11 +36,31 @@ test('a job is shown as clients see it, and with --why also the cause of its fai
   })
 })
 
+test('jobs of all applications are listed, found by text, and canceled', async () => {
+  const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const waiting = (await jobs.create({ ...sampleJob(), app: 'other', name: 'Harbour Lights' })).job.id
+  close()
+  const all = await stemwork(['jobs', 'list', '--data', data])
+  expect(all.stdout.split('\n').map((line) => line.split(/ +/, 1)[0])).toEqual([waiting, id, ''])
+  const list = async (...words: string[]) => {
+    const { stdout } = await stemwork(['jobs', 'list', '--data', data, '--json', ...words])
+    return (JSON.parse(stdout) as { jobs: { id: string }[] }).jobs.map((job) => job.id)
+  }
+  expect(await list('--status', 'queued')).toEqual([waiting])
+  expect(await list('--search', 'harbour')).toEqual([waiting])
+  expect(await list('--search', 'disk is full')).toEqual([id])
+
+  const canceled = await stemwork(['jobs', 'cancel', waiting, '--data', data])
+  expect(canceled).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +FAILED[\s\S]*CANCELED/) })
+  expect(await list('--status', 'queued')).toEqual([])
+})
+
 test('an unknown job, another action and a missing store are named', async () => {
   expect(await stemwork(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('There is no job nothing'),
   })
   expect(await stemwork(['jobs', 'kill', id, '--data', data])).toMatchObject({ status: 2 })
+  expect(await stemwork(['jobs', 'list', '--data', data, '--status', 'LOST'])).toMatchObject({ status: 2 })
   expect(await stemwork(['jobs', 'show', id])).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
 })

@@ -166,26 +166,6 @@ describe('the other examples', () => {
     expect(status).toBe(0)
   })
 
-  test('opentelemetry.mjs makes a span of each step', () => {
-    const script = `
-      import { createEngine, defineWorkflow } from 'stemwork'
-      import { z } from 'zod'
-      import { traceJobs } from ${JSON.stringify(example('opentelemetry.mjs'))}
-      const seen = []
-      traceJobs({ startSpan: (name) => ({ end: () => seen.push(name), recordException: () => seen.push(name + ' failed') }) })
-      const workflow = defineWorkflow({ id: 'test/none', name: 'None', description: '', params: z.object({}), inputs: [], outputs: {}, stages: [{ name: 'none', run: async () => {} }] })
-      const engine = createEngine({ workflows: [workflow] })
-      const { job } = await engine.submit({ app: 'me', workflow: 'test/none', params: {} })
-      await engine.run(job.id)
-      await engine.close()
-      console.log(seen.join(' '))`
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
-      cwd: root,
-      encoding: 'utf8',
-    })
-    expect(stdout.trim(), stderr).toBe('stemwork.fetch stemwork.run stemwork.publish stemwork.job')
-  })
-
   test('the README shows the Express example as it is', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
     const code = readFileSync(example('express.mjs'), 'utf8').replace(/^\/\/.*\n/, '')
@@ -205,7 +185,6 @@ describe('the other examples', () => {
       'composed-workflow',
       'custom-workflow',
       'custom-adapter',
-      'opentelemetry',
       'worker',
     ]) {
       expect(readme).toContain(`(examples/${name}.mjs)`)

@@ -145,6 +145,11 @@ export const treatments: Record<string, Treatment> = {
     prints: /^\[\]$/m,
   },
   'docs/adapters.md: Write an adapter': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
+  'docs/opentelemetry.md: In a program': {
+    after:
+      "await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: 'https://example.org/song.mp3' } })\nawait engine.close()",
+    prints: /submit service\/stems-vocals-accompaniment/,
+  },
   'docs/deployment.md: Deployment': {
     needsServers: true,
     replace: ({ databaseUrl, s3 }) => [

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
-import { memoryBlobs } from '../../src/adapters/memory.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
@@ -148,6 +148,25 @@ describe('a result that grows', () => {
     const waiting = await started({ worker: false })
     const early = await waiting.ask()
     expect([early.status, early.headers.get('retry-after')]).toEqual([404, '1'])
+  })
+
+  it('says so where the job runs on another machine', async () => {
+    const shared = { jobs: memoryJobs(), applications: memoryApplications() }
+    const blobs = memoryBlobs()
+    const { service, growing, id } = await started({ stores: shared, blobs })
+    const api = await startService({ stores: shared, blobs, worker: false, workflows: [growingWorkflow().workflow] })
+    cleanUps.push(() => api.close())
+    await growing.write('half')
+    const { key } = service.app
+    const other = await api.api(`/job/${id}/growing/song`, { key })
+    expect([other.status, other.headers.get('retry-after'), await other.json()]).toMatchObject([
+      404,
+      '15',
+      { reason: 'elsewhere', message: expect.stringContaining('another machine') },
+    ])
+    growing.end()
+    await pollJob(service, id)
+    expect((await api.api(`/job/${id}/growing/song`, { key, redirect: 'manual' })).status).toBe(307)
   })
 
   it('breaks off for its readers when the job is canceled', async () => {

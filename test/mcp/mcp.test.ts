@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { createMcpHandler } from '../../src/mcp/index.js'
+import { startService as startCommand } from '../cli/stemwork.js'
 import { type JobJson, type Service, startService } from '../http/harness.js'
 
 let service: Service
@@ -191,5 +192,23 @@ describe('on standard input and output', () => {
   it('a wrong key is told with the first list of tools', async () => {
     const client = await connected(overStdio('0123456789abcdef-wrong'))
     await expect(client.listTools()).rejects.toThrow(/valid API key .*UNAUTHORIZED/)
+  })
+})
+
+describe('stemwork serve --mcp', () => {
+  it('serves it beside the service', async () => {
+    const key = 'a-key-of-an-application'
+    const running = await startCommand(['--mcp', '--api-key', key])
+    try {
+      const address = new URL('/mcp', running.baseUrl)
+      const transport = new StreamableHTTPClientTransport(address, { requestInit: { headers: { authorization: key } } })
+      const client = await connected(transport)
+      expect((await client.listTools()).tools.map(({ name }) => name)).toContain('wait_for_job')
+      const health = await fetch(new URL('/healthz', running.baseUrl))
+      expect(health.status).toBe(200)
+    } finally {
+      running.process.kill('SIGKILL')
+      await running.process.finished()
+    }
   })
 })

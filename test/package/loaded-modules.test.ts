@@ -69,6 +69,10 @@ describe('what is loaded', () => {
     })
   }
 
+  test("for traces by 'stemwork/opentelemetry' is its API alone, which starts nothing", () => {
+    expect(packagesOf(filesLoadedBy('stemwork/opentelemetry'))).toEqual(['@opentelemetry/api'])
+  })
+
   test('in a browser with stemwork/client is no package at all', () => {
     expect(packagesOf(filesLoadedBy('stemwork/client'))).toEqual([])
   })

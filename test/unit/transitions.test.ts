@@ -107,6 +107,65 @@ test('a transition leaves the record that it is given as it was', () => {
   }
 })
 
+describe('the history of a job', () => {
+  const claimed = (job: JobRecord, at: number, owner: string) => {
+    const next = claim(job, { owner, leaseMs: 1000 }, at)
+    if (!next) throw new Error('not claimable')
+    return next
+  }
+  const applied = (job: JobRecord, change: Parameters<typeof transition>[1], at: number) => {
+    const next = transition(job, change, at)
+    if (!next) throw new Error('does not apply')
+    return next
+  }
+
+  test('has each attempt with its worker, its times and why it ended', () => {
+    let job: JobRecord = { ...sampleJob(), notBefore: 0 }
+    job = claimed(job, 100, 'a')
+    expect(job.history).toEqual([
+      { token: 1, worker: 'a', startedAt: 100, endedAt: null, outcome: 'running', reason: null },
+    ])
+    const failure =
+      'StemworkError [INTERNAL_ERROR]: It failed.\n    at run (x.js:1:1)\ncaused by Error: no ink\n    at write (y.js:2:2)'
+    job = applied(job, { kind: 'requeue', token: 1, delayMs: 0, onShutdown: false, failure }, 200)
+    job = claimed(job, 300, 'b')
+    // Its worker is lost: nobody saw it end, but its lease.
+    job = claimed(job, 2000, 'c')
+    job = applied(job, { kind: 'requeue', token: 3, delayMs: 0, onShutdown: true }, 2100)
+    job = claimed(job, 2200, 'd')
+    job = applied(job, succeed(job), 2300)
+    expect(
+      job.history.map(({ token, worker, startedAt, endedAt, outcome }) => [token, worker, startedAt, endedAt, outcome]),
+    ).toEqual([
+      [1, 'a', 100, 200, 'requeued'],
+      [2, 'b', 300, 1300, 'lapsed'],
+      [3, 'c', 2000, 2100, 'handed_back'],
+      [4, 'd', 2200, 2300, 'succeeded'],
+    ])
+    expect(job.history.map(({ reason }) => reason)).toEqual([
+      'StemworkError [INTERNAL_ERROR]: It failed. caused by Error: no ink',
+      null,
+      null,
+      null,
+    ])
+  })
+
+  test('is short, however often and with whatever words the job fails', () => {
+    let job: JobRecord = { ...sampleJob(), notBefore: 0 }
+    for (let token = 1; token <= 50; token++) {
+      job = claimed(job, token * 10, 'worker')
+      job = applied(
+        job,
+        { kind: 'requeue', token, delayMs: 0, onShutdown: false, failure: 'x'.repeat(8000) },
+        token * 10,
+      )
+    }
+    expect(job.history).toHaveLength(10)
+    expect(job.history.at(-1)?.token).toBe(50)
+    expect(JSON.stringify(job.history).length).toBeLessThan(6000)
+  })
+})
+
 function pureSubject(): Subject {
   const { clock, advance } = settableClock(0)
   const jobs = new Map<string, JobRecord>()

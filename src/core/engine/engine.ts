@@ -10,6 +10,7 @@ import { FileSweep } from './dispatch/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
 import { finishDeletion, Sweep, type SweepReport } from './dispatch/sweep.js'
 import { shuttingDown, StemworkError } from './errors.js'
+import { estimateOf, type JobEstimate, Throughputs } from './estimate.js'
 import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
 import { canceled, jobError } from './job/failure.js'
 import { jobCheckpointPrefix } from './job/checkpoint-keys.js'
@@ -40,12 +41,14 @@ import {
   type SubmitInputOf,
   type SubmitOptions,
 } from './submission.js'
+import { inSubmitSpan } from './submit-span.js'
 import { RememberedRules } from './scheduling-rules.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
+export type { JobEstimate } from './estimate.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
 
 /** Places in the queue that are counted. */
@@ -83,6 +86,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   readonly #maintenance: Maintenance
   readonly #peaks: ResultPeaks
   readonly #rules: RememberedRules
+  readonly #throughputs: Throughputs
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
   readonly #closingSignal = new AbortController()
@@ -122,6 +126,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       logger: this.#logger,
     })
     this.#rules = new RememberedRules(parts.jobs)
+    this.#throughputs = new Throughputs(parts.jobs)
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
@@ -147,10 +152,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     await options.beforeCreate?.()
 
     const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
-      this.#jobs.create(newJob(jobRequest(ready, webhook, idempotency)), {
-        tx: options.tx,
-        maxQueued: this.options.limits.maxQueuedJobs,
-      }),
+      inSubmitSpan(this.options.tracing, newJob(jobRequest(ready, webhook, idempotency)), options.trace, (made) =>
+        this.#jobs.create(made, { tx: options.tx, maxQueued: this.options.limits.maxQueuedJobs }),
+      ),
     )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
@@ -209,6 +213,11 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return openGrowingResult({ job, output, declaration, directory, look: () => this.#jobs.get(job.id) })
   }
 
+  /** Whether a job runs in this process; one that is STARTED and does not runs in another. */
+  isRunningHere(id: string): boolean {
+    return this.#dispatcher.isRunning(id)
+  }
+
   /**
    * The place of a queued job among those of its application, which is what it waits for besides the turns of other applications: 1 is
    * the next. `undefined` for a job that does not wait, or not yet. Cheap: places beyond 1,000 are told as 1,001.
@@ -216,6 +225,16 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   async place(id: string): Promise<number | undefined> {
     const ahead = await this.#jobs.ahead(id, { max: mostAhead })
     return ahead === undefined ? undefined : ahead + 1
+  }
+
+  /**
+   * When a job that waits or runs will probably begin and end, from its progress and the times of jobs that ended of late. `undefined`
+   * where too little was measured: before a job of its workflow has succeeded, while it is paused, or its application has none running.
+   */
+  async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
+    if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
+    const place = job.status === 'QUEUED' ? await this.place(job.id) : undefined
+    return estimateOf(job, place, await this.#throughputs.of(job), Date.now())
   }
 
   /** What was decided about applications, workflows and the deployment; those rules that say something. */

@@ -3,6 +3,7 @@ import { StemworkError } from './errors.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
+import { isTracing, noTracing, type Tracing } from './ports/tracing.js'
 import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
 import { issueTexts } from './workflow/schema-issues.js'
@@ -190,11 +191,20 @@ export const engineOptionsSchema = z.strictObject({
     .custom<Logger>(isLogger, 'must have the methods debug, info, warn and error, as pino and console have')
     .optional()
     .describe('Takes log lines: pino, `console` or your own. Default: warnings and errors go to stderr.'),
+  tracing: z
+    .custom<Tracing>(
+      isTracing,
+      'must be what openTelemetry() of stemwork/opentelemetry returns, or have a method begin',
+    )
+    .optional()
+    .describe(
+      'Records submits, attempts, their steps and webhook calls as spans: `openTelemetry()` or your own. Default: none are recorded; a context that a request carries is passed on.',
+    ),
 })
 
 /** What a host may set; everything has a default. */
 export type EngineSettings = z.input<typeof engineOptionsSchema>
-export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger }
+export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger; tracing: Tracing }
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
 export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
@@ -202,7 +212,8 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
   if (result.success) {
     // Read here for its check alone: a wrong entry is an error of the start, not of a job.
     allowList(result.data.fetch.allow ?? [])
-    return { ...result.data, logger: result.data.logger ?? defaultLogger }
+    const { logger = defaultLogger, tracing = noTracing } = result.data
+    return { ...result.data, logger, tracing }
   }
   const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {

@@ -3,6 +3,7 @@ import { StemworkError } from './errors.js'
 import { fieldIssues, issuesText } from './job/field-issues.js'
 import { requestDigest } from './job/idempotency.js'
 import type { JobRecord } from './job/job.js'
+import type { TraceContext } from './job/trace-context.js'
 import { prioritySchema } from './job/scheduling.js'
 import type { JobRequest } from './job/new-job.js'
 import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
@@ -86,6 +87,8 @@ export interface SubmitOptions {
   tx?: unknown
   /** Called before a new job is made, not for a repeated request; what it throws is thrown. */
   beforeCreate?: () => Promise<void>
+  /** Where the caller is in its trace (W3C Trace Context), to which the job then belongs. Default: what `tracing` finds. */
+  trace?: TraceContext
 }
 
 const time = z.number().int().nonnegative()

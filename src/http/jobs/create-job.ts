@@ -29,6 +29,7 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       idempotencyKey: idempotencyKey(call.request.headers),
     },
     {
+      trace: call.trace,
       // Not for a repeated request: the files of its job may be gone by now, and the storage may have filled up.
       async beforeCreate() {
         await storage.refuseFull(call.caller.id)

@@ -18,7 +18,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
     if (location !== undefined && URL.canParse(location)) return empty(307, { location, 'cache-control': 'no-store' })
   }
   const result = await call.service.engine.growingResult(job, output)
-  if (!result) throw notHere(job)
+  if (!result) throw notHere(job, call.service.engine.isRunningHere(job.id))
   // A client may go before anything is read.
   call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
   const headers: Record<string, string> = {
@@ -76,12 +76,19 @@ function streamOf(call: KeyedCall, source: AsyncIterable<Uint8Array>): ReadableS
   return pacedStream(source, call.service.options.limits.idleMs)
 }
 
-function notHere(job: JobRecord): Problem {
+function notHere(job: JobRecord, isRunningHere: boolean): Problem {
+  if (job.status === 'STARTED' && !isRunningHere) {
+    return new Problem(
+      'NOT_FOUND',
+      'The job runs on another machine of the service, and its results can be read from this one when it has ended. Wait for that: follow its events, or ask with Prefer: wait.',
+      { reason: 'elsewhere', headers: { 'retry-after': '15' } },
+    )
+  }
   if (job.status === 'QUEUED' || job.status === 'STARTED') {
     return new Problem(
       'NOT_FOUND',
-      'Nothing of this result is here yet: the job has not begun with it, or runs on another machine. Ask again, or wait for the job to end.',
-      { headers: { 'retry-after': '1' } },
+      'Nothing of this result is here yet: the job has not begun with it. Ask again, or wait for the job to end.',
+      { reason: 'not_begun', headers: { 'retry-after': '1' } },
     )
   }
   return new Problem(

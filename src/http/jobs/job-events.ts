@@ -2,7 +2,7 @@ import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
-import { jobView } from './job-view.js'
+import { pendingJobView } from './job-view.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 
@@ -10,7 +10,7 @@ const reconnectMs = 2000
 const lastEventId = 'end'
 
 /**
- * A job as server-sent events: `job` with the whole job at once and at each change, then, after the one that shows its end, the
+ * A job as server-sent events: `job` with the whole job at once and at each change, while it waits also of its place, then, after the one that shows its end, the
  * stream closes. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
@@ -61,7 +61,7 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
     }
     switch (change.kind) {
       case 'job':
-        yield frame(`event: job\ndata: ${JSON.stringify(await jobView(change.job, call))}`)
+        yield frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
         break
       case 'deleted':
         yield frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
@@ -75,8 +75,11 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
   }
 }
 
-async function* frames(call: KeyedCall, { id }: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
+async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
   yield frame(`retry: ${reconnectMs}`)
+  const { id } = job
+  let shown = job
+  let sent = ''
   let ended = false
   const { heartbeatMs } = call.service.options.limits
   let checkedAt = performance.now()
@@ -86,12 +89,16 @@ async function* frames(call: KeyedCall, { id }: JobRecord): AsyncGenerator<Uint8
       checkedAt = performance.now()
       if (!(await isStillAllowed(call.request, call.service, call.caller))) return
     }
-    if (seen === 'idle') {
+    if (seen !== 'idle') shown = seen
+    // A job that waits does not change, but its place does.
+    const text = JSON.stringify(await pendingJobView(shown, call))
+    if (seen === 'idle' && (shown.status !== 'QUEUED' || text === sent)) {
       yield frame(': still there')
       continue
     }
-    ended = isTerminal(seen)
-    yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${JSON.stringify(await jobView(seen, call))}`)
+    sent = text
+    ended = isTerminal(shown)
+    yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${text}`)
   }
   if (!ended && !call.request.signal.aborted)
     yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)

@@ -6,7 +6,7 @@ import { createJob } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
-import { jobView } from './job-view.js'
+import { jobView, pendingJobView } from './job-view.js'
 import { answerGrowing } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
@@ -75,8 +75,7 @@ export const jobRoutes = [
       const seconds = preferredWait(call.request.headers)
       const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
       if (!waited) throw noSuchJob()
-      const place = waited.status === 'QUEUED' ? await call.service.engine.place(waited.id) : undefined
-      return json({ ...(await jobView(waited, call)), place: place ?? null })
+      return json(await pendingJobView(waited, call))
     },
   }),
   defineRoute({
@@ -167,7 +166,7 @@ export const jobRoutes = [
     operation: 'getGrowingResult',
     summary: 'Get a result while it is made',
     description:
-      'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job.',
+      'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job; any other answers 404 with the reason `elsewhere`.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },

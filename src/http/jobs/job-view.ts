@@ -1,4 +1,4 @@
-import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
+import { isTerminal, type JobOutput, type JobRecord } from '../../core/engine/job/job.js'
 import type { Call } from '../routing/call.js'
 import type { JobView } from '../schemas.js'
 import { downloadName } from '../storage/download-name.js'
@@ -32,6 +32,26 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
     deadline: job.deadline === null ? null : timestamp(job.deadline),
     place: null,
+    estimate: null,
+  }
+}
+
+/** The same, with what a client that waits for the job wants to know. */
+export async function pendingJobView(job: JobRecord, call: Call): Promise<JobView> {
+  const view = await jobView(job, call)
+  if (isTerminal(job)) return view
+  const { engine } = call.service
+  const [place, estimate] = await Promise.all([
+    job.status === 'QUEUED' ? engine.place(job.id) : undefined,
+    engine.estimate(job),
+  ])
+  const startsAt = estimate?.startsAt ?? null
+  return {
+    ...view,
+    place: place ?? null,
+    estimate: estimate
+      ? { startsAt: startsAt === null ? null : timestamp(startsAt), endsAt: timestamp(estimate.endsAt) }
+      : null,
   }
 }
 

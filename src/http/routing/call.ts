@@ -1,3 +1,4 @@
+import type { TraceContext } from '../../core/engine/job/trace-context.js'
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
@@ -38,6 +39,8 @@ interface CallFacts {
   url: RequestUrl
   /** Path in front of the routes, mount path included. */
   basePath: string
+  /** Where the request is in its sender's trace. */
+  trace: TraceContext | undefined
 }
 
 /** One request on its way through the service. */
@@ -50,6 +53,7 @@ export class Call {
   readonly headers: Record<string, string>
   /** Who sent the request; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
+  readonly trace: TraceContext | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
 
@@ -60,6 +64,7 @@ export class Call {
     this.body = facts.body
     this.headers = facts.headers
     this.caller = caller
+    this.trace = facts.trace
     this.#url = facts.url
     this.#basePath = facts.basePath
   }

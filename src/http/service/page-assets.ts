@@ -9,8 +9,10 @@ import { Problem } from '../routing/problem.js'
 
 const assets: Record<string, string | undefined> = {
   'app.js': 'text/javascript; charset=utf-8',
+  'operator.js': 'text/javascript; charset=utf-8',
   'docs.js': 'text/javascript; charset=utf-8',
   'console.css': 'text/css; charset=utf-8',
+  'operator-style.css': 'text/css; charset=utf-8',
   'docs-style.css': 'text/css; charset=utf-8',
   'icon.svg': 'image/svg+xml',
   'NOTICE.txt': 'text/plain; charset=utf-8',

@@ -12,12 +12,12 @@ import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import type { InputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
-import { type SpanContext, traced } from '../tracing.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { writeEnd } from './attempt-end.js'
+import { AttemptSpans } from './attempt-spans.js'
 import { fetchInputs } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import { HeartbeatLoop } from './heartbeat.js'
@@ -66,6 +66,7 @@ export class Attempt {
   readonly #checkpoint: AttemptCheckpoint
   /** Attempts without progress, this one included: what is kept is never done again. */
   #attempts: number
+  readonly #spans: AttemptSpans
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
@@ -75,6 +76,7 @@ export class Attempt {
     this.#scratch = scratch
     this.#stages = stages
     this.#attempts = job.attempts
+    this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
     const { jobTimeoutMs } = options.limits
     this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
@@ -115,7 +117,7 @@ export class Attempt {
 
   /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
   run(): Promise<JobRecord | undefined> {
-    return traced('stemwork.job', this.#span(), () => this.#runToEnd())
+    return this.#spans.whole(() => this.#runToEnd())
   }
 
   async #runToEnd(): Promise<JobRecord | undefined> {
@@ -140,17 +142,15 @@ export class Attempt {
       const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
       const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
-      const inputs = await traced('stemwork.fetch', this.#span(), () =>
+      const inputs = await this.#spans.step('fetch', () =>
         this.#inFetchStage(async () => {
           await this.#findCheckpoint()
           return await this.#fetchInputs(workflow, directory)
         }),
       )
-      const result = await this.#inSlot(() =>
-        traced('stemwork.run', this.#span(), () => this.#runStages(workflow, inputs, directory)),
-      )
+      const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
       published = Object.keys(result.outputs).length > 0
-      const outputs = await traced('stemwork.publish', this.#span(), () => this.#publish(result))
+      const outputs = await this.#spans.step('publish', () => this.#publish(result))
       this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
@@ -245,12 +245,18 @@ export class Attempt {
       limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
       checkpoint: await this.#checkpointOrder(directory),
     }
-    const run: RunOptions = {
-      signal: this.#controller.signal,
-      checkpoint: this.#checkpoint,
-      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
-    }
-    return composition ? runSteps(workflow, composition, order, this.#ports, run) : runner.run(order, run)
+    return await this.#spans.run((trace, onStage) => {
+      const run: RunOptions = {
+        signal: this.#controller.signal,
+        checkpoint: this.#checkpoint,
+        onProgress: ({ stage, progress }) => {
+          onStage(stage)
+          this.#heartbeat.report({ stage, progress: fetchShare + share * progress })
+        },
+      }
+      const traced = { ...order, trace }
+      return composition ? runSteps(workflow, composition, traced, this.#ports, run) : runner.run(traced, run)
+    })
   }
 
   async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
@@ -282,6 +288,7 @@ export class Attempt {
 
   /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
   #failure(error: unknown): JobChange | undefined {
+    this.#spans.fail(error)
     const { dispatch, retention } = this.#ports.options
     const attempts = this.#attempts
     const { shutdownRequeues } = this.#job
@@ -357,10 +364,6 @@ export class Attempt {
     await this.#ports.blobs
       .deletePrefix(attemptPrefix(this.#job))
       .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
-  }
-
-  #span(): SpanContext {
-    return { jobId: this.#job.id, app: this.#job.app, workflow: this.#job.workflow, attempt: this.#job.attempts }
   }
 
   #logEnd(error: unknown): void {

@@ -86,6 +86,10 @@ export class Dispatcher {
     }
   }
 
+  isRunning(jobId: string): boolean {
+    return this.#running.has(jobId)
+  }
+
   /** Folder of the job's attempt in this process; it need not be there. */
   scratchOf({ id, token }: Pick<JobRecord, 'id' | 'token'>): Promise<string | undefined> {
     return this.#scratch.pathOf(`${id}-${token}`)

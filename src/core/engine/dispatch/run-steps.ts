@@ -86,6 +86,7 @@ async function prepared(
     inputs,
     directory: join(order.directory, `step-${step.name}`),
     limits: order.limits,
+    trace: order.trace,
   }
 }
 

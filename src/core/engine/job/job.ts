@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { pastAttemptSchema } from './history.js'
 import { prioritySchema } from './scheduling.js'
+import { traceContextSchema } from './trace-context.js'
 
 /** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
@@ -112,6 +114,8 @@ const jobFields = z.object({
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
+  /** The last attempts, oldest first. */
+  history: z.array(pastAttemptSchema).default([]),
   /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
   /** When the job must have ended; null: at any time. */
@@ -123,6 +127,8 @@ const jobFields = z.object({
   deleted: z.boolean(),
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
+  /** Where the job was submitted in its caller's trace, in which its attempts and webhook messages go on. */
+  trace: traceContextSchema.nullable().default(null).catch(null),
 })
 /** A job as a store keeps it. All times are epoch milliseconds. */
 export type JobRecord = z.infer<typeof jobFields>

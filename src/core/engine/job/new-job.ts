@@ -15,7 +15,7 @@ export type JobRequest = Pick<
   | 'webhook'
   | 'idempotency'
 > &
-  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline'>>
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'trace'>>
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -47,6 +47,7 @@ export function newJob(request: JobRequest): JobRecord {
     attempts: 0,
     lapses: 0,
     shutdownRequeues: 0,
+    history: [],
     notBefore: request.notBefore ?? 0,
     deadline: request.deadline ?? null,
     priority: request.priority ?? 0,
@@ -54,5 +55,6 @@ export function newJob(request: JobRequest): JobRecord {
     deleted: false,
     idempotency: request.idempotency,
     deliveries: [],
+    trace: request.trace ?? null,
   }
 }

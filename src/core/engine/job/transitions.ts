@@ -1,3 +1,4 @@
+import { withAttempt, withEnd } from './history.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
@@ -95,6 +96,7 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
     lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
     attempts: isLapsed ? job.attempts : job.attempts + 1,
     lapses: isLapsed ? job.lapses + 1 : job.lapses,
+    history: withAttempt(job.history, { token, worker: request.owner, startedAt: now }, job.lease?.until ?? now),
   }
 }
 
@@ -119,6 +121,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         status: 'SUCCEEDED',
         progress: 1,
         failure: null,
+        history: withEnd(job.history, now, 'succeeded'),
         outputs: change.outputs,
         details: change.details,
       }
@@ -129,6 +132,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         status: 'FAILED',
         error: change.error,
         failure: change.failure ?? job.failure,
+        history: withEnd(job.history, now, 'failed', change.failure ?? change.error.message),
       }
     case 'requeue':
       if (!heldLease(job, change)) return undefined
@@ -142,6 +146,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         failure: change.failure ?? job.failure,
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
         shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
+        history: withEnd(job.history, now, change.failure === undefined ? 'handed_back' : 'requeued', change.failure),
       }
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined

@@ -1,3 +1,5 @@
+import type { TraceContext } from '../job/trace-context.js'
+
 /** A file that crosses the process boundary by its path. */
 export interface InputFile {
   path: string
@@ -21,6 +23,8 @@ export interface WorkOrder {
   limits: WorkLimits
   /** What earlier attempts kept, and how much and how often this one may keep. Absent: nothing is kept. */
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
+  /** Where the run is in a trace. */
+  trace?: TraceContext
 }
 
 export interface WorkLimits {

@@ -41,6 +41,7 @@ export async function execute(
         limits: order.limits,
         signal,
         checkpoint,
+        trace: order.trace,
         outputPath,
         downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
         progress: (fraction) => progress.report(index, fraction),

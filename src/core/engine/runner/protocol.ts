@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { errorText } from '../error-text.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
+import { traceContextSchema } from '../job/trace-context.js'
 import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 
 const workOrderSchema = z.object({
@@ -20,6 +21,7 @@ const workOrderSchema = z.object({
       maxBytes: z.number(),
     })
     .optional(),
+  trace: traceContextSchema.optional(),
 }) satisfies z.ZodType<WorkOrder>
 
 const workProgressSchema = z.object({

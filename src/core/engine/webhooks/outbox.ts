@@ -1,9 +1,11 @@
 import { guardedFetch } from '../fetch/guarded-fetch.js'
 import type { Delivery, JobRecord } from '../job/job.js'
+import { type TraceContext, traceHeaders } from '../job/trace-context.js'
 import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { type SpanOrder, traced } from '../ports/tracing.js'
 import { Lanes } from './lanes.js'
 import { webhookHeaders } from './signature.js'
 import { signingSecrets } from './signing-secrets.js'
@@ -109,7 +111,7 @@ export class Outbox {
       retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
     })
     if (!taken) return false
-    const status = await this.#post(job, delivery)
+    const status = await this.#traced(job, delivery)
     const last = nextDelayMs === undefined
     const outcome =
       status !== null && status >= 200 && status < 300
@@ -128,8 +130,33 @@ export class Outbox {
     return true
   }
 
+  async #traced(job: JobRecord, delivery: Delivery): Promise<number | null> {
+    const { hostname, port } = new URL(delivery.url)
+    const order: SpanOrder = {
+      name: 'POST webhook',
+      kind: 'client',
+      parent: job.trace,
+      attributes: {
+        'http.request.method': 'POST',
+        'server.address': hostname,
+        'server.port': Number(port) || 443,
+        'http.request.resend_count': delivery.attempts,
+        'messaging.message.id': delivery.id,
+        'stemwork.job.id': job.id,
+        'stemwork.event': delivery.event,
+      },
+    }
+    return await traced(this.#ports.options.tracing, order, async (span) => {
+      const status = await this.#post(job, delivery, span.context)
+      if (status !== null) span.set({ 'http.response.status_code': status })
+      if (status === null || status >= 400)
+        span.end(new Error(`The receiver ${status === null ? 'could not be reached' : `answered ${status}`}.`))
+      return status
+    })
+  }
+
   /** The receiver's status; null when it could not be reached. */
-  async #post(job: JobRecord, delivery: Delivery): Promise<number | null> {
+  async #post(job: JobRecord, delivery: Delivery, trace: TraceContext | undefined): Promise<number | null> {
     const { options, logger } = this.#ports
     const payload = JSON.stringify({
       type: delivery.event,
@@ -150,6 +177,7 @@ export class Outbox {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
+          ...traceHeaders(trace),
           ...webhookHeaders(secrets, { id: delivery.id, sentAt: Date.now(), payload }),
         },
         body: Buffer.from(payload),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import type { TraceContext } from '../job/trace-context.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
@@ -32,6 +33,8 @@ export interface StageContext<
   readonly signal: AbortSignal
   /** Keeps finished work for the next attempt of the job, should this one be killed or handed back. */
   readonly checkpoint: Checkpoint
+  /** Where the run is in a trace, for a stage that calls other services or records spans of its own. */
+  readonly trace?: TraceContext
   /**
    * Path at which the stage writes the named output. If it writes the file from start to end, it may call it `<path>.part` until it is
    * complete: so much of it as there is can then be read while the job runs.
