@@ -80,6 +80,11 @@ export interface Client<Offered extends AnyOffer = Offer> {
     id: string | JobId<Id>,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
+  /** Runs a FAILED job again, with the params and inputs that it was created with. The job as it is then, QUEUED. */
+  retryJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
   /** In any state, with all its files. */
   deleteJob(id: string, options?: RequestOptions): Promise<void>
   workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
@@ -155,6 +160,9 @@ export function createClient(options: ClientOptions): Client {
       openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
+    // Not repeatable: a repeat would find the job QUEUED and be refused.
+    retryJob: async (id, { signal } = {}) =>
+      (await connection.json<Job>(`${path(id)}/retry`, { method: 'POST', signal })).value,
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },

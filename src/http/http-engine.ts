@@ -12,6 +12,7 @@ export type HttpEngine = Pick<
   | 'peaks'
   | 'growingResult'
   | 'cancel'
+  | 'retry'
   | 'delete'
   | 'workflows'
   | 'blobs'

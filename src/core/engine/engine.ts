@@ -18,6 +18,7 @@ import { newJob } from './job/new-job.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './result-peaks.js'
+import { retryJob } from './retry-job.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
@@ -156,11 +157,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
     const delayMs = options.tx === undefined ? 0 : 500
-    try {
-      await this.#queue.notify({ delayMs })
-    } catch (error) {
-      this.#logger.warn({ jobId: job.id, err: error }, 'No worker could be notified; the next sweep takes the job.')
-    }
+    await this.#notify(delayMs)
     return { job, created }
   }
 
@@ -233,8 +230,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
     await this.#rules.change(target, change)
     this.#logger.info({ target, change }, 'A scheduling rule was changed.')
-    // There may be work now; without the notification, the next sweep finds it.
-    await this.#queue.notify().catch((error: unknown) => this.#logger.warn({ err: error }, 'No worker was notified.'))
+    // There may be work now.
+    await this.#notify()
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
@@ -244,7 +241,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     const job = await this.#jobs.apply(id, {
       kind: 'cancel',
       error: jobError(canceled()),
-      retentionMs: this.options.retention.resultsMs,
+      retentionMs: this.options.retention.failedInputsMs,
       messages: webhookMessages(known, 'job.failed'),
     })
     if (!job) return this.get(id, scope)
@@ -255,6 +252,25 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     } else {
       this.#dispatcher.interrupt(id, canceled())
     }
+    return job
+  }
+
+  /**
+   * Queues a FAILED job again, with its params and inputs; its attempts count anew, and it counts as a new job against the limits. Uploads
+   * are kept until `expiresAt` of the job, and so is the work of an attempt that failed inside the service, where checkpoints are kept.
+   * `undefined`: there is no such job.
+   *
+   * @throws StemworkError `NOT_FAILED`; `INPUT_EXPIRED`; `QUEUE_FULL`; `DRAINING`; `SHUTTING_DOWN`.
+   */
+  async retry(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    if (this.#closing) throw shuttingDown()
+    const known = await this.get(id, scope)
+    if (!known) return undefined
+    await this.#rules.refuseDraining(known)
+    const job = await retryJob(known, { jobs: this.#jobs, blobs: this.blobs, options: this.options })
+    if (!job) return undefined
+    this.#events.announce('job.requeued', job)
+    await this.#notify()
     return job
   }
 
@@ -422,6 +438,14 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       .deletePrefix(jobCheckpointPrefix(id))
       .catch((error: unknown) =>
         this.#logger.warn({ jobId: id, err: error }, 'A checkpoint could not be removed; the sweep will do it.'),
+      )
+  }
+
+  async #notify(delayMs = 0): Promise<void> {
+    await this.#queue
+      .notify({ delayMs })
+      .catch((error: unknown) =>
+        this.#logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
       )
   }
 

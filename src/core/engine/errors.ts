@@ -9,6 +9,8 @@ export type EngineErrorCode =
   | 'UPLOAD_REFUSED'
   | 'NOT_FOUND'
   | 'QUEUE_FULL'
+  | 'NOT_FAILED'
+  | 'INPUT_EXPIRED'
   | 'DRAINING'
   | 'IDEMPOTENCY_CONFLICT'
   | 'ALREADY_EXISTS'

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from './errors.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
+import { workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
 import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
@@ -41,6 +42,11 @@ export const retentionSchema = z.strictObject({
     .default(1 * hours)
     .describe(
       'Age from which a file is removed that belongs to no result: younger ones may be a write that is not yet recorded.',
+    ),
+  failedInputsMs: milliseconds
+    .default(72 * hours)
+    .describe(
+      'How long the input of a failed job is kept, and what its attempts have made, so that it can be run again: its upload, and where checkpoints are kept also what was downloaded.',
     ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
 })
@@ -91,6 +97,17 @@ export const dispatchSchema = z.strictObject({
       'How long a job waits for a blob store that is away, to read its upload or to store its results; then it ends FAILED.',
     ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
+  maxRetryDelayMs: milliseconds
+    .default(10 * minutes)
+    .describe('The wait between attempts grows to this and no further.'),
+  retryJitter: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe(
+      'Share of the wait by which it is made longer at random, so that jobs that failed together do not come back together.',
+    ),
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)
@@ -170,6 +187,12 @@ export const engineOptionsSchema = z.strictObject({
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
   checkpoints: checkpointsSchema.prefault({}),
+  policies: z
+    .record(z.string(), workflowPolicySchema)
+    .default({})
+    .describe(
+      'What holds for single workflows, by id, before what they say themselves (`policy` of `defineWorkflow`): `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+    ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema

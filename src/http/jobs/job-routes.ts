@@ -125,6 +125,26 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
+    method: 'POST',
+    path: '/job/:id/retry',
+    operation: 'retryJob',
+    summary: 'Run a failed job again',
+    description:
+      'With the params and inputs that it was created with: uploads are kept until `expiresAt` of the job. It keeps its id, waits behind the jobs that are there, and counts as a new one against limits and quotas.',
+    access: 'key',
+    bucket: 'create',
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: ['NOT_FOUND', 'CONFLICT', 'GONE', 'QUEUE_FULL', 'STORAGE_FULL', 'DRAINING', 'SHUTTING_DOWN'],
+    async handle(call, { params }) {
+      const { engine, storage } = call.service
+      const app = call.caller.id
+      await storage.refuseFull(app)
+      const job = mayBeId(params.id) ? await engine.retry(params.id, { app }) : undefined
+      if (!job) throw noSuchJob()
+      return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
     method: 'GET',
     path: '/job/events',
     operation: 'followJobs',

@@ -78,6 +78,10 @@ export function toProblem(error: unknown): Problem {
       return new Problem(error.code, error.message, { cause: error })
     case 'UPLOAD_REFUSED':
       return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
+    case 'NOT_FAILED':
+      return new Problem('CONFLICT', error.message, { cause: error })
+    case 'INPUT_EXPIRED':
+      return new Problem('GONE', error.message, { cause: error })
     case 'QUEUE_FULL':
       return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
     case 'DRAINING':

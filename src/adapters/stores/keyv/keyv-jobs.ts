@@ -54,7 +54,7 @@ export function keyvJobs({
   /** Queued jobs whose claims are being written: the index knows them as running only afterwards. */
   const begun = new Map<string, JobRecord>()
   const rules = new SchedulingRules(backend)
-  /** Ids of jobs that are just being created, by application. */
+  /** Ids of jobs that are just being created or queued again, by application. */
   const creating = new Map<string, Set<string>>()
   let loading: Promise<KnownJobs> | undefined
 
@@ -126,7 +126,14 @@ export function keyvJobs({
 
     async apply(id, change) {
       const given = plainCopy(change)
-      return operate((known, deadline) => update(known, deadline, id, (job) => transition(job, given, clock())))
+      let release = () => {}
+      return operate((known, deadline) =>
+        update(known, deadline, id, (job) => {
+          const next = transition(job, given, clock())
+          if (next && given.kind === 'retry') release = reservePlace(known, next, given.maxQueued ?? Infinity)
+          return next
+        }).finally(() => release()),
+      )
     },
 
     due: (kind, limit, { exceptApps } = {}) =>
@@ -222,7 +229,7 @@ export function keyvJobs({
   /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
   function reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
     const ids = creating.get(app) ?? new Set<string>()
-    const unwritten = [...ids].filter((other) => !known.index.get(other)).length
+    const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
     if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
     creating.set(app, ids.add(id))
     return () => {

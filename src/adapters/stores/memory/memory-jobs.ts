@@ -49,7 +49,7 @@ export function memoryJobs({
           'ALREADY_EXISTS',
           `A job with the id ${job.id} exists already. Give each job an id of its own.`,
         )
-      if (index.count({ app: job.app, statuses: ['QUEUED'] }) >= maxQueued) throw queueFull(maxQueued)
+      refuseMore(job.app, maxQueued)
       const created = { ...plainCopy(job), createdAt: now }
       index.set(created)
       return { job: plainCopy(created), created: true }
@@ -110,7 +110,9 @@ export function memoryJobs({
 
     async apply(id, change) {
       const job = index.get(id)
-      return keep(job && transition(job, plainCopy(change), clock()))
+      const next = job && transition(job, plainCopy(change), clock())
+      if (next && change.kind === 'retry') refuseMore(next.app, change.maxQueued)
+      return keep(next)
     },
 
     async due(kind, limit, { exceptApps } = {}) {
@@ -139,6 +141,10 @@ export function memoryJobs({
       passAt = now
       return { deployment, pass: ++pass }
     },
+  }
+
+  function refuseMore(app: string, maxQueued = Infinity): void {
+    if (index.count({ app, statuses: ['QUEUED'] }) >= maxQueued) throw queueFull(maxQueued)
   }
 
   function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {

@@ -2,7 +2,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { batched } from '../shared/batched.js'
-import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, query, type Row, transaction } from './database.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { columnText } from './job-row.js'
 
@@ -98,6 +98,19 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
         const refused = await refusal(client, app, maxQueued, 1)
         if (refused) throw refused
         return outcome
+      })
+    },
+
+    /** For other work that adds a queued job: nobody else counts those of the application until it is committed. */
+    underLock<Result>(
+      app: string,
+      maxQueued: number,
+      work: (send: (text: string, values: unknown[]) => Promise<Row[]>, isFull: boolean) => Promise<Result>,
+    ): Promise<Result> {
+      return transaction(pool, async (client) => {
+        await lock(client, app)
+        const isFull = (await refusal(client, app, maxQueued)) !== undefined
+        return await work((text, values) => query(client, text, values), isFull)
       })
     },
 

@@ -1,7 +1,7 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
+import { claim, type ClaimRequest, type JobChange, transition } from '../../../core/engine/job/transitions.js'
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
@@ -116,6 +116,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async apply(id, jobChange) {
       const own = plainCopy(jobChange)
+      if (own.kind === 'retry') return await retry(id, own)
       const known = 'token' in own ? held.under(id, own.token) : undefined
       return await change(id, (job, now) => transition(job, own, now), {
         isRepeatable: repeatable.includes(own.kind),
@@ -184,6 +185,24 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     }
     held.forget(id)
     return undefined
+  }
+
+  /** Under the lock of the application's limited creates: nobody else counts its queued jobs meanwhile. */
+  async function retry(id: string, retried: Extract<JobChange, { kind: 'retry' }>): Promise<JobRecord | undefined> {
+    const known = await readStored(id)
+    if (!known) return undefined
+    const { maxQueued = Infinity } = retried
+    return await limited.underLock(known.job.app, maxQueued, async (send, isFull) =>
+      change(
+        id,
+        (job, now) => {
+          const next = transition(job, retried, now)
+          if (next && isFull) throw queueFull(maxQueued)
+          return next
+        },
+        { send },
+      ),
+    )
   }
 
   async function readStored(id: string, send: Send = runPrepared): Promise<(StoredJob & { now: number }) | undefined> {

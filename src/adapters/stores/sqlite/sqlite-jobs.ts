@@ -163,6 +163,8 @@ export function sqliteJobs(
       const changed = database.transaction(() => {
         const job = read(id)
         const next = job && transition(job, change, clock())
+        if (next && change.kind === 'retry' && hasQueued(next.app, change.maxQueued ?? Infinity))
+          throw queueFull(change.maxQueued ?? 0)
         if (next && waitingSince(next) !== null) database.write(joinTurns, next.app)
         return next && write(next, change.kind === 'heartbeat' ? renew : update)
       })

@@ -95,7 +95,7 @@ const jobFields = z.object({
   createdAt: z.number(),
   startedAt: z.number().nullable(),
   completedAt: z.number().nullable(),
-  /** When the results are removed; null until the job ends. */
+  /** When the results are removed, or of a FAILED job what a retry needs; null until the job ends. */
   expiresAt: z.number().nullable(),
   /** True once retention removed the result files: the job is still listed, its files answer 410. */
   expired: z.boolean(),
@@ -112,6 +112,8 @@ const jobFields = z.object({
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a cap of their own. */
   shutdownRequeues: z.number().int().nonnegative(),
+  /** How often it was run again after it had FAILED. */
+  retries: z.number().int().nonnegative().default(0),
   /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
   /** When the job must have ended; null: at any time. */

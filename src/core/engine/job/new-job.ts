@@ -47,6 +47,7 @@ export function newJob(request: JobRequest): JobRecord {
     attempts: 0,
     lapses: 0,
     shutdownRequeues: 0,
+    retries: 0,
     notBefore: request.notBefore ?? 0,
     deadline: request.deadline ?? null,
     priority: request.priority ?? 0,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
@@ -89,6 +90,8 @@ export interface WorkflowDefinition<
       | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
     )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
+  /** How its jobs are run and tried again; the host's `policies` go before it. */
+  policy?: WorkflowPolicy
   /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
    * stages run in the host's process, which suits light work only.
@@ -130,6 +133,7 @@ export interface Workflow<
   readonly inputs: readonly string[]
   readonly stages: readonly Stage[]
   readonly module: { url: string; settings: unknown } | null
+  readonly policy?: WorkflowPolicy
   /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
   prepare?(): Promise<void>
@@ -169,6 +173,7 @@ const definitionSchema = z.object({
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
     .min(1),
+  policy: workflowPolicySchema.optional(),
 })
 
 const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
@@ -218,6 +223,7 @@ export function defineWorkflow<
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
+    ...(definition.policy ? { policy: definition.policy } : {}),
     ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
     outputs(params) {
       const given: Record<string, OutputDeclaration | undefined> =
