@@ -45,7 +45,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2, 3, 4, 5, 6],
+        [1, 2, 3, 4, 5, 6, 7],
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)

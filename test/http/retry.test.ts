@@ -12,7 +12,7 @@ test('a failed job is run again by POST /job/{id}/retry; others are refused, and
   cleanUps.push(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { id } = await client.createJob({ workflow: 'service/held', params: {} })
-  const retry = async (key?: string, path = id) => {
+  const retry = async (key?: string, path: string = id) => {
     const answer = await service.api(`/job/${path}/retry`, { method: 'POST', key })
     return [answer.status, ((await answer.json()) as { code?: string; status?: unknown }).code]
   }

@@ -9,6 +9,7 @@ export type EngineErrorCode =
   | 'UPLOAD_REFUSED'
   | 'NOT_FOUND'
   | 'QUEUE_FULL'
+  | 'QUOTA_EXCEEDED'
   | 'NOT_FAILED'
   | 'INPUT_EXPIRED'
   | 'DRAINING'

@@ -118,6 +118,10 @@ const jobFields = z.object({
   notBefore: z.number(),
   /** When the job must have ended; null: at any time. */
   deadline: z.number().nullable().default(null),
+  /** Labels that its worker must have (`poolOf`). */
+  pool: z.string().default(''),
+  /** Whether what it uses is counted against a quota of its application. */
+  metered: z.boolean().default(false),
   /** Among the jobs of its application: higher is claimed first. */
   priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),

@@ -15,7 +15,7 @@ export type JobRequest = Pick<
   | 'webhook'
   | 'idempotency'
 > &
-  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline'>>
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered'>>
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -50,6 +50,8 @@ export function newJob(request: JobRequest): JobRecord {
     retries: 0,
     notBefore: request.notBefore ?? 0,
     deadline: request.deadline ?? null,
+    pool: request.pool ?? '',
+    metered: request.metered ?? false,
     priority: request.priority ?? 0,
     cancelRequested: false,
     deleted: false,

@@ -1,3 +1,4 @@
+import type { Quota, Usage } from './quota.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
@@ -19,6 +20,8 @@ export type JobChange =
       kind: 'succeed'
       outputs: Record<string, JobOutput>
       details: Record<string, unknown>
+      /** Counted for the job's application and the day, by the store, in the same write. */
+      usage?: Partial<Usage>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -28,6 +31,8 @@ export type JobChange =
       error: JobError
       /** For the operator alone. */
       failure?: string
+      /** As of `succeed`. */
+      usage?: Partial<Usage>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -38,10 +43,10 @@ export type JobChange =
   /** Ends a queued job whose deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /**
-   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued`, which the store checks in the same
-   * operation: `apply` throws `QUEUE_FULL`, as `create` does.
+   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the store checks in
+   * the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
-  | { kind: 'retry'; maxQueued?: number }
+  | { kind: 'retry'; maxQueued?: number; quota?: Quota }
   /** Hides the job for good and fences its worker off. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
@@ -169,6 +174,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         lapses: 0,
         shutdownRequeues: 0,
         retries: job.retries + 1,
+        metered: job.metered || change.quota !== undefined,
         // It has had its turn: it waits from now on.
         notBefore: Math.max(job.notBefore, now),
         cancelRequested: false,
