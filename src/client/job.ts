@@ -86,6 +86,8 @@ export interface Job<Offered extends AnyOffer = Offer> {
   deadline?: string | null
   /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob`. */
   place?: number | null
+  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob`. */
+  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
 }
 
 /** What a status request tells of a job. */

@@ -78,6 +78,12 @@ export const jobViewSchema = z
       .describe(
         "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}`.",
       ),
+    waiting: z
+      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
+      .nullable()
+      .describe(
+        'Why a job that waits is not begun, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker is there that takes them. Only in the answer to `GET /job/{id}`.',
+      ),
   })
   .meta({ id: 'Job' })
 export type JobView = z.infer<typeof jobViewSchema>

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from './errors.js'
+import { labelSchema } from './job/pool.js'
+import { quotaSchema } from './job/quota.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import { workflowPolicySchema } from './workflow/policy.js'
@@ -60,6 +62,10 @@ export const dispatchSchema = z.strictObject({
     .describe(
       'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
     ),
+  labels: z
+    .array(labelSchema)
+    .default([])
+    .describe('What this worker has, such as `gpu`: it takes jobs that need nothing else (`needs` of their workflow).'),
   niceness: nicenessSchema.describe(
     'Priority of the child processes that do the work: with 10 other programs go first, with 0 all are equal.',
   ),
@@ -187,6 +193,11 @@ export const engineOptionsSchema = z.strictObject({
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
   checkpoints: checkpointsSchema.prefault({}),
+  quota: quotaSchema
+    .optional()
+    .describe(
+      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have figures of their own. Default: no limit.',
+    ),
   policies: z
     .record(z.string(), workflowPolicySchema)
     .default({})

@@ -43,6 +43,7 @@ export const jobRoutes = [
       'UPLOAD_REFUSED',
       'IDEMPOTENCY_CONFLICT',
       'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
       'STORAGE_FULL',
       'DRAINING',
       'SHUTTING_DOWN',
@@ -75,8 +76,14 @@ export const jobRoutes = [
       const seconds = preferredWait(call.request.headers)
       const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
       if (!waited) throw noSuchJob()
-      const place = waited.status === 'QUEUED' ? await call.service.engine.place(waited.id) : undefined
-      return json({ ...(await jobView(waited, call)), place: place ?? null })
+      if (waited.status !== 'QUEUED') return json(await jobView(waited, call))
+      const { engine } = call.service
+      const [view, place, waiting] = await Promise.all([
+        jobView(waited, call),
+        engine.place(waited.id),
+        engine.waiting(waited),
+      ])
+      return json({ ...view, place: place ?? null, waiting: waiting ?? null })
     },
   }),
   defineRoute({
@@ -134,7 +141,16 @@ export const jobRoutes = [
     access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
-    problems: ['NOT_FOUND', 'CONFLICT', 'GONE', 'QUEUE_FULL', 'STORAGE_FULL', 'DRAINING', 'SHUTTING_DOWN'],
+    problems: [
+      'NOT_FOUND',
+      'CONFLICT',
+      'GONE',
+      'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
+      'STORAGE_FULL',
+      'DRAINING',
+      'SHUTTING_DOWN',
+    ],
     async handle(call, { params }) {
       const { engine, storage } = call.service
       const app = call.caller.id

@@ -32,6 +32,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
     deadline: job.deadline === null ? null : timestamp(job.deadline),
     place: null,
+    waiting: null,
   }
 }
 

@@ -20,6 +20,7 @@ import type { WorkflowRegistry } from '../workflow/registry.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { writeEnd } from './attempt-end.js'
+import { usageOf } from './attempt-usage.js'
 import { fetchInputs } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import { HeartbeatLoop } from './heartbeat.js'
@@ -67,6 +68,7 @@ export class Attempt {
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
   readonly #checkpoint: AttemptCheckpoint
+  #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, this one included: what is kept is never done again. */
   #attempts: number
 
@@ -161,6 +163,7 @@ export class Attempt {
         ...this.#claim,
         outputs,
         details: result.details,
+        ...usageOf(this.#job, inputs, result.details),
         retentionMs: options.retention.resultsMs,
         messages: webhookMessages(this.#job, 'job.succeeded'),
       }
@@ -199,14 +202,14 @@ export class Attempt {
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     if (workflow.inputs.length > 0) this.#heartbeat.report({ stage: 'fetch', progress: 0 })
     const { blobs, options } = this.#ports
-    return await fetchInputs(workflow, directory, {
+    return (this.#inputs = await fetchInputs(workflow, directory, {
       job: this.#job,
       blobs,
       options,
       checkpoint: this.#checkpoint,
       signal: this.#controller.signal,
       throughOutage: (work) => this.#throughOutage(work),
-    })
+    }))
   }
 
   /** What cannot be found after an outage is work done again. */
@@ -318,6 +321,7 @@ export class Attempt {
       ...this.#claim,
       error: jobError(error),
       failure: errorText(error),
+      ...usageOf(this.#job, this.#inputs),
       retentionMs: retention.failedInputsMs,
       messages: webhookMessages(this.#job, 'job.failed'),
     }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { labelSchema } from '../job/pool.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
@@ -90,6 +91,10 @@ export interface WorkflowDefinition<
       | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
     )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
+  /**
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; of a function, for the given params. Default: none.
+   */
+  needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
   /** How its jobs are run and tried again; the host's `policies` go before it. */
   policy?: WorkflowPolicy
   /**
@@ -134,6 +139,7 @@ export interface Workflow<
   readonly stages: readonly Stage[]
   readonly module: { url: string; settings: unknown } | null
   readonly policy?: WorkflowPolicy
+  readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
   /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
   prepare?(): Promise<void>
@@ -173,6 +179,7 @@ const definitionSchema = z.object({
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
     .min(1),
+  needs: z.union([z.array(labelSchema), z.function()]).optional(),
   policy: workflowPolicySchema.optional(),
 })
 
@@ -223,6 +230,7 @@ export function defineWorkflow<
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
+    ...(definition.needs ? { needs: definition.needs as Workflow['needs'] } : {}),
     ...(definition.policy ? { policy: definition.policy } : {}),
     ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
     outputs(params) {
