@@ -81,9 +81,9 @@ async function filled(total) {
     FROM generate_series(1, ${total}) AS n`
   const template = { ...sampleJob(), createdAt: 0 }
   await pool.query(
-    `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, deliverable_at, record)
+    `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, result_bytes, deliverable_at, record)
     SELECT id, 1, app, status, false, 'service/sample', at, CASE status WHEN 'QUEUED' THEN at END, CASE status WHEN 'STARTED' THEN far END,
-      CASE status WHEN 'SUCCEEDED' THEN at END, CASE status WHEN 'SUCCEEDED' THEN far END, CASE status WHEN 'SUCCEEDED' THEN far END,
+      CASE status WHEN 'SUCCEEDED' THEN at END, CASE status WHEN 'SUCCEEDED' THEN far END, CASE status WHEN 'SUCCEEDED' THEN 1000 END, CASE status WHEN 'SUCCEEDED' THEN far END,
       ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'createdAt', at))::json
     FROM (${spread}) AS spread`,
     [JSON.stringify(template)],
@@ -131,6 +131,7 @@ async function filled(total) {
       store.count({ app: 'app-0', workflows: ['service/none'] }, { max: 10_000 }),
     'queued of all, for a health check': () => store.count({ statuses: ['QUEUED'] }, { max: 10_000 }),
     'queued of an application': (round) => store.count({ app: app(round), statuses: ['QUEUED'] }),
+    'stored bytes of an application': (round) => store.resultBytes(app(round)),
     'running of all': () => store.count({ statuses: ['STARTED'] }),
     'lapsed leases': () => store.due('lapsed', 100),
     'expired results': () => store.due('expired', 100),

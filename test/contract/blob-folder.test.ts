@@ -1,9 +1,21 @@
 import { spawnSync } from 'node:child_process'
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import {
+  appendFile,
+  type FileHandle,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { keysUnder, sourceOf } from '../../src/contract/blob-samples.js'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
@@ -33,6 +45,32 @@ describe('a blob folder', () => {
       expect(modes).toEqual(['700', '700', '700', '600'])
     },
   )
+
+  // A disk that takes minutes for a write cannot be had here: the calls of the system are held up in its place.
+  test.for(['write', 'sync'] as const)('answers reads while a busy disk holds up every %s', async (call) => {
+    await store.put(key, sourceOf('x'))
+    const file = await open(join(directory, key))
+    const handle = Object.getPrototypeOf(file) as FileHandle
+    await file.close()
+    const release: (() => void)[] = []
+    const original = handle[call] as (...given: unknown[]) => Promise<never>
+    const held = vi.spyOn(handle, call).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
+      await new Promise<void>((resolve) => release.push(resolve))
+      return await original.apply(this, given)
+    })
+    try {
+      const puts = Array.from({ length: 12 }, (_, n) => store.put(`uploads/app/ticket-${n}`, sourceOf('x')))
+      await expect.poll(() => release.length).toBe(2)
+      for (let n = 0; n < 5; n++) expect(await store.stat(key)).toMatchObject({ bytes: 1 })
+      // Half of the four threads that a process has for files, and no more.
+      expect(release.length).toBe(2)
+      held.mockRestore()
+      for (const go of release) go()
+      await Promise.all(puts)
+    } finally {
+      held.mockRestore()
+    }
+  })
 
   test('keeps no empty folders of blobs that are gone', async () => {
     await store.put(key, sourceOf('x'))

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
-import { cancel, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -45,7 +45,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
       assert.deepEqual(
         rows.map(({ number }) => number),
-        [1, 2, 3, 4, 5, 6, 7],
+        steps.map((_, index) => index + 1),
       )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
@@ -73,8 +73,17 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
           [id, app, status, lease ? null : at, lease && at, { ...sampleJob({ createdAt: 1 }), id, app, status, lease }],
         )
       }
+      const ended = sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED', outputs: sampleOutputs('ended', 1) })
+      const bytes = Object.values(ended.outputs ?? {}).reduce((sum, output) => sum + output.bytes, 0)
+      await pool.query(
+        `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, removable_at, record)
+        VALUES ('ended', 1, 'a', 'SUCCEEDED', false, 'w', 1, 4e12, $1)`,
+        [ended],
+      )
       const { jobs, migrate } = postgresStores({ pool, schema: old })
       await migrate()
+      // Of a row that an older node has written, and may still write.
+      assert.equal(await jobs.resultBytes('a'), bytes)
       const claimed: (string | undefined)[] = []
       for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
       assert.deepEqual(claimed, ['lapsed', 'early', 'late', undefined])

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import Database from 'libsql'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fullJob, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { fullJob, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
+import { resultBytesSql } from '../../src/adapters/stores/sqlite/sqlite-jobs.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
 import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
@@ -52,8 +53,25 @@ describe('a SQLite file', () => {
       const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
       insert.run([id, app, status, at, JSON.stringify({ ...sampleJob({ createdAt: 1 }), id, app, status, lease })])
     }
+    const [output] = Object.values(sampleOutputs('ended', 1))
+    const outputs = {
+      a: { ...output, bytes: 40 },
+      b: { ...output, bytes: 2 },
+      c: { ...output, bytes: 8, copied: true },
+    }
+    const ofEnded = [
+      JSON.stringify({ ...sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED' }), outputs }),
+      '{"dam',
+    ]
+    for (const [index, record] of ofEnded.entries())
+      database
+        .prepare(
+          `INSERT INTO jobs (id, app, created_at, status, workflow, deleted, removable_at, record) VALUES (?, 'a', 1, 'SUCCEEDED', 'w', 0, 4e12, ?)`,
+        )
+        .run([`ended-${index}`, record])
     database.close()
     const { jobs, close } = sqliteStores({ path })
+    expect(await jobs.resultBytes('a')).toBe(42)
     const claimed: (string | undefined)[] = []
     for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
     expect(claimed).toEqual(['lapsed', 'early', 'late', undefined])
@@ -196,6 +214,10 @@ describe('every query of the SQLite store', () => {
   test('counts the queued jobs of an application in an index alone', () => {
     expect(explain(countSql({ app: 'a', statuses: ['QUEUED'] }).text, 2)).toMatch(/COVERING INDEX jobs_by_status/)
     expect(explain(countSql({ statuses: ['QUEUED'] }).text, 1)).toMatch(/COVERING INDEX jobs_by_status/)
+  })
+
+  test('sums up what an application keeps in an index alone', () => {
+    expect(explain(resultBytesSql, 1)).toMatch(/SEARCH jobs USING COVERING INDEX jobs_with_results/)
   })
 
   test('finds the jobs of an upload by index', () => {

@@ -47,6 +47,7 @@ async function beginUpload(url: string): Promise<{ answer: Promise<string>; fini
 }
 
 const put = (url: string, body: string | Buffer) => fetch(url, { method: 'PUT', body })
+const turn = () => new Promise((resolve) => setTimeout(resolve, 0))
 const statusOf = (answer: string) => Number(answer.split(' ')[1])
 
 describe('uploads under way', () => {
@@ -211,6 +212,41 @@ test('what is stored is not looked at again for each ticket: a look at many file
   expect(looks).toBe(2)
 })
 
+test('nobody waits for a look while the last one found that there is plenty of room', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  cleanUps.push(() => vi.useRealTimers())
+  let stored = 10
+  let looks = 0
+  let finish = () => {}
+  const engine = {
+    blobs: memoryBlobs(),
+    async resultBytes() {
+      const found = stored
+      if (looks++ > 0) await new Promise<void>((resolve) => (finish = resolve))
+      return found
+    },
+  }
+  const use = new StorageUse(engine, { storedBytes: 100, uploadsInFlight: 1 })
+  await use.refuseFull('app')
+  vi.advanceTimersByTime(5000)
+  stored = 60
+  // The look is made, and has not ended.
+  await use.refuseFull('app')
+  expect(looks).toBe(2)
+  finish()
+  await turn()
+  // It said that more than half is used: the next one is waited for.
+  vi.advanceTimersByTime(5000)
+  stored = 100
+  let answer: unknown = 'none'
+  void use.refuseFull('app').catch((error: unknown) => (answer = error))
+  await turn()
+  expect([looks, answer]).toEqual([3, 'none'])
+  finish()
+  await turn()
+  expect(answer).toMatchObject({ code: 'STORAGE_FULL' })
+})
+
 test('uploads straight to the blob store count, too', async () => {
   const blobs = {
     ...memoryBlobs(),
@@ -246,8 +282,8 @@ test('a job store that fails while the uploads are being counted fails the reque
   try {
     const refused = use.refuseFull('app').catch((error: unknown) => error)
     // Node reports a rejection that nobody waits for after the turn in which it came.
-    await new Promise((resolve) => setTimeout(resolve, 0))
-    await new Promise((resolve) => setTimeout(resolve, 0))
+    await turn()
+    await turn()
     finishListing()
     expect(await refused).toMatchObject({ message: 'the job store is away' })
     expect(unhandled).toEqual([])

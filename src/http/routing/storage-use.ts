@@ -28,11 +28,16 @@ interface Account {
   look: Promise<void> | undefined
   /** Monotonic milliseconds until which the last look will do. */
   freshUntil: number
+  /** The same, where it found that there is plenty of room. */
+  roughUntil: number
 }
 
 /** A look at many files takes long, and all applications share the threads for it: it may cost a twentieth of the time, no more. */
 const lookShare = 20
 const minFreshMs = 1000
+/** Who keeps less than half of what is allowed needs no exact figure. The next look is made, but nobody waits for it. */
+const roughShare = 0.5
+const roughForMs = 10_000
 const maxIdleAccounts = 1000
 
 /**
@@ -103,6 +108,7 @@ export class StorageUse {
       added: 0,
       look: undefined,
       freshUntil: 0,
+      roughUntil: 0,
     }
     this.#accounts.delete(app)
     this.#accounts.set(app, account)
@@ -114,8 +120,16 @@ export class StorageUse {
   }
 
   async #lookIfDue(app: string, account: Account): Promise<void> {
-    if (this.#limits.storedBytes === false || performance.now() < account.freshUntil) return
-    await (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+    const { storedBytes } = this.#limits
+    const now = performance.now()
+    if (storedBytes === false || now < account.freshUntil) return
+    const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+    if (now < account.roughUntil && account.stored + account.added < roughShare * storedBytes) {
+      // Whoever comes when the rough figure has had its time looks again, and hears of what is wrong.
+      look.catch(() => {})
+      return
+    }
+    await look
   }
 
   async #look(app: string, account: Account): Promise<void> {
@@ -126,6 +140,7 @@ export class StorageUse {
     account.added -= addedBefore
     const endedAt = performance.now()
     account.freshUntil = endedAt + Math.max(minFreshMs, lookShare * (endedAt - startedAt))
+    account.roughUntil = account.freshUntil + roughForMs
   }
 
   #refuseExcess({ uploads, stored, added }: Account): void {

@@ -2,16 +2,16 @@ import type { Stats } from 'node:fs'
 import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { syncHandle } from './disk-syncs.js'
+import { changeDisk } from './disk-changes.js'
 import { syncFolder } from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
 export async function append(file: FileHandle, chunk: Uint8Array, position?: number): Promise<void> {
   try {
     for (let written = 0; written < chunk.byteLength;) {
-      written += (
-        await file.write(chunk, written, chunk.byteLength - written, position === undefined ? null : position + written)
-      ).bytesWritten
+      const at = position === undefined ? null : position + written
+      const { bytesWritten } = await changeDisk(() => file.write(chunk, written, chunk.byteLength - written, at))
+      written += bytesWritten
     }
   } catch (error) {
     throw storageError('write a blob', error)
@@ -21,7 +21,7 @@ export async function append(file: FileHandle, chunk: Uint8Array, position?: num
 /** Makes the bytes durable. Returns when the file was last modified. */
 export async function sync(file: FileHandle): Promise<number> {
   try {
-    await syncHandle(file)
+    await changeDisk(() => file.sync())
     return modifiedAtOf(await file.stat())
   } catch (error) {
     throw storageError('write a blob', error)
@@ -33,10 +33,10 @@ export async function publish(temporary: string, path: string, key: string, ifAb
   try {
     if (ifAbsent) {
       // A link fails where the name is taken, a rename would replace: of two writers only one can win.
-      await link(temporary, path)
-      await unlink(temporary)
+      await changeDisk(() => link(temporary, path))
+      await changeDisk(() => unlink(temporary))
     } else {
-      await rename(temporary, path)
+      await changeDisk(() => rename(temporary, path))
     }
     await syncFolder(dirname(path))
   } catch (error) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { syncHandle } from './disk-syncs.js'
+import { changeDisk } from './disk-changes.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
 /** Begins the names of temporary files; no key can contain it. */
@@ -17,7 +17,7 @@ export function isTemporary(name: string): boolean {
 
 /** Makes the folder and those above it, for their owner alone; each new one survives a power cut. */
 export async function makeFolder(folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  const first = await changeDisk(() => mkdir(folder, { recursive: true, mode: 0o700 }))
   if (first === undefined) return
   for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }
@@ -29,7 +29,7 @@ export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r')
     try {
-      await syncHandle(handle)
+      await changeDisk(() => handle.sync())
     } finally {
       await handle.close()
     }
@@ -43,7 +43,7 @@ export async function syncFolder(folder: string): Promise<void> {
 export async function removeEmptyFolders(folder: string, root: string): Promise<void> {
   for (let path = folder; path.startsWith(root) && path.length > root.length; path = dirname(path)) {
     try {
-      await rmdir(path)
+      await changeDisk(() => rmdir(path))
     } catch (error) {
       if (!isAbsent(error)) return
     }
@@ -53,7 +53,7 @@ export async function removeEmptyFolders(folder: string, root: string): Promise<
 /** Removes every folder below and including `folder` that holds no file. */
 export async function removeEmptyTree(folder: string): Promise<void> {
   for (const entry of await entriesOf(folder)) if (entry.isDirectory()) await removeEmptyTree(join(folder, entry.name))
-  await rmdir(folder).catch((error: unknown) => {
+  await changeDisk(() => rmdir(folder)).catch((error: unknown) => {
     if (!isAbsent(error) && !['ENOTEMPTY', 'EEXIST'].includes(codeOf(error)))
       throw storageError('remove a folder', error)
   })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
@@ -7,6 +7,7 @@ import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-key
 import type { BlobSource, BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
+import { changeDisk } from './disk-changes.js'
 import { FileBody } from './file-body.js'
 import {
   isTemporary,
@@ -81,10 +82,11 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
 
     async get(key, { range, signal } = {}) {
       signal?.throwIfAborted()
-      const file = await openBlob(pathOf(key))
-      if (!file) return undefined
+      const opened = await openBlob(pathOf(key))
+      if (!opened) return undefined
+      const { file } = opened
       try {
-        const found = await describe(file, key)
+        const found = await describe(opened, key)
         if (!found) throw damaged(key)
         const lastByte = found.bytes - 1
         return {
@@ -110,7 +112,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
     async delete(key) {
       const path = pathOf(key)
       try {
-        await unlink(path)
+        await changeDisk(() => unlink(path))
         await syncFolder(dirname(path))
       } catch (error) {
         if (isAbsent(error) || (await isFolder(path))) return
@@ -124,7 +126,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
       let removed = 0
       for await (const { path, name } of walk(folder, prefix)) {
         try {
-          await unlink(path)
+          await changeDisk(() => unlink(path))
           if (!isTemporary(name)) removed++
         } catch (error) {
           if (!isAbsent(error)) throw storageError('delete blobs', error)
@@ -150,7 +152,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
         if (!isTemporary(name) || writing.has(path)) continue
         try {
           if (modifiedAtOf(await stat(path)) > before) continue
-          await unlink(path)
+          await changeDisk(() => unlink(path))
           removed++
         } catch (error) {
           if (!isAbsent(error)) throw storageError('clean up', error)
@@ -208,18 +210,18 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
   }
 
   async function statOf(key: string): Promise<BlobStat | 'damaged' | undefined> {
-    const file = await openBlob(pathOf(key))
-    if (!file) return undefined
+    const opened = await openBlob(pathOf(key))
+    if (!opened) return undefined
     try {
-      return (await describe(file, key)) ?? 'damaged'
+      return (await describe(opened, key)) ?? 'damaged'
     } finally {
-      await file.close()
+      await opened.file.close()
     }
   }
 
   async function openTemporary(folder: string): Promise<{ file: FileHandle; temporary: string }> {
     const temporary = join(folder, temporaryName())
-    return { file: await inFolder(folder, () => open(temporary, 'wx', 0o600)), temporary }
+    return { file: await inFolder(folder, () => changeDisk(() => open(temporary, 'wx', 0o600))), temporary }
   }
 
   async function inFolder<Result>(folder: string, begin: () => Promise<Result>): Promise<Result> {
@@ -235,10 +237,16 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
   }
 }
 
-async function openBlob(path: string): Promise<FileHandle | undefined> {
+interface OpenFile {
+  file: FileHandle
+  stats: Stats
+}
+
+async function openBlob(path: string): Promise<OpenFile | undefined> {
   try {
     const file = await open(path, 'r')
-    if ((await file.stat()).isFile()) return file
+    const stats = await file.stat()
+    if (stats.isFile()) return { file, stats }
     await file.close()
     return undefined
   } catch (error) {
@@ -247,9 +255,8 @@ async function openBlob(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-async function describe(file: FileHandle, key: string): Promise<BlobStat | undefined> {
+async function describe({ file, stats }: OpenFile, key: string): Promise<BlobStat | undefined> {
   try {
-    const stats = await file.stat()
     const trailer = await readTrailer(file, stats.size)
     return trailer && { key, ...trailer, modifiedAt: modifiedAtOf(stats) }
   } catch (error) {

@@ -1,4 +1,5 @@
 import { link, open, rm, stat } from 'node:fs/promises'
+import { changeDisk } from './disk-changes.js'
 import { append, modifiedAtOf, sync } from './durable-file.js'
 import { codeOf } from './storage-error.js'
 
@@ -8,7 +9,7 @@ const cannotLink = ['EXDEV', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS
 /** Gives a file a second name. Returns false if it cannot have one there and must be copied. */
 export async function linkFile(path: string, second: string): Promise<boolean> {
   try {
-    await link(path, second)
+    await changeDisk(() => link(path, second))
     return true
   } catch (error) {
     if (cannotLink.includes(codeOf(error))) return false

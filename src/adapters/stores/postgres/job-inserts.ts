@@ -2,7 +2,16 @@ import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { type PostgresClient, query, type Row } from './database.js'
-import { columnText, deliverable, endedAt, leaseUntil, nowSql, parseRecord, removable } from './job-row.js'
+import {
+  columnText,
+  deliverable,
+  endedAt,
+  leaseUntil,
+  nowSql,
+  parseRecord,
+  removable,
+  removableBytes,
+} from './job-row.js'
 import { joinTurns } from './turns.js'
 
 export interface CreatedJob {
@@ -18,13 +27,14 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$1')},
     input AS (
       SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text, batch_name text, upload_keys text[],
-        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, deliverable_at bigint, rank smallint, deadline bigint, pool text, record text)
+        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, result_bytes bigint,
+        deliverable_at bigint, rank smallint, deadline bigint, pool text, record text)
     )
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key, created_at, waiting_since,
-      lease_until, ended_at, removable_at, deliverable_at, rank, deadline, pool, record)
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, record)
     SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
       CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
-      lease_until, ended_at, removable_at, deliverable_at, rank, deadline, pool, ('{"createdAt":' || now || ',' || substr(record, 2))::json
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
     RETURNING id, record`
@@ -124,6 +134,7 @@ function rowOf(job: JobRecord) {
     lease_until: leaseUntil(job),
     ended_at: endedAt(job),
     removable_at: removable(job),
+    result_bytes: removableBytes(job),
     deliverable_at: deliverable(job),
     rank: -job.priority,
     deadline: job.deadline === null ? null : Math.round(job.deadline),

@@ -24,7 +24,7 @@ export function listStatement(
   const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
   if (query.app === undefined || query.uploadKey !== undefined) {
     if (query.workflows) where.push(workflowIn(query.workflows, values))
-    if (query.statuses) where.push(statusIn(query.statuses))
+    if (query.statuses) where.push(statusIn(query.statuses, query.app))
     return {
       text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
@@ -59,7 +59,7 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
   if (query.workflows) where.push(workflowIn(query.workflows, values))
   // With the application, the status narrows the search in its indexes to a range also where it excludes nothing.
   const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
-  if (statuses) where.push(statusIn(statuses))
+  if (statuses) where.push(statusIn(statuses, query.app))
   const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
   if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
   return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT $${values.push(max)}) AS counted`, values }
@@ -127,9 +127,9 @@ function textsOf(texts: readonly string[]): string[] {
 }
 
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
-function statusIn(statuses: NonNullable<JobQuery['statuses']>): string {
-  const [only, ...others] = new Set(statuses)
-  // Exactly these have a place in the index of what waits.
+function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
+  const [only, ...others] = app === undefined ? new Set(statuses) : []
+  // Exactly these have a place in the index of what waits. An application's indexes hold the status, and need no look at the rows.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
   if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`

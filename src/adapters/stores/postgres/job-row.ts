@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
@@ -72,6 +73,11 @@ export function endedAt(job: JobRecord): number | null {
 
 export function removable(job: JobRecord): number | null {
   return whole(removableAt(job))
+}
+
+/** Bytes of the files that are removed then. */
+export function removableBytes(job: JobRecord): number | null {
+  return removableAt(job) === null ? null : resultBytes(job)
 }
 
 export function deliverable(job: JobRecord): number | null {

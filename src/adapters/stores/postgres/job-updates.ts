@@ -8,6 +8,7 @@ import {
   leaseUntil,
   quickCommitSql,
   removable,
+  removableBytes,
   type StoredJob,
   waiting,
 } from './job-row.js'
@@ -21,12 +22,12 @@ import { countingUsage } from './usage.js'
 export function jobUpdates(schema: string) {
   const update = `
     UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6, ended_at = $7,
-      removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
+      removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
     WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$13', '$14', '$15'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
-  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$13')} ${text}`
+  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14')} ${text}`
 
   /**
    * Writes `next` in the place of what was read; false if somebody has written it in between.
@@ -54,6 +55,7 @@ export function jobUpdates(schema: string) {
       JSON.stringify(next),
       next.lease?.nonce ?? null,
       nonce,
+      removableBytes(next),
     ]
     if (usage) {
       const counted = [columnText(next.app), usage.audioSeconds ?? 0, Math.round(usage.bytes ?? 0)]

@@ -112,6 +112,15 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
+    // What an application keeps is a sum over an index. Null where an older node has written the row: then the record tells.
+    statements: (schema) => [
+      `ALTER TABLE ${schema}.jobs ADD COLUMN result_bytes bigint`,
+      `DROP INDEX ${schema}.jobs_with_results`,
+      `CREATE INDEX jobs_with_results ON ${schema}.jobs (app, result_bytes) WHERE removable_at IS NOT NULL`,
+    ],
+    isAdditive: true,
+  },
+  {
     statements: (schema) => [
       // Labels that the job's worker must have. Older nodes add none, and claim all.
       `ALTER TABLE ${schema}.jobs ADD COLUMN pool text COLLATE "C" NOT NULL DEFAULT ''`,

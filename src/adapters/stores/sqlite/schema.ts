@@ -76,6 +76,15 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_overdue ON jobs (deadline) WHERE deadline IS NOT NULL AND waiting_since IS NOT NULL;
   CREATE TABLE rules (kind TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, max_running INTEGER, PRIMARY KEY (kind, id));
   `,
+  // What an application keeps is a sum over an index, however many results there are.
+  `
+  ALTER TABLE jobs ADD COLUMN result_bytes INTEGER;
+  UPDATE jobs SET result_bytes = (SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0)
+    FROM json_each(jobs.record, '$.outputs') AS output WHERE json_extract(output.value, '$.copied') IS NOT 1)
+  WHERE removable_at IS NOT NULL AND json_valid(record);
+  DROP INDEX jobs_with_results;
+  CREATE INDEX jobs_with_results ON jobs (app, result_bytes) WHERE result_bytes IS NOT NULL;
+  `,
   // `pool`: labels that the job's worker must have.
   `
   ALTER TABLE jobs ADD COLUMN pool TEXT NOT NULL DEFAULT '';

@@ -2,6 +2,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { CreateOptions, DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
@@ -22,10 +23,10 @@ interface FoundRow extends Row {
   id: string
 }
 
-const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline, pool)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, result_bytes, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline, pool)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
-  waiting_since = ?, lapses_at = ?, removable_at = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
+  waiting_since = ?, lapses_at = ?, removable_at = ?, result_bytes = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
 const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
 /** The commonest write, a heartbeat, touches one index instead of all. */
 const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
@@ -43,8 +44,8 @@ const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
 
-const resultBytesSql = `SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0) AS bytes FROM jobs, json_each(jobs.record, '$.outputs') AS output
-  WHERE jobs.app = ? AND jobs.removable_at IS NOT NULL AND json_extract(output.value, '$.copied') IS NOT 1`
+export const resultBytesSql =
+  'SELECT coalesce(sum(result_bytes), 0) AS bytes FROM jobs WHERE app = ? AND result_bytes IS NOT NULL'
 
 const aheadSql = `SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE app = own.app AND (rank, waiting_since, id) < (own.rank, own.waiting_since, own.id)
     AND waiting_since <= ? LIMIT ?)) AS ahead FROM jobs AS own WHERE own.id = ? AND own.waiting_since <= ?`
@@ -328,6 +329,7 @@ function columns(job: JobRecord): Value[] {
     waitingSince(job),
     lapsesAt(job),
     removableAt(job),
+    removableAt(job) === null ? null : resultBytes(job),
     deliverableAt(job),
     job.completedAt,
   ]

@@ -1,6 +1,9 @@
 import PQueue from 'p-queue'
 
-/** A fetch that takes longer gives its run slot to another job. Until then the job that comes next may wait for it. */
+/**
+ * A fetch that takes longer gives its run slot to another job. Until then the job that comes next may wait for it; so an application
+ * that has a slow fetch already is not waited for again.
+ */
 const slowAfterMs = 100
 
 export interface StageLimits {
@@ -44,11 +47,13 @@ export class Stages {
 
   async fetch<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
     let isSlow = false
-    const timer = setTimeout(() => {
+    const giveWay = () => {
       isSlow = true
       this.#count(app, 1)
       this.#onRoom()
-    }, slowAfterMs).unref()
+    }
+    const timer = this.#slow.has(app) ? undefined : setTimeout(giveWay, slowAfterMs).unref()
+    if (!timer) giveWay()
     try {
       return await work()
     } finally {
