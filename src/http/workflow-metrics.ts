@@ -1,5 +1,5 @@
 import type { JobRecord } from '../core/engine/job/job.js'
-import type { PoolStatus } from '../core/engine/workers/worker.js'
+import type { PoolStatus } from '../core/engine/engine.js'
 import type { HttpEngine } from './http-engine.js'
 
 /** Upper bounds in seconds: of waits and of runs. */

@@ -53,8 +53,13 @@ import type { Workflow } from './workflow/workflow.js'
 import type { PoolStatus, Worker } from './workers/worker.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
 
+export type { BatchStatus } from './batch/batch.js'
+export type { SubmitBatchInput } from './batch/submit-batch.js'
+export type { BulkAction, BulkReport } from './bulk.js'
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
+export type { Waiting } from './waiting.js'
+export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
 
 /** Places in the queue that are counted. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { BulkAction } from '../../core/engine/bulk.js'
+import type { BulkAction } from '../../core/engine/engine.js'
 import { jobStatusSchema } from '../../core/engine/job/job.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'

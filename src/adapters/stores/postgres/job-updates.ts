@@ -25,7 +25,7 @@ export function jobUpdates(schema: string) {
       removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
     WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
   const durable = `${update} RETURNING id`
-  const counting = countingUsage(schema, durable, ['$13', '$14', '$15'])
+  const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
   const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14')} ${text}`
 
