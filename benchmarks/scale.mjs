@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
-import { sampleJob } from '../dist/contract/job-samples.js'
+import { cancel, sampleJob } from '../dist/contract/job-samples.js'
 import { postgresStores } from '../dist/adapters/postgres.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
@@ -27,6 +27,7 @@ const capped = new Set([
   'page 100, the last by number',
   'total of the largest application',
   'queued of all, for a health check',
+  'backlog of all',
 ])
 const sides = []
 try {
@@ -136,6 +137,28 @@ async function filled(total) {
     'expired results': () => store.due('expired', 100),
     'webhook messages': () => store.due('deliverable', 50),
     'deleted jobs': () => store.due('deleted', 100),
+    'create within a quota of the day': (round) => store.create(sampleJob({ app: app(round) }), { quota: { jobs: 1e9 } }),
+    'create 20 at once': (round) =>
+      store.createAll(
+        Array.from({ length: 20 }, () => sampleJob({ app: app(round) })),
+        { maxQueued: 1e6 },
+      ),
+    'cancel and retry': async (round) => {
+      const { job } = await store.create(sampleJob({ app: app(round) }))
+      await store.apply(job.id, cancel())
+      await store.apply(job.id, { kind: 'retry', maxQueued: 1e6, quota: { jobs: 1e9 } })
+    },
+    'usage of an application': (round) => store.usage(app(round)),
+    'claim for labels': async () => void (claimed = await store.claim({ ...worker, labels: ['gpu'] })),
+    'backlog of all': () => store.backlog(),
+    'open jobs of a batch': () =>
+      store.count({ app: 'app-0', batchName: 'none', statuses: ['QUEUED', 'STARTED'] }, { max: 1 }),
+    'a worker tells of itself': (round) =>
+      store.documents.put({ kind: 'worker', key: `w${Math.abs(round) % 50}`, value: { round }, ttlMs: 60_000 }),
+    'read a document': () => store.documents.get('worker', 'w1'),
+    'due documents': () => store.documents.due('batch', 100),
+    'list of workers': () => store.documents.list('worker', { limit: 1000 }),
+    'expired documents': () => store.documents.removeExpired(100),
     'old records': () => store.purge({ endedBefore: 1, limit: 100 }),
   }
   return { schema, statements }

@@ -1,5 +1,18 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
-export { type EngineHealth, type EngineParts, JobEngine, type JobEstimate, type JobScope } from './core/engine/engine.js'
+export {
+  type BatchStatus,
+  type BulkAction,
+  type BulkReport,
+  type EngineHealth,
+  type EngineParts,
+  JobEngine,
+  type JobEstimate,
+  type JobScope,
+  type PoolStatus,
+  type SubmitBatchInput,
+  type Waiting,
+  type Worker,
+} from './core/engine/engine.js'
 export { type LocalFile, localFile } from './core/engine/local-file.js'
 export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
@@ -31,9 +44,12 @@ export {
   type Workflow,
   type WorkflowDefinition,
 } from './core/engine/workflow/workflow.js'
+export type { MayPass, WorkflowPolicy } from './core/engine/workflow/policy.js'
+export type { Quota, Usage } from './core/engine/job/quota.js'
 export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
 export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'
 export type * from './core/engine/ports/blob-store.js'
+export type * from './core/engine/ports/document-store.js'
 export type * from './core/engine/ports/job-queue.js'
 export type * from './core/engine/ports/job-store.js'
 export { type Logger, silentLogger } from './core/engine/ports/logger.js'

@@ -3,6 +3,7 @@ import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
 import { withEnvironment } from './environment.js'
+import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
@@ -29,6 +30,17 @@ export const workerCommand: Command = {
       value: 'n',
       help: 'Jobs at a time. Default: 1; a separation uses all processors but one.',
     },
+    label: {
+      type: 'string',
+      value: 'name',
+      multiple: true,
+      help: 'What this worker has, such as gpu: it takes jobs of workflows that need nothing else.',
+    },
+    once: {
+      type: 'boolean',
+      help: 'Run one job to its end, then exit: 0 if it succeeded or none waits, 1 if it failed.',
+    },
+    drain: { type: 'boolean', help: 'Run jobs until none waits, then exit.' },
     lease: {
       type: 'string',
       value: 'seconds',
@@ -63,6 +75,11 @@ export const workerCommand: Command = {
           `A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`,
         )
     }
+    const once = input.values.once === true
+    const isFinite = once || input.values.drain === true
+    if (once && input.values.drain === true)
+      throw new UsageError('--once and --drain say different things; give one of them.')
+    const concurrency = numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1
     const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
@@ -76,7 +93,8 @@ export const workerCommand: Command = {
         logger,
         tracing: await tracingOf(input),
         dispatch: {
-          concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1,
+          concurrency,
+          labels: (input.values.label as string[] | undefined) ?? [],
           leaseMs: leaseSeconds * 1000,
           sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
         },
@@ -99,6 +117,12 @@ export const workerCommand: Command = {
               },
             )
       try {
+        if (isFinite) {
+          const ended = await finiteWork(engine, { once, lanes: concurrency, signal: interruption.signal })
+          const failed = ended.filter(({ status }) => status === 'FAILED').length
+          stdout.write(`stemwork worker: ${ended.length} jobs have ended, ${failed} of them FAILED\n`)
+          return once && failed > 0 ? exitStatus.failed : exitStatus.done
+        }
         await engine.start()
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
         await interruption.stopped

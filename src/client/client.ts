@@ -1,3 +1,4 @@
+import { manyJobs, type ManyJobs } from './batch.js'
 import { Connection, type ClientOptions, type RequestOptions } from './connection.js'
 import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
@@ -13,6 +14,7 @@ export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Download, DownloadOptions } from './download.js'
 export type { FollowOptions } from './follow.js'
 export type { ApiKey, IssuedKey, NewKey } from './key.js'
+export type { Batch, BulkReport, JobFilter, ManyJobs, NewBatch } from './batch.js'
 export { hasEnded } from './job.js'
 export type {
   Archive,
@@ -47,7 +49,7 @@ export interface CreateOptions extends RequestOptions {
  * All methods throw `ClientError`, or the signal's reason when it fires. Of a client that knows the engine's type, the methods that
  * take the id of a new job return that workflow's params and results.
  */
-export interface Client<Offered extends AnyOffer = Offer> {
+export interface Client<Offered extends AnyOffer = Offer> extends ManyJobs {
   /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
   upload(source: UploadSource, options?: UploadOptions): Promise<{ downloadUrl: string }>
   createJob<Id extends Offered['id']>(
@@ -77,6 +79,11 @@ export interface Client<Offered extends AnyOffer = Offer> {
   growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
   cancelJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
+  /** Runs a FAILED job again, with the params and inputs that it was created with. The job as it is then, QUEUED. */
+  retryJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
@@ -115,6 +122,7 @@ export function createClient(options: ClientOptions): Client {
   const path = (id: string) => `/job/${encodeURIComponent(id)}`
 
   return {
+    ...manyJobs(connection, randomKey),
     async upload(source, transfer = {}) {
       const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
       const hasOwnFetch = options.fetch !== undefined
@@ -155,6 +163,9 @@ export function createClient(options: ClientOptions): Client {
       openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
+    // Not repeatable: a repeat would find the job QUEUED and be refused.
+    retryJob: async (id, { signal } = {}) =>
+      (await connection.json<Job>(`${path(id)}/retry`, { method: 'POST', signal })).value,
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },

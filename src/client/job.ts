@@ -88,6 +88,8 @@ export interface Job<Offered extends AnyOffer = Offer> {
   place?: number | null
   /** When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob` and in events. */
   estimate?: { startsAt: string | null; endsAt: string } | null
+  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob`. */
+  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
 }
 
 /** What a status request tells of a job. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
-import { cancel, requeue, sampleJob } from './job-samples.js'
+import { cancel, fail, requeue, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
@@ -73,6 +73,61 @@ export const limitCases = {
       assert.equal(results.filter(({ created }) => created).length, 1)
       assert.equal(new Set(results.map(({ job }) => job.id)).size, 1)
     }
+  },
+
+  async 'a failed job is queued again as if it were new, and no other is'({ store, advance }) {
+    const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
+    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+    const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
+    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+    const failed = await store.apply(job.id, fail(running?.token ?? 0))
+    assert.deepEqual([failed?.status, failed?.attempts, failed?.retries], ['FAILED', 1, 0])
+    await advance(10)
+    const queued = await store.apply(job.id, { kind: 'retry' })
+    assert.ok(queued && queued.notBefore >= (failed?.completedAt ?? Infinity))
+    assert.deepEqual(
+      [
+        queued.status,
+        queued.attempts,
+        queued.error,
+        queued.completedAt,
+        queued.expiresAt,
+        queued.retries,
+        queued.lease,
+      ],
+      ['QUEUED', 0, null, null, null, 1, null],
+    )
+    assert.deepEqual(await store.get(job.id), queued)
+    assert.equal(await store.count({ app: job.app, statuses: ['QUEUED'] }), 1)
+    assert.equal((await store.findByIdempotencyKey('app-1', 'k'))?.id, job.id)
+    const again = await store.claim({ owner: 'w', leaseMs: 60_000 })
+    assert.deepEqual([again?.id, again?.token, again?.attempts], [job.id, (running?.token ?? 0) + 1, 1])
+    assert.deepEqual(await store.purge({ endedBefore: Number.MAX_SAFE_INTEGER, limit: 10 }), [])
+    const done = again && (await store.apply(job.id, succeed(again)))
+    assert.deepEqual([done?.status, await store.apply(job.id, { kind: 'retry' })], ['SUCCEEDED', undefined])
+    assert.equal(await store.apply('unknown', { kind: 'retry' }), undefined)
+  },
+
+  async 'a failed job whose deadline has passed is not queued again'({ store, advance }) {
+    const { job: clock } = await store.create(sampleJob())
+    const { job } = await store.create(sampleJob({ deadline: clock.createdAt + 1000 }))
+    await store.apply(job.id, cancel())
+    await advance(1100)
+    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+  },
+
+  async 'of simultaneous retries as many are queued as the limit allows'({ store }) {
+    const jobs = await Promise.all(Array.from({ length: 20 }, async () => (await store.create(sampleJob())).job))
+    for (const { id } of jobs) await store.apply(id, cancel())
+    const outcomes = await Promise.allSettled(
+      jobs.map(({ id }, n) =>
+        n % 4 === 0 ? store.create(sampleJob(), { maxQueued: 6 }) : store.apply(id, { kind: 'retry', maxQueued: 6 }),
+      ),
+    )
+    assert.equal(await store.count({ app: 'app-1', statuses: ['QUEUED'] }), 6)
+    const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+    assert.equal(refusals.length, 14)
+    for (const refusal of refusals) if (!isFull(refusal)) throw refusal
   },
 
   async 'a job is found by its idempotency key as long as a create would return it'({ store, advance }) {

@@ -2,6 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
 import { changeCases } from './job-store-changes.js'
+import { documentCases } from './job-store-documents.js'
+import { poolCases } from './job-store-pools.js'
+import { quotaCases } from './job-store-quotas.js'
 import { claimCases } from './job-store-claims.js'
 import { interleavingCases } from './job-store-interleavings.js'
 import { limitCases } from './job-store-limits.js'
@@ -25,6 +28,9 @@ export interface OpenJobStore {
 const groups = {
   'creating and reading': recordCases,
   'limiting queued jobs': limitCases,
+  'quotas of the day, and many jobs at once': quotaCases,
+  'pools and the backlog': poolCases,
+  documents: documentCases,
   changing: changeCases,
   claiming: claimCases,
   scheduling: schedulingCases,

@@ -1,5 +1,7 @@
 import { consoleRoutes } from './service/console.js'
 import type { Route } from './routing/route.js'
+import { batchRoutes } from './jobs/batch-routes.js'
+import { bulkRoutes } from './jobs/bulk-routes.js'
 import { jobRoutes } from './jobs/job-routes.js'
 import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
@@ -23,6 +25,8 @@ export function allRoutes(options: {
     ...(options.resumableUploads ? resumableRoutes : []),
     ...archiveRoutes,
     ...jobRoutes,
+    ...bulkRoutes,
+    ...batchRoutes,
     ...serviceRoutes,
     ...(options.manageKeys ? keyRoutes : []),
     indexRoute,

@@ -64,7 +64,9 @@ export const jobViewSchema = z
     metadata: z.record(z.string(), z.string()).describe('The metadata that was submitted.'),
     progress: z.number().min(0).max(1).describe('Share of the work that is done, 0 to 1.'),
     stage: z.string().nullable().describe('What a running job is doing, for example `separate`.'),
-    expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
+    expiresAt: timestampSchema
+      .nullable()
+      .describe('When the result files are removed; of a FAILED job, until when its uploads are kept for a retry.'),
     priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
     notBefore: timestampSchema.nullable().describe('The job is not begun before this time.'),
     deadline: timestampSchema
@@ -84,6 +86,12 @@ export const jobViewSchema = z
       .nullable()
       .describe(
         'From the progress of the job and from jobs that ended of late; null where these tell too little, and once the job has ended. Only in the answer to `GET /job/{id}` and in events.',
+      ),
+    waiting: z
+      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
+      .nullable()
+      .describe(
+        'Why a job that waits is not begun, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker is there that takes them. Only in the answer to `GET /job/{id}`.',
       ),
   })
   .meta({ id: 'Job' })

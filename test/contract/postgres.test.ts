@@ -25,7 +25,7 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
     { describe, test },
     {
       async open({ idempotencyMs }) {
-        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
+        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.documents, ${schema}.usage`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
         return {
           store: jobs,

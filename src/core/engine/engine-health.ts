@@ -6,6 +6,8 @@ import type { JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
+import { noWorkerText } from './waiting.js'
+import type { WorkerRegistry } from './workers/worker-registry.js'
 
 export interface EngineHealth {
   ok: boolean
@@ -26,6 +28,7 @@ interface ExaminedParts {
   dispatcher: Dispatcher
   fileSweep: FileSweep
   readiness: Readiness
+  workers: WorkerRegistry
   options: EngineOptions
   logger: Logger
 }
@@ -37,7 +40,7 @@ const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner has to be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, readiness, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, readiness, workers, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
@@ -60,7 +63,11 @@ export async function engineHealth(
   return {
     ok: problems.length === 0,
     problems,
-    warnings: [...(fileSweep.problem === undefined ? [] : [fileSweep.problem]), ...(await unreadableJobs(jobs))],
+    warnings: [
+      ...(fileSweep.problem === undefined ? [] : [fileSweep.problem]),
+      ...(await unreadableJobs(jobs)),
+      ...(await unservedJobs(workers, options)),
+    ],
     running: dispatcher.running,
     queued,
     runner: runner.status(),
@@ -75,6 +82,18 @@ async function unreadableJobs(jobs: JobStore): Promise<string[]> {
   return [
     `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them; a newer version of the library beside this one may have written them, too.`,
   ]
+}
+
+/** Jobs that wait for a worker that there is not, for so long that one which has just started would have told of itself. */
+async function unservedJobs(
+  workers: WorkerRegistry,
+  { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
+): Promise<string[]> {
+  const pools = await workers.pools().catch(() => [])
+  return pools
+    .filter((pool) => pool.queued > 0 && pool.workers === 0 && pool.oldestMs > leaseMs + 2 * sweepIntervalMs)
+    .slice(0, mostNamed)
+    .map(({ workflow, needs, queued }) => `${noWorkerText(workflow, needs)}, and ${queued} wait.`)
 }
 
 /** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */

@@ -31,6 +31,9 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
     what: 'a job store',
     methods: [
       'create',
+      'createAll',
+      'usage',
+      'backlog',
       'findByIdempotencyKey',
       'get',
       'list',

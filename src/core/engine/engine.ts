@@ -1,4 +1,9 @@
 import { hostname } from 'node:os'
+import { Admission } from './admission.js'
+import { type BatchStatus, isOfBatch } from './batch/batch.js'
+import { Batches } from './batch/batches.js'
+import { checkBatch, jobsOfBatch, type SubmitBatchInput } from './batch/submit-batch.js'
+import { bulk, type BulkAction, type BulkReport } from './bulk.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { closeParts } from './close-parts.js'
 import { type EngineHealth, engineHealth } from './engine-health.js'
@@ -16,9 +21,11 @@ import { canceled, jobError } from './job/failure.js'
 import { jobCheckpointPrefix } from './job/checkpoint-keys.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
+import type { Usage } from './job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
 import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './result-peaks.js'
+import { retryJob } from './retry-job.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
@@ -28,7 +35,6 @@ import type { Runner } from './ports/runner.js'
 import { Readiness } from './runner/readiness.js'
 import { webhookMessages } from './webhooks/webhook-message.js'
 import { Outbox } from './webhooks/outbox.js'
-import { webhookTarget } from './webhooks/webhook-target.js'
 import { withLocalFiles } from './local-file.js'
 import { checkPage } from './job-page.js'
 import {
@@ -42,13 +48,21 @@ import {
   type SubmitOptions,
 } from './submission.js'
 import { inSubmitSpan } from './submit-span.js'
+import { type Waiting, waitingOf } from './waiting.js'
 import { RememberedRules } from './scheduling-rules.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
+import type { PoolStatus, Worker } from './workers/worker.js'
+import { WorkerRegistry } from './workers/worker-registry.js'
 
+export type { BatchStatus } from './batch/batch.js'
+export type { SubmitBatchInput } from './batch/submit-batch.js'
+export type { BulkAction, BulkReport } from './bulk.js'
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
 export type { JobEstimate } from './estimate.js'
+export type { Waiting } from './waiting.js'
+export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
 
 /** Places in the queue that are counted. */
@@ -87,6 +101,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   readonly #peaks: ResultPeaks
   readonly #rules: RememberedRules
   readonly #throughputs: Throughputs
+  readonly #admission: Admission
+  readonly #batches: Batches
+  readonly #workers: WorkerRegistry
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
   readonly #closingSignal = new AbortController()
@@ -113,7 +130,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       onEnd: (job: JobRecord) => this.#reportEnd(job),
       onSetupError: () => this.#readiness.forget(),
     }
-    this.#dispatcher = new Dispatcher(shared, this.options.owner ?? `${hostname()}:${process.pid}`)
+    const owner = this.options.owner ?? `${hostname()}:${process.pid}`
+    this.#dispatcher = new Dispatcher(shared, owner)
     this.#sweep = new Sweep(shared)
     this.#fileSweep = new FileSweep(shared)
     this.#outbox = new Outbox(shared)
@@ -127,6 +145,16 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     })
     this.#rules = new RememberedRules(parts.jobs)
     this.#throughputs = new Throughputs(parts.jobs)
+    this.#admission = new Admission(shared)
+    this.#batches = new Batches(shared)
+    const { concurrency: slots, labels, leaseMs } = this.options.dispatch
+    this.#workers = new WorkerRegistry({
+      jobs: parts.jobs,
+      self: { owner, workflows: this.workflows.list().map(({ id }) => id), labels, slots },
+      running: () => this.#dispatcher.running,
+      beatMs: leaseMs,
+      logger: this.#logger,
+    })
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
@@ -134,7 +162,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * Accepts a job: after it returns, the job is durable and will be run. A repeat with a known `idempotencyKey` returns its job
    * before anything else is looked at that may have changed since.
    *
-   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `DRAINING`;
+   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `QUOTA_EXCEEDED` with
+   * `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`;
    * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
    */
   async submit<Id extends IdOf<Offered>>(
@@ -148,24 +177,94 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
     await this.#rules.refuseDraining(input)
     const complete = checkSubmission(input, this.workflows.require(input.workflow))
-    const webhook = await webhookTarget(input, this.applications, this.options.webhooks.secret)
+    const { limits, fieldsOf } = await this.#admission.of(input.app)
+    const { webhook, ...fields } = fieldsOf(complete)
     await options.beforeCreate?.()
 
     const { job, created } = await withLocalFiles(complete, this.blobs, this.options.limits.maxFileBytes, (ready) =>
-      inSubmitSpan(this.options.tracing, newJob(jobRequest(ready, webhook, idempotency)), options.trace, (made) =>
-        this.#jobs.create(made, { tx: options.tx, maxQueued: this.options.limits.maxQueuedJobs }),
+      inSubmitSpan(
+        this.options.tracing,
+        newJob({ ...jobRequest(ready, webhook, idempotency), ...fields }),
+        options.trace,
+        (made) => this.#jobs.create(made, { tx: options.tx, ...limits }),
       ),
     )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     this.#events.announce('job.created', job)
     // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
     const delayMs = options.tx === undefined ? 0 : 500
-    try {
-      await this.#queue.notify({ delayMs })
-    } catch (error) {
-      this.#logger.warn({ jobId: job.id, err: error }, 'No worker could be notified; the next sweep takes the job.')
-    }
+    await this.#notify(delayMs)
     return { job, created }
+  }
+
+  /**
+   * Accepts many jobs of one application at once, all of them or none. They carry the name of the batch as their `batchName`; a repeat
+   * with a known `idempotencyKey` makes no second batch.
+   *
+   * @example
+   * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs: songs.map((inputUrl) => ({ workflow, params: { inputUrl } })) })
+   * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs (`jobs.3.params.inputUrl`); as `submit`.
+   */
+  async submitBatch(
+    given: SubmitBatchInput,
+    options: Pick<SubmitOptions, 'beforeCreate'> = {},
+  ): Promise<{ name: string; ids: string[]; created: boolean }> {
+    if (this.#closing) throw shuttingDown()
+    const batch = checkBatch(given, this.workflows)
+    for (const workflow of new Set(batch.jobs.map((job) => job.workflow)))
+      await this.#rules.refuseDraining({ app: batch.app, workflow })
+    const { limits, fieldsOf } = await this.#admission.of(batch.app)
+    const jobs = jobsOfBatch(batch, fieldsOf)
+    await options.beforeCreate?.()
+    const created = await this.#batches.add({ ...batch, jobs }, limits)
+    if (created) {
+      for (const job of created) this.#events.announce('job.created', job)
+      await this.#notify()
+    }
+    return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
+  }
+
+  /** How a batch stands: the jobs with this `batchName`. `undefined`: there are none. */
+  batch(app: string, name: string): Promise<BatchStatus | undefined> {
+    return this.#batches.status(app, name)
+  }
+
+  /**
+   * Cancels, retries or deletes the jobs that match, newest first, at most `limit` of them. Go on with `after: report.next` until there is
+   * none; a call that was cut off may be made again.
+   *
+   * @example
+   * let after
+   * do ({ next: after } = await engine.bulk('retry', { app: 'me', createdAfter }, { after })); while (after)
+   * @throws StemworkError `INVALID_PARAMS`; as the store.
+   */
+  async bulk(
+    action: BulkAction,
+    query: JobQuery,
+    { limit = 100, after }: { limit?: number; after?: JobPage['after'] } = {},
+  ): Promise<BulkReport> {
+    const act = (job: JobRecord) => this[action](job.id, { app: job.app })
+    return await bulk(action, query, { limit, after }, { list: (page) => this.list(page), act })
+  }
+
+  /** What the application has used of its quota today. */
+  usage(app: string): Promise<Usage> {
+    return this.#jobs.usage(app)
+  }
+
+  /** The workers that are alive, as they tell: every engine that was started on this store. One that died is listed for up to three leases. */
+  workers(): Promise<Worker[]> {
+    return this.#workers.workers()
+  }
+
+  /** What waits and runs, by workflow and the labels that its jobs need, and which workers can take it; as of a moment ago. */
+  pools(): Promise<PoolStatus[]> {
+    return this.#workers.pools()
+  }
+
+  /** Why a queued job is not begun, besides the jobs before it; as of a moment ago. `undefined`: it waits for its turn, or not at all. */
+  waiting(job: JobRecord): Promise<Waiting | undefined> {
+    return waitingOf(job, { rules: this.#rules, workers: this.#workers })
   }
 
   async get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
@@ -252,8 +351,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
     await this.#rules.change(target, change)
     this.#logger.info({ target, change }, 'A scheduling rule was changed.')
-    // There may be work now; without the notification, the next sweep finds it.
-    await this.#queue.notify().catch((error: unknown) => this.#logger.warn({ err: error }, 'No worker was notified.'))
+    // There may be work now.
+    await this.#notify()
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
@@ -263,7 +362,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     const job = await this.#jobs.apply(id, {
       kind: 'cancel',
       error: jobError(canceled()),
-      retentionMs: this.options.retention.resultsMs,
+      retentionMs: this.options.retention.failedInputsMs,
       messages: webhookMessages(known, 'job.failed'),
     })
     if (!job) return this.get(id, scope)
@@ -274,6 +373,31 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     } else {
       this.#dispatcher.interrupt(id, canceled())
     }
+    return job
+  }
+
+  /**
+   * Queues a FAILED job again, with its params and inputs; its attempts count anew, and it counts as a new job against the limits. Uploads
+   * are kept until `expiresAt` of the job, and so is the work of an attempt that failed inside the service, where checkpoints are kept.
+   * `undefined`: there is no such job.
+   *
+   * @throws StemworkError `NOT_FAILED`; `INPUT_EXPIRED`; `QUEUE_FULL`; `QUOTA_EXCEEDED`; `DRAINING`; `SHUTTING_DOWN`.
+   */
+  async retry(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    if (this.#closing) throw shuttingDown()
+    const known = await this.get(id, scope)
+    if (!known) return undefined
+    await this.#rules.refuseDraining(known)
+    const { limits } = await this.#admission.of(known.app)
+    // First, so that nobody takes the batch for ended meanwhile.
+    if (isOfBatch(known)) await this.#batches.reopen(known)
+    const job = await retryJob(known, limits, { jobs: this.#jobs, blobs: this.blobs }).catch((error: unknown) => {
+      this.#lookAtBatch(known)
+      throw error
+    })
+    if (!job) return undefined
+    this.#events.announce('job.requeued', job)
+    await this.#notify()
     return job
   }
 
@@ -296,6 +420,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       )
     }
     this.#events.announce('job.deleted', job)
+    this.#lookAtBatch(job)
     return known
   }
 
@@ -357,9 +482,10 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return { ...swept, ...sweptFiles }
   }
 
-  /** Sends the webhook messages that are due; resolves with their number. A started engine does it by itself. */
-  sendWebhooks(): Promise<number> {
-    return this.#outbox.send()
+  /** Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does it by itself. */
+  async sendWebhooks(): Promise<number> {
+    const [ofJobs, ofBatches] = await Promise.all([this.#outbox.send(), this.#batches.tend()])
+    return ofJobs + ofBatches
   }
 
   /**
@@ -388,6 +514,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
         dispatcher: this.#dispatcher,
         fileSweep: this.#fileSweep,
         readiness: this.#readiness,
+        workers: this.#workers,
         options: this.options,
         logger: this.#logger,
       },
@@ -410,6 +537,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     if (this.#closing) throw closedForGood()
     await this.#dispatcher.start()
     if (this.#closing) throw closedForGood()
+    await this.#workers.start()
+    if (this.#closing) return await this.#workers.stop()
     this.#maintenance.start()
   }
 
@@ -417,6 +546,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     // A running attempt is the dispatcher's to end; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
     this.#maintenance.stop()
+    this.#batches.close()
     // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
     const dispatchMs = timeoutMs + this.options.dispatch.leaseMs
     return closeParts(
@@ -425,6 +555,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
         [
           { name: 'sweep', close: () => this.#maintenance.finished() },
           { name: 'webhooks', close: () => this.#outbox.close() },
+          { name: 'workers', close: () => this.#workers.stop() },
         ],
         [
           { name: 'queue', close: () => this.#queue.close() },
@@ -444,9 +575,29 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       )
   }
 
+  async #notify(delayMs = 0): Promise<void> {
+    await this.#queue
+      .notify({ delayMs })
+      .catch((error: unknown) =>
+        this.#logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
+      )
+  }
+
   /** No listener: those may be slow, fail, or be taken away by the host. */
   #reportEnd(job: JobRecord): void {
+    if (job.status === 'SUCCEEDED') this.#workers.noteSuccess(job)
+    this.#lookAtBatch(job)
     if (this.#maintenance.isStarted && job.webhook) this.#maintenance.sendWebhooksSoon()
+  }
+
+  /** Nothing waits for it: what is missed is found by the next sweep. */
+  #lookAtBatch(job: JobRecord): void {
+    if (!isOfBatch(job)) return
+    this.#batches.look(job).then(
+      () => void (this.#maintenance.isStarted && this.#maintenance.sendWebhooksSoon()),
+      (error: unknown) =>
+        this.#logger.warn({ jobId: job.id, err: error }, 'The batch of a job could not be looked at; a sweep does it.'),
+    )
   }
 }
 

@@ -12,7 +12,7 @@ export interface EngineEvents {
   'job.progressed': JobListener
   'job.succeeded': JobListener
   'job.failed': JobListener
-  /** Back in the queue after a failure that may pass, or a shutdown. */
+  /** Back in the queue after a failure that may pass, a shutdown, or a retry that was asked for. */
   'job.requeued': JobListener
   'job.deleted': JobListener
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { StemworkError } from './errors.js'
+import { labelSchema } from './job/pool.js'
+import { quotaSchema } from './job/quota.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
+import { workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
 import { isTracing, noTracing, type Tracing } from './ports/tracing.js'
 import { childOptionsSchema } from './runner/child-options.js'
@@ -43,6 +46,11 @@ export const retentionSchema = z.strictObject({
     .describe(
       'Age from which a file is removed that belongs to no result: younger ones may be a write that is not yet recorded.',
     ),
+  failedInputsMs: milliseconds
+    .default(72 * hours)
+    .describe(
+      'How long the input of a failed job is kept, and what its attempts have made, so that it can be run again: its upload, and where checkpoints are kept also what was downloaded.',
+    ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
 })
 
@@ -55,6 +63,10 @@ export const dispatchSchema = z.strictObject({
     .describe(
       'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
     ),
+  labels: z
+    .array(labelSchema)
+    .default([])
+    .describe('What this worker has, such as `gpu`: it takes jobs that need nothing else (`needs` of their workflow).'),
   niceness: nicenessSchema.describe(
     'Priority of the child processes that do the work: with 10 other programs go first, with 0 all are equal.',
   ),
@@ -92,6 +104,17 @@ export const dispatchSchema = z.strictObject({
       'How long a job waits for a blob store that is away, to read its upload or to store its results; then it ends FAILED.',
     ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
+  maxRetryDelayMs: milliseconds
+    .default(10 * minutes)
+    .describe('The wait between attempts grows to this and no further.'),
+  retryJitter: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe(
+      'Share of the wait by which it is made longer at random, so that jobs that failed together do not come back together.',
+    ),
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)
@@ -171,6 +194,17 @@ export const engineOptionsSchema = z.strictObject({
   retention: retentionSchema.prefault({}),
   dispatch: dispatchSchema.prefault({}),
   checkpoints: checkpointsSchema.prefault({}),
+  quota: quotaSchema
+    .optional()
+    .describe(
+      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have figures of their own. Default: no limit.',
+    ),
+  policies: z
+    .record(z.string(), workflowPolicySchema)
+    .default({})
+    .describe(
+      'What holds for single workflows, by id, before what they say themselves (`policy` of `defineWorkflow`): `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+    ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema

@@ -36,6 +36,10 @@ export class RememberedRules {
     )
   }
 
+  async isPaused(job: { app: string; workflow: string }): Promise<boolean> {
+    return rulesFor(await this.#read(), job).some(({ state }) => state === 'paused')
+  }
+
   /** @throws StemworkError `INVALID_PARAMS`. */
   async change(target: RuleTarget, change: RuleChange): Promise<void> {
     for (const checked of [ruleTargetSchema.safeParse(target), ruleChangeSchema.safeParse(change)]) {

@@ -9,23 +9,13 @@ import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
-  const { engine, options, storage } = call.service
-  refuseLongParams(body.params, options.limits.paramsBytes)
-  const uploads = findUploads(call, body)
+  const { engine, storage } = call.service
+  const { fields, uploads } = jobFields(call, body)
   const { job } = await engine.submit(
     {
       app: call.caller.id,
-      workflow: body.workflow,
-      params: body.params,
-      name: body.name ?? null,
+      ...fields,
       batchName: body.batchName ?? null,
-      metadata: body.metadata,
-      uploads: Object.fromEntries(uploads.map(({ param, key }) => [param, key])),
-      copyResultsTo: body.copyResultsTo,
-      webhook: body.webhook ?? null,
-      priority: body.priority,
-      notBefore: milliseconds(body.notBefore),
-      deadline: milliseconds(body.deadline),
       idempotencyKey: idempotencyKey(call.request.headers),
     },
     {
@@ -33,11 +23,38 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       // Not for a repeated request: the files of its job may be gone by now, and the storage may have filled up.
       async beforeCreate() {
         await storage.refuseFull(call.caller.id)
-        for (const upload of uploads) await requireUpload(engine.blobs, upload, engine.options.limits.maxFileBytes)
+        await requireUploads(call, uploads)
       },
     },
   )
   return job
+}
+
+type NewJob = Omit<z.output<typeof newJobSchema>, 'batchName'>
+type InputUpload = OwnUpload & { param: string }
+
+/** What is submitted for a checked body, and the uploads in it. @param path before those of its fields, for errors */
+export function jobFields(call: KeyedCall, body: NewJob, path = '') {
+  refuseLongParams(body.params, call.service.options.limits.paramsBytes, path)
+  const uploads = findUploads(call, body)
+  const fields = {
+    workflow: body.workflow,
+    params: body.params,
+    name: body.name ?? null,
+    metadata: body.metadata,
+    uploads: Object.fromEntries(uploads.map(({ param, key }) => [param, key])),
+    copyResultsTo: body.copyResultsTo,
+    webhook: body.webhook ?? null,
+    priority: body.priority,
+    notBefore: milliseconds(body.notBefore),
+    deadline: milliseconds(body.deadline),
+  }
+  return { fields, uploads }
+}
+
+export async function requireUploads(call: KeyedCall, uploads: readonly InputUpload[]): Promise<void> {
+  const { blobs, options } = call.service.engine
+  for (const upload of uploads) await requireUpload(blobs, upload, options.limits.maxFileBytes)
 }
 
 /** Left out where it was not given, so that such requests are the same as those of clients that do not know the field. */
@@ -45,7 +62,7 @@ function milliseconds(time: string | null | undefined): number | undefined {
   return time === null || time === undefined ? undefined : Date.parse(time)
 }
 
-function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): (OwnUpload & { param: string })[] {
+function findUploads(call: KeyedCall, body: NewJob): InputUpload[] {
   const inputs = call.service.engine.workflows.get(body.workflow)?.inputs ?? []
   return inputs.flatMap((param) => {
     const url = body.params[param]
@@ -54,16 +71,16 @@ function findUploads(call: KeyedCall, body: z.output<typeof newJobSchema>): (Own
   })
 }
 
-function refuseLongParams(params: Record<string, unknown>, maxBytes: number): void {
+function refuseLongParams(params: Record<string, unknown>, maxBytes: number, path: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(params))
   if (bytes <= maxBytes) return
   const message = `may have at most ${maxBytes} bytes as JSON, and these have ${bytes}`
-  throw new Problem('BAD_INPUT', `The request is not valid. params: ${message}.`, {
-    issues: [{ path: 'params', message }],
+  throw new Problem('BAD_INPUT', `The request is not valid. ${path}params: ${message}.`, {
+    issues: [{ path: `${path}params`, message }],
   })
 }
 
-function idempotencyKey(headers: RequestHeaders): string | undefined {
+export function idempotencyKey(headers: RequestHeaders): string | undefined {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined
   if (/^[\x21-\x7e]{1,255}$/.test(key)) return key

@@ -43,6 +43,7 @@ export const jobRoutes = [
       'UPLOAD_REFUSED',
       'IDEMPOTENCY_CONFLICT',
       'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
       'STORAGE_FULL',
       'DRAINING',
       'SHUTTING_DOWN',
@@ -119,6 +120,35 @@ export const jobRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       const job = mayBeId(params.id) ? await call.service.engine.cancel(params.id, { app: call.caller.id }) : undefined
+      if (!job) throw noSuchJob()
+      return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/retry',
+    operation: 'retryJob',
+    summary: 'Run a failed job again',
+    description:
+      'With the params and inputs that it was created with: uploads are kept until `expiresAt` of the job. It keeps its id, waits behind the jobs that are there, and counts as a new one against limits and quotas.',
+    access: 'key',
+    bucket: 'create',
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: [
+      'NOT_FOUND',
+      'CONFLICT',
+      'GONE',
+      'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
+      'STORAGE_FULL',
+      'DRAINING',
+      'SHUTTING_DOWN',
+    ],
+    async handle(call, { params }) {
+      const { engine, storage } = call.service
+      const app = call.caller.id
+      await storage.refuseFull(app)
+      const job = mayBeId(params.id) ? await engine.retry(params.id, { app }) : undefined
       if (!job) throw noSuchJob()
       return json(await jobView(job, call))
     },

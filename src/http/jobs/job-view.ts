@@ -33,6 +33,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     deadline: job.deadline === null ? null : timestamp(job.deadline),
     place: null,
     estimate: null,
+    waiting: null,
   }
 }
 
@@ -41,14 +42,17 @@ export async function pendingJobView(job: JobRecord, call: Call): Promise<JobVie
   const view = await jobView(job, call)
   if (isTerminal(job)) return view
   const { engine } = call.service
-  const [place, estimate] = await Promise.all([
-    job.status === 'QUEUED' ? engine.place(job.id) : undefined,
+  const isQueued = job.status === 'QUEUED'
+  const [place, estimate, waiting] = await Promise.all([
+    isQueued ? engine.place(job.id) : undefined,
     engine.estimate(job),
+    isQueued ? engine.waiting(job) : undefined,
   ])
   const startsAt = estimate?.startsAt ?? null
   return {
     ...view,
     place: place ?? null,
+    waiting: waiting ?? null,
     estimate: estimate
       ? { startsAt: startsAt === null ? null : timestamp(startsAt), endsAt: timestamp(estimate.endsAt) }
       : null,

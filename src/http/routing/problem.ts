@@ -28,6 +28,7 @@ export const problemKinds = {
   IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
   RATE_LIMITED: { status: 429, title: 'Too many requests' },
   STORAGE_FULL: { status: 429, title: 'The storage of the application is full' },
+  QUOTA_EXCEEDED: { status: 429, title: 'The quota of the application is used up' },
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
   HEADERS_TOO_LARGE: { status: 431, title: 'The head of the request is too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
@@ -78,6 +79,16 @@ export function toProblem(error: unknown): Problem {
       return new Problem(error.code, error.message, { cause: error })
     case 'UPLOAD_REFUSED':
       return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
+    case 'QUOTA_EXCEEDED':
+      return new Problem('QUOTA_EXCEEDED', error.message, {
+        reason: text(error.details.quota),
+        headers: { 'retry-after': String(secondsUntil(text(error.details.resetsAt))) },
+        cause: error,
+      })
+    case 'NOT_FAILED':
+      return new Problem('CONFLICT', error.message, { cause: error })
+    case 'INPUT_EXPIRED':
+      return new Problem('GONE', error.message, { cause: error })
     case 'QUEUE_FULL':
       return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
     case 'DRAINING':
@@ -141,9 +152,17 @@ function internal(cause: unknown): Problem {
 
 function fieldIssues(value: unknown): FieldIssue[] {
   if (!Array.isArray(value)) return []
-  const text = (value: unknown) => (typeof value === 'string' ? value : '')
   return value.map((issue: unknown) => {
     const { path, message } = (issue ?? {}) as Partial<Record<keyof FieldIssue, unknown>>
     return { path: text(path), message: text(message) }
   })
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** At least 1. */
+function secondsUntil(time: string): number {
+  return Math.max(1, Math.ceil((Date.parse(time) - Date.now()) / 1000) || 1)
 }

@@ -2,18 +2,20 @@ import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { deliverableAt, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { isDue } from '../shared/is-due.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
-import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import { claim, type ClaimRequest, type JobChange, transition } from '../../../core/engine/job/transitions.js'
+import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters, type Wanted } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { Backend, damaged } from './backend.js'
 import { AnswerDeadline } from './answer-deadline.js'
 import { JobRecords } from './job-records.js'
+import { keyvDocuments } from './keyv-documents.js'
 import { KnownJobs } from './known-jobs.js'
 import { SchedulingRules } from './scheduling-rules.js'
+import { UsageEntries } from './usage-entries.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
@@ -54,14 +56,15 @@ export function keyvJobs({
   /** Queued jobs whose claims are being written: the index knows them as running only afterwards. */
   const begun = new Map<string, JobRecord>()
   const rules = new SchedulingRules(backend)
-  /** Ids of jobs that are just being created, by application. */
+  const usage = new UsageEntries(backend, clock)
+  /** Ids of jobs that are just being created or queued again, by application. */
   const creating = new Map<string, Set<string>>()
   let loading: Promise<KnownJobs> | undefined
 
   return {
     traits: { scope: 'process' },
 
-    async create(job, { tx, maxQueued = Infinity } = {}) {
+    async create(job, { tx, ...limits } = {}) {
       if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
@@ -70,15 +73,26 @@ export function keyvJobs({
       }
       const given = plainCopy(job)
       return operate(async (known, deadline) => {
-        if (!given.idempotency) return createNew(known, deadline, given, maxQueued)
+        if (!given.idempotency) return createNew(known, deadline, given, limits)
         const { app, idempotency } = given
         return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
           deadline.check()
           const found = await withIdempotencyKey(known, app, idempotency.key)
-          return found ? { job: found, created: false } : createNew(known, deadline, given, maxQueued)
+          return found ? { job: found, created: false } : createNew(known, deadline, given, limits)
         })
       })
     },
+
+    async createAll(jobs, limits = {}) {
+      const given = plainCopy([...jobs])
+      return operate((known, deadline) => createAll(known, deadline, given, limits))
+    },
+
+    usage: (app) => operate(() => usage.read(app)),
+
+    backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
+
+    documents: keyvDocuments(backend, clock),
 
     findByIdempotencyKey: (app, key) => operate((known) => withIdempotencyKey(known, app, key)),
 
@@ -110,9 +124,9 @@ export function keyvJobs({
 
     resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
 
-    claim: ({ id, exceptApps, workflows, ...request }) =>
+    claim: ({ id, exceptApps, workflows, labels, ...request }) =>
       operate(async (known, deadline) => {
-        const wanted = { exceptApps, workflows, rules: await rules.read(), begun }
+        const wanted = { exceptApps, workflows, labels, rules: await rules.read(), begun }
         return id === undefined
           ? claimAny(known, deadline, request, wanted)
           : claimOne(known, deadline, id, request, wanted)
@@ -126,7 +140,13 @@ export function keyvJobs({
 
     async apply(id, change) {
       const given = plainCopy(change)
-      return operate((known, deadline) => update(known, deadline, id, (job) => transition(job, given, clock())))
+      return operate(async (known, deadline) => {
+        if (given.kind === 'retry') return await retry(known, deadline, id, given)
+        const changed = await update(known, deadline, id, (job) => transition(job, given, clock()))
+        // A crash here counts too little: there are no transactions.
+        if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
+        return changed
+      })
     },
 
     due: (kind, limit, { exceptApps } = {}) =>
@@ -200,29 +220,78 @@ export function keyvJobs({
     known: KnownJobs,
     deadline: AnswerDeadline,
     job: JobRecord,
-    maxQueued: number,
+    { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>,
   ): Promise<{ job: JobRecord; created: boolean }> {
-    return exclusively(known, deadline, job.id, async () => {
-      if (known.index.get(job.id) ?? known.isDamaged(job.id))
-        throw new StemworkError(
-          'ALREADY_EXISTS',
-          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
-        )
-      const release = reservePlace(known, job, maxQueued)
+    const create = () =>
+      exclusively(known, deadline, job.id, async () => {
+        if (known.index.get(job.id) ?? known.isDamaged(job.id)) throw alreadyExists(job.id)
+        const release = reservePlace(known, job, maxQueued)
+        try {
+          await known.pages.add(job.id)
+          deadline.check()
+          return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
+        } finally {
+          release()
+        }
+      })
+    return await usage.taking(job.app, quota, 1, create)
+  }
+
+  /** One after the other; where one fails, those before it are taken back. A crash in between leaves them: there are no transactions. */
+  async function createAll(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    jobs: readonly JobRecord[],
+    { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>,
+  ): Promise<JobRecord[]> {
+    const [first] = jobs
+    if (!first) return []
+    return await usage.taking(first.app, quota, jobs.length, async () => {
+      const releases: (() => void)[] = []
+      const created: JobRecord[] = []
       try {
-        await known.pages.add(job.id)
-        deadline.check()
-        return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
+        for (const job of jobs) releases.push(reservePlace(known, job, maxQueued))
+        for (const job of jobs) created.push((await createNew(known, deadline, job, {})).job)
+        return created
+      } catch (error) {
+        for (const { id } of created)
+          await exclusively(known, deadline, id, async () => {
+            const job = known.index.get(id)
+            if (job) await known.leaveTombstone(job)
+          })
+        throw error
       } finally {
-        release()
+        for (const release of releases) release()
       }
     })
+  }
+
+  async function retry(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    id: string,
+    change: Extract<JobChange, { kind: 'retry' }>,
+  ): Promise<JobRecord | undefined> {
+    const app = known.index.get(id)?.app
+    if (app === undefined) return undefined
+    let release = () => {}
+    const queue = () =>
+      update(known, deadline, id, (job) => {
+        const next = transition(job, change, clock())
+        if (next) release = reservePlace(known, next, change.maxQueued ?? Infinity)
+        return next
+      })
+    try {
+      return await usage.taking(app, change.quota, 1, queue)
+    } finally {
+      release()
+    }
   }
 
   /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
   function reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
     const ids = creating.get(app) ?? new Set<string>()
-    const unwritten = [...ids].filter((other) => !known.index.get(other)).length
+    const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
     if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
     creating.set(app, ids.add(id))
     return () => {
@@ -346,22 +415,4 @@ function exclusively<Result>(
     deadline.check()
     return work()
   })
-}
-
-function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
-  const reached = (time: number | null) => time !== null && time <= now
-  switch (kind) {
-    case 'lapsed':
-      return reached(lapsesAt(job))
-    case 'expired':
-      return reached(removableAt(job))
-    case 'overdue':
-      return reached(overdueAt(job))
-    case 'deliverable':
-      return reached(deliverableAt(job))
-    case 'deleted':
-      return job.deleted
-    default:
-      return kind satisfies never
-  }
 }

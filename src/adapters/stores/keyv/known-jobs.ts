@@ -163,6 +163,7 @@ function summary(job: JobRecord, version: number): KnownJob {
     id: job.id,
     app: job.app,
     workflow: job.workflow,
+    pool: job.pool,
     uploads: job.uploads,
     batchName: job.batchName,
     status: job.status,

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
+import { memoryDocuments } from './memory-documents.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -28,13 +30,14 @@ export function memoryJobs({
   const index = new JobIndex<JobRecord>()
   const deployment = randomUUID()
   let rules: SchedulingRule[] = []
+  let used = { day: 0, byApp: new Map<string, Usage>() }
   let pass = 0
   let passAt = -Infinity
 
   return {
     traits: { scope: 'process' },
 
-    async create(job, { tx, maxQueued = Infinity } = {}) {
+    async create(job, { tx, maxQueued = Infinity, quota } = {}) {
       if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
@@ -44,16 +47,35 @@ export function memoryJobs({
       const now = clock()
       const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key, now)
       if (first) return { job: plainCopy(first), created: false }
-      if (index.get(job.id))
-        throw new StemworkError(
-          'ALREADY_EXISTS',
-          `A job with the id ${job.id} exists already. Give each job an id of its own.`,
-        )
-      if (index.count({ app: job.app, statuses: ['QUEUED'] }) >= maxQueued) throw queueFull(maxQueued)
+      if (index.get(job.id)) throw alreadyExists(job.id)
+      refuseMore(job.app, { maxQueued, quota })
+      if (quota) count(job.app, { jobs: 1 })
       const created = { ...plainCopy(job), createdAt: now }
       index.set(created)
       return { job: plainCopy(created), created: true }
     },
+
+    async createAll(jobs, { maxQueued = Infinity, quota } = {}) {
+      const now = clock()
+      const [first] = jobs
+      if (!first) return []
+      for (const { id } of jobs) if (index.get(id)) throw alreadyExists(id)
+      refuseMore(first.app, { maxQueued, quota }, jobs.length)
+      if (quota) count(first.app, { jobs: jobs.length })
+      const created = plainCopy([...jobs]).map((job) => ({ ...job, createdAt: now }))
+      for (const job of created) index.set(job)
+      return plainCopy(created)
+    },
+
+    async usage(app) {
+      return { ...usageOf(app) }
+    },
+
+    async backlog() {
+      return index.backlog(clock(), mostCounted)
+    },
+
+    documents: memoryDocuments(clock),
 
     async findByIdempotencyKey(app, key) {
       const job = withIdempotencyKey(app, key, clock())
@@ -85,9 +107,9 @@ export function memoryJobs({
       return index.resultBytes(app)
     },
 
-    async claim({ id, exceptApps, workflows, ...request }) {
+    async claim({ id, exceptApps, workflows, labels, ...request }) {
       const now = clock()
-      const wanted = { exceptApps, workflows, rules }
+      const wanted = { exceptApps, workflows, labels, rules }
       if (id === undefined) {
         const next = index.takeNext(now, wanted)
         return keep(next && claim(next, request, now))
@@ -110,7 +132,13 @@ export function memoryJobs({
 
     async apply(id, change) {
       const job = index.get(id)
-      return keep(job && transition(job, plainCopy(change), clock()))
+      const next = job && transition(job, plainCopy(change), clock())
+      if (next && change.kind === 'retry') {
+        refuseMore(next.app, change)
+        if (change.quota) count(next.app, { jobs: 1 })
+      }
+      if (next && 'usage' in change && change.usage) count(next.app, change.usage)
+      return keep(next)
     },
 
     async due(kind, limit, { exceptApps } = {}) {
@@ -139,6 +167,22 @@ export function memoryJobs({
       passAt = now
       return { deployment, pass: ++pass }
     },
+  }
+
+  function refuseMore(app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1): void {
+    if (index.count({ app, statuses: ['QUEUED'] }) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
+    const refused = quota && quotaExceeded(quota, usageOf(app), more, clock())
+    if (refused) throw refused
+  }
+
+  function usageOf(app: string): Usage {
+    return used.day === dayOf(clock()) ? (used.byApp.get(app) ?? noUsage) : noUsage
+  }
+
+  function count(app: string, more: Partial<Usage>): void {
+    const sum = addUsage(usageOf(app), more)
+    if (used.day !== dayOf(clock())) used = { day: dayOf(clock()), byApp: new Map() }
+    used.byApp.set(app, sum)
   }
 
   function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {

@@ -1,5 +1,6 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { type PostgresClient, query, type Row } from './database.js'
 import {
   columnText,
@@ -27,13 +28,13 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     input AS (
       SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text, batch_name text, upload_keys text[],
         idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, result_bytes bigint,
-        deliverable_at bigint, rank smallint, deadline bigint, record text)
+        deliverable_at bigint, rank smallint, deadline bigint, pool text, record text)
     )
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key, created_at, waiting_since,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, record)
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, record)
     SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
       CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, ('{"createdAt":' || now || ',' || substr(record, 2))::json
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
     RETURNING id, record`
@@ -118,10 +119,6 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   }
 }
 
-export function alreadyExists(id: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} exists already. Give each job an id of its own.`)
-}
-
 /** The columns of a new job; the database adds `createdAt` to its record. */
 function rowOf(job: JobRecord) {
   const uploadKeys = Object.values(job.uploads).map((key) => columnText(key))
@@ -141,6 +138,7 @@ function rowOf(job: JobRecord) {
     deliverable_at: deliverable(job),
     rank: -job.priority,
     deadline: job.deadline === null ? null : Math.round(job.deadline),
+    pool: job.pool,
     record: JSON.stringify({ ...job, createdAt: undefined }),
   }
 }

@@ -1,10 +1,15 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
-import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, query, type Row, statement, transaction } from './database.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { columnText } from './job-row.js'
+import { usageTable } from './usage.js'
+
+type Limits = Omit<CreateOptions, 'tx'>
+type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
 /** Any number that other users of the database's advisory locks do not take; with the hash it is one lock an application. */
 const lockClass = 0x57e4
@@ -31,6 +36,7 @@ const batch = {
  * its jobs are committed, so nobody else counts in between; other applications have other locks, and other batches.
  */
 export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
+  const usage = usageTable(schema)
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
 
   async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
@@ -86,35 +92,73 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     },
 
     /**
-     * For a job with an idempotency key. The job is added before the lock is taken and counted with the rest: adding may have to
-     * wait for a host's transaction that holds the same key, and the application's other creates should not.
+     * For a job with an idempotency key or under a quota. The job is added before the lock is taken and counted with the rest: adding may
+     * have to wait for a host's transaction that holds the same key, and the application's other creates should not.
      */
-    async createKeyed({ job, maxQueued }: LimitedJob): Promise<CreatedJob> {
+    async createCounted(job: JobRecord, limits: Limits): Promise<CreatedJob> {
       const { app } = job
       return await transaction(pool, async (client) => {
-        const outcome = await inserts.insertOrFind(client, job, () => refusal(client, app, maxQueued))
+        const outcome = await inserts.insertOrFind(client, job, () => refusal(client, app, limits))
         if (!outcome.created) return outcome
         await lock(client, app)
-        const refused = await refusal(client, app, maxQueued, 1)
+        const refused = await refusal(client, app, limits, { own: 1 })
         if (refused) throw refused
+        if (limits.quota) await usage.addJobs(sender(client), app, 1)
         return outcome
       })
     },
 
-    /** In a transaction of the host's, which may last: without the lock. */
-    createIn(client: PostgresClient, { job, maxQueued }: LimitedJob): Promise<CreatedJob> {
-      return inserts.insertOrFind(client, job, () => refusal(client, job.app, maxQueued))
+    /** All of them, or none. They are of one application and have no idempotency keys. */
+    async createAll(app: string, jobs: readonly JobRecord[], limits: Limits): Promise<JobRecord[]> {
+      return await transaction(pool, async (client) => {
+        await lock(client, app)
+        const refused = await refusal(client, app, limits, { more: jobs.length })
+        if (refused) throw refused
+        const created = await inserts.insertFree(sender(client), app, jobs)
+        if (limits.quota) await usage.addJobs(sender(client), app, jobs.length)
+        return created.map((job, index) => {
+          if (job) return job
+          throw alreadyExists(jobs[index]?.id ?? '')
+        })
+      })
+    },
+
+    /** Does work that adds a queued job, unless there is no room for it: nobody else counts those of the application meanwhile. */
+    underLock(
+      app: string,
+      limits: Limits,
+      work: (send: Send, refused: StemworkError | undefined) => Promise<JobRecord | undefined>,
+    ): Promise<JobRecord | undefined> {
+      return transaction(pool, async (client) => {
+        await lock(client, app)
+        const changed = await work(sender(client), await refusal(client, app, limits))
+        if (changed && limits.quota) await usage.addJobs(sender(client), app, 1)
+        return changed
+      })
+    },
+
+    /** In a transaction of the host's, which may last: without the lock. The quota counts it at once, so that nobody waits for the host. */
+    async createIn(client: PostgresClient, job: JobRecord, limits: Limits): Promise<CreatedJob> {
+      const outcome = await inserts.insertOrFind(client, job, () => refusal(client, job.app, limits))
+      if (outcome.created && limits.quota)
+        await usage.addJobs((text, values) => statement(pool, text, values), job.app, 1)
+      return outcome
     },
   }
 
-  /** @param own queued jobs that this transaction has added, for which there must be room. */
+  /** @param counts.own queued jobs that this transaction has added; there must be room for them and the others that it is about to add. */
   async function refusal(
     client: PostgresClient,
     app: string,
-    maxQueued: number,
-    own = 0,
+    { maxQueued = Infinity, quota }: Limits,
+    { own = 0, more = 1 }: { own?: number; more?: number } = {},
   ): Promise<StemworkError | undefined> {
-    if (maxQueued === Infinity) return undefined
-    return (await queuedJobs(client, app, maxQueued + own)) - own < maxQueued ? undefined : queueFull(maxQueued)
+    if (maxQueued !== Infinity && (await queuedJobs(client, app, maxQueued + own)) - own + more > Math.ceil(maxQueued))
+      return queueFull(maxQueued)
+    return await usage.refusal(sender(client), app, quota, more)
   }
+}
+
+function sender(client: PostgresClient): Send {
+  return (text, values) => query(client, text, values)
 }

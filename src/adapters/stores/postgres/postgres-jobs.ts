@@ -1,7 +1,9 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type ClaimRequest, transition } from '../../../core/engine/job/transitions.js'
+import { servesPool } from '../../../core/engine/job/pool.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import type { Usage } from '../../../core/engine/job/quota.js'
+import { claim, type ClaimRequest, type JobChange, transition } from '../../../core/engine/job/transitions.js'
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
@@ -16,19 +18,29 @@ import {
   transaction,
 } from './database.js'
 import { type HeldJob, HeldJobs } from './held-jobs.js'
-import { alreadyExists, type CreatedJob, jobInserts } from './job-inserts.js'
+import { backlogStatements, readBacklog } from './backlog.js'
+import { type CreatedJob, jobInserts } from './job-inserts.js'
 import { countStatement, dueStatement, listStatement } from './job-lists.js'
 import { limitedCreates } from './limited-creates.js'
 import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
 import { jobUpdates } from './job-updates.js'
 import { aheadStatement, schedulingRules } from './scheduling-rules.js'
+import { postgresDocuments } from './postgres-documents.js'
 import { claimNextStatement, lockClaims, tidyTurns } from './turns.js'
+import { usageTable } from './usage.js'
 
 /** Claims after which it is worth looking for applications that wait for nothing any more: each leaves one at most. */
 const claimsBetweenTidying = 50
 
 /** A change as a pure function of the record and the database's time; `undefined`: it does not apply. */
 type Change = (job: JobRecord, now: number) => JobRecord | undefined
+
+interface ChangeOptions {
+  isRepeatable?: boolean
+  usage?: Partial<Usage>
+  known?: HeldJob
+  send?: Send
+}
 
 type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
@@ -43,6 +55,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const read = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
   const rules = schedulingRules(schema)
   const ahead = aheadStatement(schema)
+  const usage = usageTable(schema)
+  const backlogSql = backlogStatements(schema)
   /** Whether the last claim found limits of running jobs. */
   let isLimited = false
   const unreadable = new UnreadableRows()
@@ -52,16 +66,33 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   return {
     traits: { scope: 'shared' },
 
-    async create(given, { tx, maxQueued = Infinity } = {}) {
+    async create(given, { tx, maxQueued = Infinity, quota } = {}) {
       const job = plainCopy(given)
-      if (tx !== undefined) return await limited.createIn(clientOf(tx), { job, maxQueued })
+      const limits = { maxQueued, quota }
+      if (tx !== undefined) return await limited.createIn(clientOf(tx), job, limits)
+      if (quota || (job.idempotency && maxQueued !== Infinity)) return await limited.createCounted(job, limits)
       if (maxQueued === Infinity) return job.idempotency ? await inserts.insertOrFind(pool, job) : await insertNew(job)
-      if (job.idempotency) return await limited.createKeyed({ job, maxQueued })
       const outcome = await limited.create({ job, maxQueued })
       if (outcome === 'full') throw queueFull(maxQueued)
       if (outcome === 'taken') throw alreadyExists(job.id)
       return { job: outcome, created: true }
     },
+
+    async createAll(jobs, limits = {}) {
+      const [first] = jobs
+      return first ? await limited.createAll(first.app, plainCopy([...jobs]), limits) : []
+    },
+
+    async usage(app) {
+      return (await usage.read(run, app)).used
+    },
+
+    async backlog() {
+      const [waiting, running] = await Promise.all([run(backlogSql.waiting, []), run(backlogSql.running, [])])
+      return readBacklog(waiting, running)
+    },
+
+    documents: postgresDocuments(pool, schema),
 
     async findByIdempotencyKey(app, key) {
       const found = await inserts.findHolder(pool, app, key)
@@ -100,10 +131,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return Number(row?.[0] ?? 0)
     },
 
-    claim({ id, exceptApps, workflows, ...request }) {
+    claim({ id, exceptApps, workflows, labels, ...request }) {
       return id === undefined
-        ? claimInTurn(request, { exceptApps, workflows })
-        : claimNamed(id, request, { exceptApps, workflows })
+        ? claimInTurn(request, { exceptApps, workflows, labels })
+        : claimNamed(id, request, { exceptApps, workflows, labels })
     },
 
     rules: () => rules.read(run),
@@ -117,9 +148,11 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
     async apply(id, jobChange) {
       const own = plainCopy(jobChange)
+      if (own.kind === 'retry') return await retry(id, own)
       const known = 'token' in own ? held.under(id, own.token) : undefined
       return await change(id, (job, now) => transition(job, own, now), {
         isRepeatable: repeatable.includes(own.kind),
+        usage: 'usage' in own ? own.usage : undefined,
         known,
       })
     },
@@ -172,19 +205,36 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   async function change(
     id: string,
     next: Change,
-    { isRepeatable = false, known, send = runPrepared }: { isRepeatable?: boolean; known?: HeldJob; send?: Send } = {},
+    { isRepeatable = false, usage, known, send = runPrepared }: ChangeOptions = {},
   ): Promise<JobRecord | undefined> {
     let stored: (StoredJob & { now: number }) | undefined = known
     for (let nonce = known?.nonce; (stored ??= await readStored(id, send)); stored = nonce = undefined) {
       const changed = next(stored.job, stored.now)
       if (!changed) break
-      if (await replace(send, stored, changed, { isRepeatable, nonce })) {
+      if (await replace(send, stored, changed, { isRepeatable, nonce, usage })) {
         held.keep({ job: changed, version: stored.version + 1 }, stored.now)
         return plainCopy(changed)
       }
     }
     held.forget(id)
     return undefined
+  }
+
+  /** Under the lock of the application's limited creates: nobody else counts its queued jobs meanwhile. */
+  async function retry(id: string, retried: Extract<JobChange, { kind: 'retry' }>): Promise<JobRecord | undefined> {
+    const known = await readStored(id)
+    if (!known) return undefined
+    return await limited.underLock(known.job.app, retried, (send, refused) =>
+      change(
+        id,
+        (job, now) => {
+          const next = transition(job, retried, now)
+          if (next && refused) throw refused
+          return next
+        },
+        { send },
+      ),
+    )
   }
 
   async function readStored(id: string, send: Send = runPrepared): Promise<(StoredJob & { now: number }) | undefined> {
@@ -196,12 +246,21 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 
   async function claimInTurn(
     { owner, leaseMs, nonce = '' }: ClaimRequest,
-    { exceptApps = [], workflows }: Omit<Claimable, 'id'>,
+    { exceptApps = [], workflows, labels }: Omit<Claimable, 'id'>,
   ): Promise<JobRecord | undefined> {
     const apps = exceptApps.map((app) => columnText(app))
     const wanted = workflows?.map((workflow) => columnText(workflow)) ?? null
     const ask = async (send: Send, isLocked: boolean) => {
-      const values = [columnText(owner), Math.ceil(leaseMs), nonce, apps, unreadable.ids, wanted, isLocked]
+      const values = [
+        columnText(owner),
+        Math.ceil(leaseMs),
+        nonce,
+        apps,
+        unreadable.ids,
+        wanted,
+        isLocked,
+        labels ?? null,
+      ]
       const [row] = await send(claimNext, values)
       return { row: row?.[0] === null ? undefined : row, isLimited: row?.[4] === 't' }
     }
@@ -228,10 +287,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   async function claimNamed(
     id: string,
     request: ClaimRequest,
-    { exceptApps, workflows }: Omit<Claimable, 'id'>,
+    { exceptApps, workflows, labels }: Omit<Claimable, 'id'>,
   ): Promise<JobRecord | undefined> {
-    const isWanted = ({ app, workflow }: JobRecord) =>
-      !exceptApps?.includes(app) && workflows?.includes(workflow) !== false
+    const isWanted = ({ app, workflow, pool: needed }: JobRecord) =>
+      !exceptApps?.includes(app) && workflows?.includes(workflow) !== false && servesPool(labels, needed)
     const grant = (send = runPrepared) =>
       change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send })
     const known = await rules.read(run)

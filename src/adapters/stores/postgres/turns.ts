@@ -24,7 +24,7 @@ const secondLook = 100
 
 /**
  * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
- * none of the applications in $4 and not the jobs in $5, and only of the workflows in $6 (null: any). Claims at the same time skip each
+ * none of the applications in $4 and not the jobs in $5, only of the workflows in $6 and for the labels in $8 (null: any). Claims at the same time skip each
  * other's applications; who finds none left takes the first job in turn that nobody else is taking, so none comes back with nothing
  * while there are jobs. The jobs of an application are lists by workflow, each in order: what is paused is not even passed.
  *
@@ -33,9 +33,11 @@ const secondLook = 100
  */
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan anew each time, which takes longer than the work.
-  const asked = (what: 'apps' | 'ids' | 'workflows') => `(SELECT ${what} FROM asked)::text[]`
+  const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
+  /** Whether the worker has all labels that the job needs; null: any job will do. */
+  const isServed = `(pool = '' OR ${asked('labels')} IS NULL OR string_to_array(pool, ' ') <@ ${asked('labels')})`
   const isAppOpen = (app: string) =>
     `${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
   // The workflows that wait in an application, from one to the next, without the jobs between them.
@@ -51,7 +53,7 @@ export function claimNextStatement(schema: string): string {
       SELECT head.id FROM unnest(coalesce(${asked('workflows')}, ARRAY(${workflowsOf(app)}))) AS list (workflow)
       CROSS JOIN LATERAL (
         SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
+        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')}) AND ${isServed}
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
       WHERE NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
@@ -62,7 +64,7 @@ export function claimNextStatement(schema: string): string {
     ) AS locked LIMIT 1`
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
-    asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows, $7::boolean AS is_locked),
+    asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows, $7::boolean AS is_locked, $8::text[] AS labels),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
     -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing, and would plan each claim anew.
     closed AS MATERIALIZED (
@@ -72,7 +74,7 @@ export function claimNextStatement(schema: string): string {
         ELSE ${running('lease_bucket IS NOT NULL')} END)
     ),
     lapsed AS MATERIALIZED (
-      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')}))
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),

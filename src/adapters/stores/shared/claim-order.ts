@@ -4,6 +4,7 @@ import { DueQueue, type DueEntry } from './due-queue.js'
 export interface WaitingPlace {
   app: string
   workflow: string
+  pool: string
   priority: number
 }
 
@@ -25,17 +26,17 @@ export class ClaimOrder<Item> {
     item: Item,
     at: number | null,
   ): DueEntry<Item> | undefined {
-    const { app, workflow, priority } = place
+    const { app, workflow, pool, priority } = place
     let lists = this.#unserved.get(app) ?? this.#served.get(app)
     if (!lists) {
       if (at === null) return undefined
       this.#unserved.set(app, (lists = new Map()))
     }
-    const key = `${priority} ${workflow}`
+    const key = `${priority} ${workflow}\n${pool}`
     let list = lists.get(key)
     if (!list) {
       if (at === null) return undefined
-      lists.set(key, (list = { app, workflow, priority, queue: new DueQueue(() => this.#entered++) }))
+      lists.set(key, (list = { app, workflow, pool, priority, queue: new DueQueue(() => this.#entered++) }))
     }
     return list.queue.set(entry, item, at)
   }
@@ -72,6 +73,22 @@ export class ClaimOrder<Item> {
         if (list.priority > priority || isBefore(other, entry)) count++
     }
     return Math.min(count, max)
+  }
+
+  /** Items that are due, by place but for the application and the priority, counted up to `max` each. */
+  backlog(now: number, max: number): { workflow: string; pool: string; queued: number; firstAt: number }[] {
+    const lanes = new Map<string, { workflow: string; pool: string; queued: number; firstAt: number }>()
+    for (const lists of [...this.#unserved.values(), ...this.#served.values()]) {
+      for (const { workflow, pool, queue } of lists.values()) {
+        const [first] = queue.dueEntries(now, 1)
+        if (!first) continue
+        const key = `${workflow}\n${pool}`
+        const lane = lanes.get(key) ?? { workflow, pool, queued: 0, firstAt: Infinity }
+        const queued = Math.min(max, lane.queued + queue.countDue(now))
+        lanes.set(key, { ...lane, queued, firstAt: Math.min(lane.firstAt, first.at) })
+      }
+    }
+    return [...lanes.values()]
   }
 
   #firstOf(

@@ -45,6 +45,11 @@ export class DueQueue<Item> {
     return entry
   }
 
+  /** How many are due. Looks at all. */
+  countDue(now: number): number {
+    return this.#heap.reduce((count, { at }) => count + Number(at <= now), 0)
+  }
+
   /** The item that has been due longest. */
   first(now: number): Item | undefined {
     const top = this.#heap[0]

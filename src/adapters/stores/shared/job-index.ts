@@ -1,9 +1,11 @@
 import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
+import { servesPool } from '../../../core/engine/job/pool.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
-import type { Claimable, DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import type { Backlog, Claimable, DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
+import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
 import { SortedList } from './sorted-list.js'
 
@@ -13,6 +15,7 @@ export type IndexedJob = Pick<
   | 'id'
   | 'app'
   | 'workflow'
+  | 'pool'
   | 'uploads'
   | 'batchName'
   | 'status'
@@ -31,7 +34,7 @@ export type IndexedJob = Pick<
 >
 
 /** What a claim asks for, under the rules. */
-export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows'> & {
+export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
   rules: readonly SchedulingRule[]
   /** Jobs that run, and of which the index does not know it yet. */
   begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
@@ -66,8 +69,8 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #removable = new DueQueue<IndexEntry<Job>>()
   readonly #deliverable = new DueQueue<IndexEntry<Job>>()
   readonly #ended = new DueQueue<IndexEntry<Job>>()
-  /** Started jobs by workflow. */
-  readonly #running = new Map<string, number>()
+  /** Started jobs by workflow and pool. */
+  readonly #running = new Map<string, { workflow: string; pool: string; running: number }>()
   readonly #deleted = new Set<IndexEntry<Job>>()
 
   /** Also a job that is marked deleted. */
@@ -125,9 +128,22 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
-  mayBegin(job: Pick<Job, 'app' | 'workflow' | 'status'>, { exceptApps, workflows, rules, begun }: Wanted): boolean {
+  mayBegin(
+    job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>,
+    { exceptApps, workflows, labels, rules, begun }: Wanted,
+  ): boolean {
     if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+    if (!servesPool(labels, job.pool)) return false
     return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#runningOf(target) + begunOf(target, begun))
+  }
+
+  /** See `JobStore.backlog`. */
+  backlog(now: number, max: number): Backlog[] {
+    const waiting = this.#waiting.backlog(now, max)
+    return mergedBacklog(
+      waiting.map(({ firstAt, ...lane }) => ({ ...lane, oldestMs: now - firstAt })),
+      [...this.#running.values()],
+    )
   }
 
   /** See `JobStore.ahead`. */
@@ -138,13 +154,20 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   #runningOf(target: RuleTarget): number {
-    if (target.kind === 'workflow') return this.#running.get(target.id) ?? 0
+    if (target.kind === 'workflow') {
+      const lanes = [...this.#running.values()].filter(({ workflow }) => workflow === target.id)
+      return lanes.reduce((sum, { running }) => sum + running, 0)
+    }
     const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
     return group?.counts.STARTED ?? 0
   }
 
-  #countRunning({ workflow, status }: Job, change: 1 | -1): void {
-    if (status === 'STARTED') this.#running.set(workflow, (this.#running.get(workflow) ?? 0) + change)
+  #countRunning({ workflow, pool, status }: Job, change: 1 | -1): void {
+    if (status !== 'STARTED') return
+    const key = `${workflow}\n${pool}`
+    const running = (this.#running.get(key)?.running ?? 0) + change
+    if (running > 0) this.#running.set(key, { workflow, pool, running })
+    else this.#running.delete(key)
   }
 
   due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { servesPool } from '../../../core/engine/job/pool.js'
 import {
   idOf,
   isHeldBack,
@@ -13,7 +14,7 @@ import type { Claimable } from '../../../core/engine/ports/job-store.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
 /** What a claim asks for, under the rules. */
-export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows'> & { rules: readonly SchedulingRule[] }
+export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & { rules: readonly SchedulingRule[] }
 
 interface Row {
   kind: string
@@ -57,8 +58,9 @@ export class SchedulingRules {
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
-  mayBegin(job: JobRecord, { exceptApps, workflows, rules }: Wanted): boolean {
+  mayBegin(job: JobRecord, { exceptApps, workflows, labels, rules }: Wanted): boolean {
     if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+    if (!servesPool(labels, job.pool)) return false
     return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#running(target))
   }
 

@@ -85,4 +85,21 @@ export const migrations: readonly string[] = [
   DROP INDEX jobs_with_results;
   CREATE INDEX jobs_with_results ON jobs (app, result_bytes) WHERE result_bytes IS NOT NULL;
   `,
+  // `pool`: labels that the job's worker must have.
+  `
+  ALTER TABLE jobs ADD COLUMN pool TEXT NOT NULL DEFAULT '';
+  DROP INDEX jobs_waiting;
+  CREATE INDEX jobs_waiting ON jobs (app, rank, waiting_since, id, workflow, pool) WHERE waiting_since IS NOT NULL;
+  CREATE INDEX jobs_backlog ON jobs (workflow, pool, waiting_since) WHERE waiting_since IS NOT NULL;
+  CREATE TABLE documents (
+    kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, due_at INTEGER, expires_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX documents_due ON documents (kind, due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX documents_expired ON documents (expires_at);
+  CREATE TABLE usage (
+    app TEXT NOT NULL, day INTEGER NOT NULL, jobs INTEGER NOT NULL, audio_seconds REAL NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (app, day)
+  ) WITHOUT ROWID;
+  CREATE INDEX usage_by_day ON usage (day);
+  `,
 ]

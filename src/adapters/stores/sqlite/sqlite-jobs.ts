@@ -1,16 +1,19 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import type { DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { CreateOptions, DueKind, JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
+import { backlog } from './backlog.js'
 import { countSql, listSql } from './job-query.js'
 import { SchedulingRules, type Wanted } from './scheduling-rules.js'
 import { parseRecord } from './record.js'
 import type { SqliteDatabase, Value } from './sqlite-database.js'
+import { sqliteDocuments } from './sqlite-documents.js'
+import { UsageTable } from './usage.js'
 
 interface Row {
   record: string
@@ -20,8 +23,8 @@ interface FoundRow extends Row {
   id: string
 }
 
-const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, result_bytes, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, result_bytes, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline, pool)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
   waiting_since = ?, lapses_at = ?, removable_at = ?, result_bytes = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
 const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
@@ -32,8 +35,11 @@ const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
 const isReadable = 'id NOT IN (SELECT value FROM json_each(?))'
 /** Of any workflow but some, or of some alone. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
+/** Of a pool whose labels are all among some. */
+const isOfPool = `(pool = '' OR ? OR NOT EXISTS (SELECT 1 FROM json_each('["' || replace(pool, ' ', '","') || '"]') AS label
+  WHERE label.value NOT IN (SELECT value FROM json_each(?))))`
 const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
-    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} AND ${isOfWorkflow} ORDER BY rank, waiting_since, id LIMIT 1)
+    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} AND ${isOfWorkflow} AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1)
   WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
@@ -61,11 +67,12 @@ export function sqliteJobs(
 ): JobStore {
   const unreadable = new UnreadableRows()
   const rules = new SchedulingRules(database)
+  const usage = new UsageTable(database)
 
   return {
     traits: { scope: 'process' },
 
-    async create(job, { tx, maxQueued = Infinity } = {}) {
+    async create(job, { tx, maxQueued = Infinity, quota } = {}) {
       if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
@@ -80,34 +87,33 @@ export function sqliteJobs(
           // A key whose time has passed is taken from its job, so that this one can have it.
           database.write(releaseKey, job.app, job.idempotency.key)
         }
-        if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) {
-          throw new StemworkError(
-            'ALREADY_EXISTS',
-            `A job with the id ${job.id} exists already. Give each job an id of its own.`,
-          )
-        }
-        if (hasQueued(job.app, maxQueued)) throw queueFull(maxQueued)
-        const record = JSON.stringify(created)
-        database.write(
-          insert,
-          ...columns(created),
-          record,
-          job.id,
-          job.app,
-          created.createdAt,
-          job.workflow,
-          job.batchName,
-          -job.priority,
-          job.deadline,
-        )
-        if (waitingSince(created) !== null) database.write(joinTurns, job.app)
-        for (const key of new Set(Object.values(job.uploads)))
-          database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', job.id, key)
-        return { job: parse(record), created: true }
+        refuseMore(job.app, { maxQueued, quota })
+        return { job: insertNew(created), created: true }
       })
       await database.durable()
       return made
     },
+
+    async createAll(jobs, limits = {}) {
+      const [first] = jobs
+      if (!first) return []
+      const made = database.transaction(() => {
+        refuseMore(first.app, limits, jobs.length)
+        return jobs.map((job) => insertNew({ ...job, createdAt: clock() }))
+      })
+      await database.durable()
+      return made
+    },
+
+    async usage(app) {
+      return usage.read(app, clock())
+    },
+
+    async backlog() {
+      return backlog(database, clock())
+    },
+
+    documents: sqliteDocuments(database, clock),
 
     async findByIdempotencyKey(app, key) {
       return withIdempotencyKey(app, key, clock())
@@ -136,10 +142,10 @@ export function sqliteJobs(
       return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
     },
 
-    async claim({ id, exceptApps, workflows, ...request }) {
+    async claim({ id, exceptApps, workflows, labels, ...request }) {
       const now = clock()
       return database.transaction(() => {
-        const wanted = { exceptApps, workflows, rules: rules.read() }
+        const wanted = { exceptApps, workflows, labels, rules: rules.read() }
         const job = id === undefined ? (lapsed(now, wanted) ?? takeTurn(now, wanted)) : read(id)
         const next = job && rules.mayBegin(job, wanted) ? claim(job, request, now) : undefined
         return next && write(next, update)
@@ -164,6 +170,8 @@ export function sqliteJobs(
       const changed = database.transaction(() => {
         const job = read(id)
         const next = job && transition(job, change, clock())
+        if (next && change.kind === 'retry') refuseMore(next.app, change)
+        if (next && 'usage' in change && change.usage) usage.add(next.app, clock(), change.usage)
         if (next && waitingSince(next) !== null) database.write(joinTurns, next.app)
         return next && write(next, change.kind === 'heartbeat' ? renew : update)
       })
@@ -249,6 +257,8 @@ export function sqliteJobs(
       JSON.stringify(unreadable.ids),
       JSON.stringify(workflows.names),
       workflows.areWanted ? 1 : 0,
+      wanted.labels ? 0 : 1,
+      JSON.stringify(wanted.labels ?? []),
       JSON.stringify(apps),
     )
     if (!row) {
@@ -279,9 +289,28 @@ export function sqliteJobs(
     return row && row.created_at + idempotencyMs > now ? parse(row.record) : undefined
   }
 
+  function insertNew(job: JobRecord): JobRecord {
+    if (database.get('SELECT 1 FROM jobs WHERE id = ?', job.id)) throw alreadyExists(job.id)
+    const record = JSON.stringify(job)
+    const { id, app, createdAt, workflow, batchName, priority, deadline, pool } = job
+    const values = [record, id, app, createdAt, workflow, batchName, -priority, deadline, pool]
+    database.write(insert, ...columns(job), ...values)
+    if (waitingSince(job) !== null) database.write(joinTurns, app)
+    for (const key of new Set(Object.values(job.uploads)))
+      database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
+    return parse(record)
+  }
+
+  /** Counts the jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
+  function refuseMore(app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1): void {
+    if (hasQueued(app, maxQueued - more + 1)) throw queueFull(maxQueued)
+    usage.take(app, clock(), quota, more)
+  }
+
   /** Whether so many jobs of the application are queued; looks at no more of them. */
   function hasQueued(app: string, limit: number): boolean {
     if (!Number.isFinite(limit)) return false
+    if (limit <= 0) return true
     const found = database.get<{ count: number }>(
       "SELECT count(*) AS count FROM (SELECT 1 FROM jobs WHERE status = 'QUEUED' AND app = ? AND deleted = 0 LIMIT ?)",
       app,

@@ -21,6 +21,8 @@ import { partName } from '../runner/stage-checkpoint.js'
 const retryDelaysMs = [1_000, 5_000, 30_000]
 /** An attempt that is handed back waits so long for its last part. */
 const longestHandBackMs = 5_000
+/** What is not stored by then was not to be. */
+const longestKeepMs = 60_000
 
 interface CheckpointPorts {
   blobs: BlobStore
@@ -129,6 +131,16 @@ export class AttemptCheckpoint implements RunCheckpoint {
     await this.#storing
   }
 
+  /** Keeps the inputs that were downloaded, for a job that has failed and may be run again: their addresses may not answer then. */
+  async keepDownloads(): Promise<void> {
+    if (!this.isOn) return
+    try {
+      await this.#storeDownloads(AbortSignal.timeout(longestKeepMs))
+    } catch (error) {
+      this.#warn('A downloaded input could not be kept; a retry downloads it again.', error)
+    }
+  }
+
   /** Removes what the job has kept in all its attempts. To be called when it has ended for good. */
   async discard(): Promise<void> {
     if (!this.#hasKept) return
@@ -158,10 +170,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     const options = { signal: this.#ended.signal }
     this.#hasKept = true
     // First: parts are of no use with another file than that.
-    for (const [index, path] of this.#downloads) {
-      await blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), options)
-      this.#downloads.delete(index)
-    }
+    await this.#storeDownloads(this.#ended.signal)
     const path = join(this.#directory, partName(part))
     // lstat: a link would store a file that is not the run's own.
     if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
@@ -169,6 +178,14 @@ export class AttemptCheckpoint implements RunCheckpoint {
     if (blobs.putFile) return void (await blobs.putFile(key, path, options))
     await blobs.put(key, createReadStream(path), options)
     await rm(path, { force: true })
+  }
+
+  async #storeDownloads(signal: AbortSignal): Promise<void> {
+    for (const [index, path] of this.#downloads) {
+      this.#hasKept = true
+      await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), { signal })
+      this.#downloads.delete(index)
+    }
   }
 
   async #fetch(key: string, path: string, signal: AbortSignal): Promise<number | undefined> {

@@ -3,10 +3,12 @@ import { errorLine, errorText } from '../error-text.js'
 import { isSetupError, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { attemptPrefix } from '../job/blob-keys.js'
-import { canceled, isTransient, jobError, lostEveryWorker, missedDeadline, timedOut } from '../job/failure.js'
+import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
+import { isWorthKeeping } from '../job/retry.js'
 import type { HeldClaim, JobChange } from '../job/transitions.js'
 import type { EngineOptions } from '../options.js'
+import { type Policy, policyOf } from './policy.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
@@ -18,6 +20,7 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { writeEnd } from './attempt-end.js'
 import { AttemptSpans } from './attempt-spans.js'
+import { usageOf } from './attempt-usage.js'
 import { fetchInputs } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import { HeartbeatLoop } from './heartbeat.js'
@@ -61,16 +64,18 @@ export class Attempt {
   readonly #heartbeat: HeartbeatLoop
   readonly #scratch: Scratch
   readonly #stages: Stages | undefined
+  readonly #policy: Policy
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
   readonly #checkpoint: AttemptCheckpoint
+  #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, this one included: what is kept is never done again. */
   #attempts: number
   readonly #spans: AttemptSpans
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
-    const { options, events, jobs, logger } = ports
+    const { options, events, jobs, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
     this.#scratch = scratch
@@ -78,8 +83,9 @@ export class Attempt {
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
-    const { jobTimeoutMs } = options.limits
-    this.#timeLimit = new RunTimeLimit(jobTimeoutMs, () => this.interrupt(timedOut(jobTimeoutMs)))
+    this.#policy = policyOf(job.workflow, workflows.get(job.workflow)?.policy, options)
+    const { timeoutMs } = this.#policy
+    this.#timeLimit = new RunTimeLimit(timeoutMs, () => this.interrupt(timedOut(timeoutMs)))
     const { deadline } = job
     if (deadline !== null && deadline - Date.now() < longestTimerMs)
       this.#deadline = new RunTimeLimit(deadline - Date.now(), () => this.interrupt(missedDeadline(deadline)))
@@ -157,6 +163,7 @@ export class Attempt {
         ...this.#claim,
         outputs,
         details: result.details,
+        ...usageOf(this.#job, inputs, result.details),
         retentionMs: options.retention.resultsMs,
         messages: webhookMessages(this.#job, 'job.succeeded'),
       }
@@ -168,6 +175,7 @@ export class Attempt {
       const cause: unknown = signal.aborted ? signal.reason : error
       if (published) await this.#discardResults()
       end = this.#failure(cause)
+      if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
     }
     try {
       // Not above: when the store stays away, the success may be recorded or not, and its files must stay until that is known.
@@ -194,14 +202,14 @@ export class Attempt {
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     if (workflow.inputs.length > 0) this.#heartbeat.report({ stage: 'fetch', progress: 0 })
     const { blobs, options } = this.#ports
-    return await fetchInputs(workflow, directory, {
+    return (this.#inputs = await fetchInputs(workflow, directory, {
       job: this.#job,
       blobs,
       options,
       checkpoint: this.#checkpoint,
       signal: this.#controller.signal,
       throughOutage: (work) => this.#throughOutage(work),
-    })
+    }))
   }
 
   /** What cannot be found after an outage is work done again. */
@@ -301,12 +309,13 @@ export class Attempt {
         onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues,
       }
     }
-    if (isTransient(error) && attempts < dispatch.maxAttempts) {
-      this.#warn(`Attempt ${attempts} of ${dispatch.maxAttempts} failed; the job is queued again.`, error)
+    const { maxAttempts } = this.#policy
+    if (attempts < maxAttempts && this.#mayPass(error)) {
+      this.#warn(`Attempt ${attempts} of ${maxAttempts} failed; the job is queued again.`, error)
       return {
         kind: 'requeue',
         ...this.#claim,
-        delayMs: dispatch.retryDelayMs * 2 ** (attempts - 1),
+        delayMs: this.#policy.delayMs(attempts),
         onShutdown: false,
         failure: errorText(error),
       }
@@ -318,8 +327,18 @@ export class Attempt {
       ...this.#claim,
       error: jobError(error),
       failure: errorText(error),
-      retentionMs: retention.resultsMs,
+      ...usageOf(this.#job, this.#inputs),
+      retentionMs: retention.failedInputsMs,
       messages: webhookMessages(this.#job, 'job.failed'),
+    }
+  }
+
+  #mayPass(error: unknown): boolean {
+    try {
+      return this.#policy.mayPass(error)
+    } catch (thrown) {
+      this.#warn('`mayPass` of the policy threw; the failure counts as one that does not pass.', thrown)
+      return false
     }
   }
 
@@ -343,7 +362,7 @@ export class Attempt {
         events.announce('job.succeeded', settled)
         return settled
       case 'FAILED':
-        await this.#checkpoint.discard()
+        if (!isWorthKeeping(settled.error)) await this.#checkpoint.discard()
         onEnd(settled)
         events.announce('job.failed', settled)
         return settled

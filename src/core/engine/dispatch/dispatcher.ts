@@ -200,7 +200,8 @@ export class Dispatcher {
   async #claim(claimable: Claimable): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
-    return await jobs.claim({ ...claimable, owner: this.#owner, leaseMs: options.dispatch.leaseMs, nonce })
+    const { leaseMs, labels } = options.dispatch
+    return await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce })
   }
 
   /** @param stages absent: the host asked for this run, which waits for no slot */

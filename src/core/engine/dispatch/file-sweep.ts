@@ -1,6 +1,7 @@
 import { parseResultKey, peaksKey, resultsPrefix, uploadsPrefix } from '../job/blob-keys.js'
 import { checkpointsPrefix, jobOfCheckpoint } from '../job/checkpoint-keys.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
+import { keepsWork } from '../job/retry.js'
 import type { SweepPorts } from './sweep.js'
 import { beginFilePass } from './deployment-marker.js'
 import { isUploadInUse } from './uploads.js'
@@ -67,7 +68,7 @@ export class FileSweep {
     return removed
   }
 
-  /** Checkpoints of jobs that have ended or are gone. */
+  /** Checkpoints of jobs that are gone, or have ended and are not kept for a retry. */
   async #removeCheckpoints(): Promise<number> {
     const { blobs, jobs, options } = this.#ports
     const before = Date.now() - options.retention.orphansMs
@@ -80,7 +81,7 @@ export class FileSweep {
       if (owner === undefined || modifiedAt > before) continue
       if (owner !== jobId) {
         const job = await jobs.get((jobId = owner))
-        isNeeded = job !== undefined && !isTerminal(job)
+        isNeeded = job !== undefined && (!isTerminal(job) || keepsWork(job, Date.now()))
       }
       if (!isNeeded) removed += await this.#remove(key)
     }

@@ -2,7 +2,7 @@ import { jobResultsPrefix } from '../job/blob-keys.js'
 import type { JobEvents } from '../events.js'
 import { jobCheckpointPrefix } from '../job/checkpoint-keys.js'
 import { jobError, missedDeadline } from '../job/failure.js'
-import { isTerminal, type JobRecord } from '../job/job.js'
+import type { JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
@@ -99,7 +99,7 @@ export class Sweep {
       const job = await jobs.apply(due.id, {
         kind: 'miss',
         error: jobError(missedDeadline(due.deadline ?? 0)),
-        retentionMs: options.retention.resultsMs,
+        retentionMs: options.retention.failedInputsMs,
         messages: webhookMessages(due, 'job.failed'),
       })
       // Begun or ended meanwhile.
@@ -121,8 +121,8 @@ export class Sweep {
 /** Files first, then the record: what is interrupted in between is found again by its record. */
 export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
-  // The end of a job has removed its checkpoint.
-  if (job.startedAt !== null && !isTerminal(job)) await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
+  // Success has removed its checkpoint.
+  if (job.startedAt !== null && job.status !== 'SUCCEEDED') await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
   await removeUploads(job, ports.jobs, ports.blobs)
   await ports.jobs.purge({ id: job.id })
 }

@@ -97,7 +97,7 @@ const jobFields = z.object({
   createdAt: z.number(),
   startedAt: z.number().nullable(),
   completedAt: z.number().nullable(),
-  /** When the results are removed; null until the job ends. */
+  /** When the results are removed, or of a FAILED job what a retry needs; null until the job ends. */
   expiresAt: z.number().nullable(),
   /** True once retention removed the result files: the job is still listed, its files answer 410. */
   expired: z.boolean(),
@@ -116,10 +116,16 @@ const jobFields = z.object({
   shutdownRequeues: z.number().int().nonnegative(),
   /** The last attempts, oldest first. */
   history: z.array(pastAttemptSchema).default([]),
+  /** How often it was run again after it had FAILED. */
+  retries: z.number().int().nonnegative().default(0),
   /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
   /** When the job must have ended; null: at any time. */
   deadline: z.number().nullable().default(null),
+  /** Labels that its worker must have (`poolOf`). */
+  pool: z.string().default(''),
+  /** Whether what it uses is counted against a quota of its application. */
+  metered: z.boolean().default(false),
   /** Among the jobs of its application: higher is claimed first. */
   priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),

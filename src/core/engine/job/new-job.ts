@@ -15,7 +15,7 @@ export type JobRequest = Pick<
   | 'webhook'
   | 'idempotency'
 > &
-  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'trace'>>
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered' | 'trace'>>
 
 /** A queued job with an id of its own; the store that takes it sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -48,8 +48,11 @@ export function newJob(request: JobRequest): JobRecord {
     lapses: 0,
     shutdownRequeues: 0,
     history: [],
+    retries: 0,
     notBefore: request.notBefore ?? 0,
     deadline: request.deadline ?? null,
+    pool: request.pool ?? '',
+    metered: request.metered ?? false,
     priority: request.priority ?? 0,
     cancelRequested: false,
     deleted: false,

@@ -8,3 +8,7 @@ export function queueFull(maxQueued: number): StemworkError {
     { retryable: true },
   )
 }
+
+export function alreadyExists(id: string): StemworkError {
+  return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} exists already. Give each job an id of its own.`)
+}

@@ -1,4 +1,5 @@
 import { withAttempt, withEnd } from './history.js'
+import type { Quota, Usage } from './quota.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
@@ -6,7 +7,8 @@ import { isTerminal } from './job.js'
  * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this
  * record, and nothing may be written.
  *
- *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (retry, hand-back)      any -> deleted
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (another attempt, hand-back)      FAILED -> QUEUED (retry)
+ *     any -> deleted
  *
  * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set),
  * with its own clock, so there is one state machine and no adapter has a second opinion.
@@ -19,6 +21,8 @@ export type JobChange =
       kind: 'succeed'
       outputs: Record<string, JobOutput>
       details: Record<string, unknown>
+      /** Counted for the job's application and the day, by the store, in the same write. */
+      usage?: Partial<Usage>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -28,6 +32,8 @@ export type JobChange =
       error: JobError
       /** For the operator alone. */
       failure?: string
+      /** As of `succeed`. */
+      usage?: Partial<Usage>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -37,6 +43,11 @@ export type JobChange =
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Ends a queued job whose deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /**
+   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the store checks in
+   * the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
+   */
+  | { kind: 'retry'; maxQueued?: number; quota?: Quota }
   /** Hides the job for good and fences its worker off. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
@@ -155,6 +166,24 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'miss':
       if (job.deleted || job.status !== 'QUEUED' || job.deadline === null || job.deadline > now) return undefined
       return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'retry':
+      if (job.deleted || job.status !== 'FAILED' || (job.deadline !== null && job.deadline <= now)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        progress: 0,
+        error: null,
+        completedAt: null,
+        expiresAt: null,
+        attempts: 0,
+        lapses: 0,
+        shutdownRequeues: 0,
+        retries: job.retries + 1,
+        metered: job.metered || change.quota !== undefined,
+        // It has had its turn: it waits from now on.
+        notBefore: Math.max(job.notBefore, now),
+        cancelRequested: false,
+      }
     case 'delete':
       if (job.deleted) return undefined
       // The token rises, so that a heartbeat or a late result of the present worker finds no lease.

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { quotaSchema } from '../job/quota.js'
 
 /** Who uses the service: owns jobs, holds keys. */
 export const applicationSchema = z.object({
@@ -9,6 +10,8 @@ export const applicationSchema = z.object({
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
   /** What signs its events, the newest first; an older one signs along until it expires (epoch milliseconds). */
   webhookSecrets: z.array(z.object({ secret: z.string(), expiresAt: z.number().nullable() })).optional(),
+  /** What it may use in a day; what is left out is as for all (`quota` of the engine). */
+  quota: quotaSchema.optional(),
 })
 export type Application = z.infer<typeof applicationSchema>
 

@@ -1,6 +1,8 @@
 import type { JobRecord, JobStatus } from '../job/job.js'
+import type { Quota, Usage } from '../job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from '../job/scheduling.js'
 import type { ClaimRequest, JobChange } from '../job/transitions.js'
+import type { DocumentStore } from './document-store.js'
 
 /** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
 export interface JobQuery {
@@ -35,6 +37,27 @@ export interface CreateOptions {
   tx?: unknown
   /** Queued jobs that the application may have, this one included. Default: no limit. */
   maxQueued?: number
+  /**
+   * What the application may use today. With it, the job is counted. In a transaction of the host's it is counted at once, whatever
+   * becomes of that. Default: no limit, and nothing is counted.
+   */
+  quota?: Quota
+}
+
+/** Jobs of a kind that a `Backlog` counts. */
+export const mostCounted = 10_000
+
+/** Jobs of one kind that wait or run. */
+export interface Backlog {
+  workflow: string
+  /** Labels that they need (`poolOf`). */
+  pool: string
+  /** Jobs that wait and are due, counted up to 10,000. */
+  queued: number
+  /** Milliseconds for which the first of them has been due. */
+  oldestMs: number
+  /** Jobs that run, counted up to 10,000 of all kinds. */
+  running: number
 }
 
 /** What may be claimed: all of it, by default. */
@@ -44,6 +67,8 @@ export interface Claimable {
   exceptApps?: readonly string[]
   /** Those that the worker can run. */
   workflows?: readonly string[]
+  /** What the worker has: jobs that need another label are left. */
+  labels?: readonly string[]
 }
 
 /** What the sweep looks for. */
@@ -76,9 +101,24 @@ export interface JobStore {
    *
    * @throws StemworkError `ALREADY_EXISTS` for an id that the store knows, deleted but unpurged ones included: never overwrites.
    * `QUEUE_FULL` if the application has `maxQueued` queued jobs, of any number of simultaneous calls for each that is too many;
-   * never for a repeated key. `INVALID_OPTIONS` for a `tx` that the store cannot use.
+   * never for a repeated key. `QUOTA_EXCEEDED`, likewise. `INVALID_OPTIONS` for a `tx` that the store cannot use.
    */
   create(job: JobRecord, options?: CreateOptions): Promise<{ job: JobRecord; created: boolean }>
+
+  /**
+   * Creates many jobs of one application, without idempotency keys: all of them, or, where it throws, none.
+   *
+   * @throws StemworkError as `create`; `QUEUE_FULL` and `QUOTA_EXCEEDED` if there is no room for all.
+   */
+  createAll(jobs: readonly JobRecord[], options?: Omit<CreateOptions, 'tx'>): Promise<JobRecord[]>
+
+  /** What the application has used today, by the store's clock, as far as it was counted. */
+  usage(app: string): Promise<Usage>
+
+  /** What waits and runs, by workflow and pool, as far as there is any. */
+  backlog(): Promise<Backlog[]>
+
+  readonly documents: DocumentStore
 
   /** The job that `create` would return for this idempotency key instead of making one. */
   findByIdempotencyKey(app: string, key: string): Promise<JobRecord | undefined>
@@ -104,7 +144,7 @@ export interface JobStore {
    * 3. Inside an application the job with the highest priority, and of these the one that has waited longest (`waitingSince`).
    *
    * Jobs that a rule keeps from being begun (`isHeldBack`) are passed over, as are those of the applications in `exceptApps` and those
-   * of other workflows than `workflows`, where these are given: as if they were not there. Limits hold exactly, however many claims
+   * of other workflows than `workflows`, and those that need other labels than `labels`, where these are given: as if they were not there. Limits hold exactly, however many claims
    * are made at once. A named job is granted by the same rules.
    *
    * Of any number of simultaneous calls each gets another job. `undefined`: nothing to claim; never while a claimable job is

@@ -1,14 +1,10 @@
-import { guardedFetch } from '../fetch/guarded-fetch.js'
 import type { Delivery, JobRecord } from '../job/job.js'
-import { type TraceContext, traceHeaders } from '../job/trace-context.js'
 import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import { type SpanOrder, traced } from '../ports/tracing.js'
 import { Lanes } from './lanes.js'
-import { webhookHeaders } from './signature.js'
-import { signingSecrets } from './signing-secrets.js'
+import { jittered, outcomeOf, postMessage } from './post-message.js'
 
 export interface OutboxPorts {
   jobs: JobStore
@@ -111,16 +107,11 @@ export class Outbox {
       retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
     })
     if (!taken) return false
-    const status = await this.#traced(job, delivery)
-    const last = nextDelayMs === undefined
-    const outcome =
-      status !== null && status >= 200 && status < 300
-        ? 'delivered'
-        : status === 410
-          ? 'gone'
-          : last
-            ? 'given_up'
-            : 'pending'
+    const { id, status: jobStatus, workflow, name, batchName, metadata } = job
+    const data = { id, status: jobStatus, workflow, name, batchName, metadata }
+    const message = { app: job.app, delivery, data, about: { jobId: id }, trace: job.trace }
+    const status = await postMessage(message, this.#ports, this.#closed.signal)
+    const outcome = outcomeOf(status, nextDelayMs === undefined)
     await jobs.apply(job.id, { kind: 'endDelivery', deliveryId: delivery.id, outcome, status })
     if (outcome === 'given_up')
       logger.warn(
@@ -129,79 +120,4 @@ export class Outbox {
       )
     return true
   }
-
-  async #traced(job: JobRecord, delivery: Delivery): Promise<number | null> {
-    const { hostname, port } = new URL(delivery.url)
-    const order: SpanOrder = {
-      name: 'POST webhook',
-      kind: 'client',
-      parent: job.trace,
-      attributes: {
-        'http.request.method': 'POST',
-        'server.address': hostname,
-        'server.port': Number(port) || 443,
-        'http.request.resend_count': delivery.attempts,
-        'messaging.message.id': delivery.id,
-        'stemwork.job.id': job.id,
-        'stemwork.event': delivery.event,
-      },
-    }
-    return await traced(this.#ports.options.tracing, order, async (span) => {
-      const status = await this.#post(job, delivery, span.context)
-      if (status !== null) span.set({ 'http.response.status_code': status })
-      if (status === null || status >= 400)
-        span.end(new Error(`The receiver ${status === null ? 'could not be reached' : `answered ${status}`}.`))
-      return status
-    })
-  }
-
-  /** The receiver's status; null when it could not be reached. */
-  async #post(job: JobRecord, delivery: Delivery, trace: TraceContext | undefined): Promise<number | null> {
-    const { options, logger } = this.#ports
-    const payload = JSON.stringify({
-      type: delivery.event,
-      timestamp: new Date(delivery.occurredAt).toISOString(),
-      data: {
-        id: job.id,
-        status: job.status,
-        workflow: job.workflow,
-        name: job.name,
-        batchName: job.batchName,
-        metadata: job.metadata,
-      },
-    })
-    try {
-      const secrets = await this.#secrets(job.app)
-      if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
-      const response = await guardedFetch(delivery.url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...traceHeaders(trace),
-          ...webhookHeaders(secrets, { id: delivery.id, sentAt: Date.now(), payload }),
-        },
-        body: Buffer.from(payload),
-        signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), this.#closed.signal]),
-        // Only the status counts.
-        maxBytes: Infinity,
-        policy: options.fetch,
-        maxRedirects: 0,
-      })
-      response.cancel()
-      return response.status
-    } catch (error) {
-      logger.info({ jobId: job.id, deliveryId: delivery.id, err: error }, 'A webhook receiver could not be reached.')
-      return null
-    }
-  }
-
-  async #secrets(app: string): Promise<string[]> {
-    const { applications, options } = this.#ports
-    return signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, Date.now())
-  }
-}
-
-/** Up to 20 % later, so that messages that failed together do not come back together. */
-function jittered(delayMs: number): number {
-  return Math.round(delayMs * (1 + Math.random() * 0.2))
 }

@@ -1,6 +1,6 @@
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
-import type { ApplicationStore } from '../ports/application-store.js'
+import type { Application } from '../ports/application-store.js'
 import { signingSecrets } from './signing-secrets.js'
 
 /**
@@ -9,12 +9,11 @@ import { signingSecrets } from './signing-secrets.js'
  * @param serviceSecret the secret that those of applications without one are derived from
  * @throws StemworkError `INVALID_PARAMS` when nothing can sign the messages
  */
-export async function webhookTarget(
+export function webhookTarget(
   { app, webhook }: { app: string; webhook?: { url: string; events?: string[] | null } | null },
-  applications: ApplicationStore,
+  application: Application | undefined,
   serviceSecret: string | undefined,
-): Promise<JobRecord['webhook']> {
-  const application = await applications.getApplication(app)
+): JobRecord['webhook'] {
   const target = webhook ?? application?.webhook
   if (!target) return null
   if (signingSecrets(app, application, serviceSecret, Date.now()).length > 0)

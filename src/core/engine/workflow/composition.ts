@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { needsOf } from './needs.js'
 import { firstIssueText } from './schema-issues.js'
 import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
 
@@ -121,7 +122,11 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
         Promise.reject(new StemworkError('INTERNAL_ERROR', `${id} is composed of steps, which only an engine runs.`)),
     })),
   })
-  return { ...composed, composition: { steps, outputs: published } }
+  return {
+    ...composed,
+    needs: (given) => steps.flatMap((each) => needsOf(each.workflow, each.params(given))),
+    composition: { steps, outputs: published },
+  }
 
   function step(stepId: string): Step {
     const given = declared[stepId]

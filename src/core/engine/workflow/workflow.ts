@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { TraceContext } from '../job/trace-context.js'
+import { labelSchema } from '../job/pool.js'
+import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
@@ -93,6 +95,12 @@ export interface WorkflowDefinition<
     )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; of a function, for the given params. Default: none.
+   */
+  needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
+  /** How its jobs are run and tried again; the host's `policies` go before it. */
+  policy?: WorkflowPolicy
+  /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
    * stages run in the host's process, which suits light work only.
    */
@@ -133,6 +141,8 @@ export interface Workflow<
   readonly inputs: readonly string[]
   readonly stages: readonly Stage[]
   readonly module: { url: string; settings: unknown } | null
+  readonly policy?: WorkflowPolicy
+  readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
   /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
   prepare?(): Promise<void>
@@ -172,6 +182,8 @@ const definitionSchema = z.object({
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
     .min(1),
+  needs: z.union([z.array(labelSchema), z.function()]).optional(),
+  policy: workflowPolicySchema.optional(),
 })
 
 const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
@@ -221,6 +233,8 @@ export function defineWorkflow<
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
+    ...(definition.needs ? { needs: definition.needs as Workflow['needs'] } : {}),
+    ...(definition.policy ? { policy: definition.policy } : {}),
     ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
     outputs(params) {
       const given: Record<string, OutputDeclaration | undefined> =
