@@ -107,7 +107,7 @@ function summarise(rows) {
       const chosen = rows.filter((row) => confidence(row) >= from && confidence(row) < to)
       if (chosen.length > 0)
         console.log(
-          `${name} with a confidence of ${from} to ${Math.min(1, to)}: right ${share(chosen.map(isRight))} of ${chosen.length}`,
+          `${String(name)} with a confidence of ${from} to ${Math.min(1, to)}: right ${share(chosen.map((row) => isRight(row)))} of ${chosen.length}`,
         )
     }
   }

@@ -137,7 +137,8 @@ async function filled(total) {
     'expired results': () => store.due('expired', 100),
     'webhook messages': () => store.due('deliverable', 50),
     'deleted jobs': () => store.due('deleted', 100),
-    'create within a quota of the day': (round) => store.create(sampleJob({ app: app(round) }), { quota: { jobs: 1e9 } }),
+    'create within a quota of the day': (round) =>
+      store.create(sampleJob({ app: app(round) }), { quota: { jobs: 1e9 } }),
     'create 20 at once': (round) =>
       store.createAll(
         Array.from({ length: 20 }, () => sampleJob({ app: app(round) })),

@@ -9,7 +9,15 @@ import { summarise } from '../core/separation/evaluation/summary.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { ensembleAlgorithms } from '../core/separation/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/separation/models/registry.js'
-import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'

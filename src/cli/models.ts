@@ -235,9 +235,9 @@ function table(models: readonly ModelSummary[]): string {
 }
 
 function presetText(preset: ModelPreset): string {
-  const { name, description, models, ensemble, then } = preset
+  const { name, description, models, ensemble, next } = preset
   const together = models.length > 1 ? ` (${ensemble ?? 'avg_wave'})` : ''
-  return `${name}: ${description}\n  ${models.join(' + ')}${together}${then ? `, then ${then.model}` : ''}\n`
+  return `${name}: ${description}\n  ${models.join(' + ')}${together}${next ? `, then ${next.model}` : ''}\n`
 }
 
 function details(model: ModelSummary): string {

@@ -44,8 +44,8 @@ describe('the presets', () => {
       for (const each of modelsOfPreset(preset)) expect(names).toContain(each)
       const workflow = presetWorkflow(preset.name)
       const outputs = Object.keys(workflow.outputs(workflow.params.parse({ inputUrl: 'https://a.org/b' }) as never))
-      const { vocals, accompaniments } = preset.then ?? {}
-      expect(outputs).toEqual(preset.then ? [vocals, accompaniments, 'accompaniments'] : ['vocals', 'accompaniments'])
+      const { vocals, accompaniments } = preset.next ?? {}
+      expect(outputs).toEqual(preset.next ? [vocals, accompaniments, 'accompaniments'] : ['vocals', 'accompaniments'])
     }
   })
 
@@ -66,7 +66,7 @@ describe('the presets', () => {
       description: 'Two models.',
       models: [await model('first', 0.8), await model('second', 0.4)],
       ensemble: 'max_fft' as const,
-      then: { model: await model('third', 0.75), vocals: 'lead', accompaniments: 'backing' },
+      next: { model: await model('third', 0.75), vocals: 'lead', accompaniments: 'backing' },
     }
     const request = {
       settings: {},
@@ -81,10 +81,10 @@ describe('the presets', () => {
     const { details, seconds } = await separateSong(
       request,
       new AbortController().signal,
-      new ProgressLine(new PassThrough() as unknown as typeof process.stderr),
+      new ProgressLine(new PassThrough()),
     )
     expect(seconds).toBe(30_001 / 44_100)
-    expect(details).toMatchObject({ clippedSamples: 0, steps: { then: { model: { name: 'third' } } } })
+    expect(details).toMatchObject({ clippedSamples: 0, steps: { next: { model: { name: 'third' } } } })
     expect((await readdir(own('stems'))).sort()).toEqual(['accompaniments.wav', 'backing.wav', 'lead.wav'])
     const song = stereoMusic(30_001)
     const read = async (name: string) => (await readAudio(join(own('stems'), `${name}.wav`))).channels

@@ -4,10 +4,15 @@ import {
   checkAddresses,
   listModels,
   type Model,
+  listPresets,
   modelCacheFolder,
   modelInfo,
   modelNames,
+  modelPreset,
+  modelsOfPreset,
   type ModelSummary,
+  type ModelPreset,
+  presetWorkflow,
   pullModel,
   removeModel,
   requireModel,
@@ -39,3 +44,7 @@ export async function use(): Promise<void> {
   // @ts-expect-error: no such option
   await pullModel('htdemucs', { acceptLicense: true })
 }
+
+expectType<readonly ModelPreset[]>()(listPresets({ commercial: true }))
+expectType<string>()(presetWorkflow('lead-and-backing', { commercial: false, format: 'flac' }).id)
+expectType<string[]>()(modelsOfPreset(modelPreset('dry-vocals')))

@@ -12,7 +12,7 @@ export interface ModelPreset {
   /** How their estimates become one. Default: `avg_wave`. */
   ensemble?: EnsembleAlgorithm
   /** A model that separates the vocals further, and what its two stems are then. */
-  then?: { model: string; vocals: string; accompaniments: string }
+  next?: { model: string; vocals: string; accompaniments: string }
 }
 
 /** The presets that this version knows. Like the models, they are data; nobody has measured them with this library yet. */
@@ -43,13 +43,13 @@ export const modelPresets: readonly ModelPreset[] = [
     name: 'lead-and-backing',
     description: 'The lead voice, the backing voices and the accompaniments: the vocals are separated once more.',
     models: ['mel-band-roformer-kim-fp16'],
-    then: { model: 'kara', vocals: 'lead', accompaniments: 'backing' },
+    next: { model: 'kara', vocals: 'lead', accompaniments: 'backing' },
   },
   {
     name: 'dry-vocals',
     description: 'The vocals without their reverberation, the reverberation, and the accompaniments.',
     models: ['mel-band-roformer-kim-fp16'],
-    then: { model: 'reverb-hq', vocals: 'dry', accompaniments: 'reverb' },
+    next: { model: 'reverb-hq', vocals: 'dry', accompaniments: 'reverb' },
   },
 ]
 
@@ -86,8 +86,8 @@ export function modelPreset(name: string, { commercial = false }: PresetWishes =
 }
 
 /** The names of the models that a preset needs. */
-export function modelsOfPreset({ models, then }: ModelPreset): string[] {
-  return [...models, ...(then ? [then.model] : [])]
+export function modelsOfPreset({ models, next }: ModelPreset): string[] {
+  return [...models, ...(next ? [next.model] : [])]
 }
 
 function entriesOf(preset: ModelPreset): ModelEntry[] {

@@ -1,7 +1,8 @@
 import { FloatPlanes } from '../dsp/float-planes.js'
 import type { StemName, Stems } from '../stems.js'
 import { alignedBlocks, type EnsembleMember } from './aligned-blocks.js'
-import { combineValues, type EnsembleStatistic } from '../ensemble-algorithm.js'
+import type { EnsembleStatistic } from '../ensemble-algorithm.js'
+import { combineValues } from './combine-values.js'
 import type { StemBlock } from './estimation.js'
 
 /** One estimate of several, sample by sample. The mixture is taken from the first member. */

@@ -2,7 +2,8 @@ import { FloatPlanes } from '../dsp/float-planes.js'
 import { type SpectrumLayout, Stft } from '../dsp/stft.js'
 import type { StemName, Stems } from '../stems.js'
 import { alignedBlocks, type EnsembleMember } from './aligned-blocks.js'
-import { type Band, combineValues, type EnsembleStatistic } from '../ensemble-algorithm.js'
+import type { Band, EnsembleStatistic } from '../ensemble-algorithm.js'
+import { combineValues } from './combine-values.js'
 import type { StemBlock } from './estimation.js'
 
 export interface SpectralMember extends EnsembleMember {

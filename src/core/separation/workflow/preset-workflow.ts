@@ -21,14 +21,14 @@ export function presetWorkflow(name: string, { commercial, ...settings }: Preset
 
 /** The workflow of a preset, whose models may also be paths of manifests and folders. */
 export function workflowOfPreset(
-  { name, description, models, ensemble, then }: ModelPreset,
+  { name, description, models, ensemble, next }: ModelPreset,
   settings: Omit<PresetSettings, 'commercial'>,
 ): Workflow {
   const id = `service/${name}`
   const title = `Preset: ${name}`
   const model = models.map((each) => ({ model: each }))
   const stems: ('vocals' | 'accompaniments')[] = ['vocals', 'accompaniments']
-  if (!then) return stemsWorkflowOf({ id, name: title, description, stems, model, ensemble, ...settings })
+  if (!next) return stemsWorkflowOf({ id, name: title, description, stems, model, ensemble, ...settings })
   const { format = '24' } = settings
   if (format === 'mp3')
     throw new StemworkError(
@@ -43,11 +43,11 @@ export function workflowOfPreset(
     description,
     steps: {
       separate: { workflow: step('separate', { model, ensemble }), weight: models.length },
-      then: { workflow: step('then', { model: then.model }), inputs: { inputUrl: 'separate.vocals' } },
+      next: { workflow: step('next', { model: next.model }), inputs: { inputUrl: 'separate.vocals' } },
     },
     outputs: {
-      [then.vocals]: 'then.vocals',
-      [then.accompaniments]: 'then.accompaniments',
+      [next.vocals]: 'next.vocals',
+      [next.accompaniments]: 'next.accompaniments',
       accompaniments: 'separate.accompaniments',
     },
   })
