@@ -62,7 +62,7 @@ export const modelsCommand: Command = {
   },
   actions: {
     list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
-    info: { usage: '<model>', description: 'Shows all that is known about a model.', options: ['json'] },
+    info: { usage: '<model>', description: 'Shows everything that is known about a model.', options: ['json'] },
     pull: {
       usage: '<model or best>',
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
