@@ -39,7 +39,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./jobs.js')).jobsCommand,
   },
   schedule: {
-    summary: 'Pause, resume, drain and limit what is begun.',
+    summary: 'Pause, resume, drain and limit the start of jobs.',
     load: async () => (await import('./schedule.js')).scheduleCommand,
   },
   doctor: {

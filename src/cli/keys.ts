@@ -46,20 +46,19 @@ export const keysCommand: Command = {
   },
   actions: {
     create: {
-      description:
-        'Makes a key, and its application if there is none of that name. Both secrets are shown only this once.',
+      description: 'Creates a key, and the application if it does not exist. Both secrets are shown only once.',
       options: ['data', 'store', 'app', 'label', 'json'],
     },
     list: { description: 'Lists the keys of an application.', options: ['data', 'store', 'app', 'json'] },
     rotate: {
       usage: '<key id>',
-      description: 'Makes a new key in place of one that works on for a while.',
+      description: 'Creates a new key to replace one that keeps working for a while.',
       options: ['data', 'store', 'overlap-hours', 'json'],
     },
     revoke: { usage: '<key id>', description: 'Ends a key at once.', options: ['data', 'store', 'json'] },
     'webhook-secret': {
       description:
-        'Replaces the secret that signs the webhooks of an application. The old one signs along for a while.',
+        'Replaces the secret that signs the webhooks of an application. For a while, the old one also signs.',
       options: ['data', 'store', 'app', 'overlap-hours', 'secret-file', 'json'],
     },
   },

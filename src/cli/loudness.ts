@@ -24,12 +24,12 @@ export const loudnessCommand: Command = {
     normalize: {
       type: 'string',
       value: 'LUFS',
-      help: 'Write the audio with this integrated loudness, for example -14.',
+      help: 'Write the audio at this integrated loudness, for example -14.',
     },
     ceiling: {
       type: 'string',
       value: 'dBTP',
-      help: 'True peak that it does not exceed; it stays quieter if need be. Default: -1.',
+      help: 'Highest true peak; the audio stays quieter if necessary. Default: -1.',
     },
     output: {
       type: 'string',
@@ -37,7 +37,7 @@ export const loudnessCommand: Command = {
       value: 'file',
       help: 'File for that audio: .wav, .flac or .mp3. Default: "<name> (<n> LUFS).wav" beside the input.',
     },
-    bits: { type: 'string', value: '16|24|32', help: 'Width of its samples. Default: 16.' },
+    bits: { type: 'string', value: '16|24|32', help: 'Sample width. Default: 16.' },
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the loudness over time.',

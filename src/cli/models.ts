@@ -70,10 +70,10 @@ export const modelsCommand: Command = {
   actions: {
     list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
     presets: {
-      description: 'Lists the presets: known models that work together by one name.',
+      description: 'Lists the presets: known models that work together under one name.',
       options: ['commercial', 'json'],
     },
-    info: { usage: '<model>', description: 'Shows all that is known about a model.', options: ['json'] },
+    info: { usage: '<model>', description: 'Shows everything that is known about a model.', options: ['json'] },
     pull: {
       usage: '<model, preset or best>',
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',

@@ -25,21 +25,21 @@ export const scheduleCommand: Command = {
   usage:
     'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
   description:
-    'What is begun, on all workers of a service that is stopped (--data, SQLite) or shared (--store postgres://...): of an application, a workflow, or without either of the whole deployment. Running jobs go on.',
+    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite) or shared (--store postgres://...).',
   positionals: { min: 1, max: 1 },
   options: {
     ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
     app: { type: 'string', value: 'name', help: 'Name of an application.' },
     workflow: { type: 'string', value: 'id', help: 'Id of a workflow.' },
-    max: { type: 'string', value: 'n', help: 'With limit: jobs that run at a time. Default: any number.' },
+    max: { type: 'string', value: 'n', help: 'With limit: number of jobs that may run at a time. Default: no limit.' },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   actions: {
-    show: { description: 'Shows what is paused, drained and limited.', options: ['data', 'store', 'json'] },
-    pause: { description: 'Jobs are accepted and wait; none is begun.', options: ofWhat },
+    show: { description: 'Shows what is paused, draining or limited.', options: ['data', 'store', 'json'] },
+    pause: { description: 'Accepts jobs but starts none.', options: ofWhat },
     resume: { description: 'Ends a pause or a drain. Workers notice within 15 seconds.', options: ofWhat },
-    drain: { description: 'No new job is accepted; those that are there are worked off.', options: ofWhat },
-    limit: { description: 'Limits how many jobs run at a time, on all workers together.', options: [...ofWhat, 'max'] },
+    drain: { description: 'Accepts no new jobs and runs the existing ones.', options: ofWhat },
+    limit: { description: 'Limits how many jobs run at a time, across all workers.', options: [...ofWhat, 'max'] },
   },
   async run(input, { stdout, stderr }) {
     const action = firstPositional(input)

@@ -35,14 +35,17 @@ export const separateCommand: Command = {
     name: {
       type: 'string',
       value: 'template',
-      help: `Names of many songs' files, without ending. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
+      help: `Names of the result files of several songs, without extension. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
     },
     jobs: {
       type: 'string',
       value: 'n',
-      help: 'Songs at a time, each in a process with a model of its own. Default: 1, which uses all processors but one.',
+      help: 'Songs to process at a time, each in its own process with its own model. Default: 1, which uses all processors but one.',
     },
-    watch: { type: 'boolean', help: 'Go on with files that are added later, each as soon as it grows no more.' },
+    watch: {
+      type: 'boolean',
+      help: 'Keep running and process files that are added later, each once it has stopped growing.',
+    },
     ...separationCommandOptions,
     preset: {
       type: 'string',

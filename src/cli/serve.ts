@@ -44,7 +44,7 @@ export const serveCommand: Command = {
       type: 'string',
       value: 'file',
       multiple: true,
-      help: 'ES module with workflows of your own, or JSON with compositions of those that are there.',
+      help: 'ES module with your own workflows, or JSON file with compositions of known workflows.',
     },
     'public-url': {
       type: 'string',
@@ -56,7 +56,7 @@ export const serveCommand: Command = {
       value: 'key',
       multiple: true,
       variable: 'STEMWORK_API_KEYS',
-      help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.',
+      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS takes several and keeps them out of process lists. Default: a key is created and shown once.',
     },
     'operator-key': {
       type: 'string',
@@ -68,7 +68,7 @@ export const serveCommand: Command = {
       type: 'boolean',
       help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
     },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     ...serviceModelOptions,
     traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },

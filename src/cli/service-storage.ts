@@ -31,7 +31,7 @@ export const storageOptions = {
   queue: {
     type: 'string',
     value: 'url',
-    help: 'What wakes workers: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
+    help: 'How workers are woken: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
   },
   blobs: {
     type: 'string',

@@ -8,19 +8,19 @@ export const transcodeCommand: Command = {
   description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
   positionals: { min: 2, max: 2 },
   options: {
-    bits: { type: 'string', value: '16|24|32', help: 'Width of the samples; 32 are floats in WAV. Default: 16.' },
+    bits: { type: 'string', value: '16|24|32', help: 'Sample width; 32 means floats in WAV. Default: 16.' },
     rate: { type: 'string', value: 'Hz', help: 'Sample rate. Default: that of the input.' },
     channels: { type: 'string', value: '1|2', help: 'Number of channels. Default: those of the input.' },
-    start: { type: 'string', value: 's', help: 'Leave out what comes before.' },
-    length: { type: 'string', value: 's', help: 'Leave out what comes after so many seconds.' },
+    start: { type: 'string', value: 's', help: 'Skip the audio before this time.' },
+    length: { type: 'string', value: 's', help: 'Keep only this many seconds.' },
     'fade-in': { type: 'string', value: 's', help: 'Linear fade at the start.' },
     'fade-out': { type: 'string', value: 's', help: 'Linear fade at the end.' },
-    gain: { type: 'string', value: 'dB', help: 'Make it louder, or quieter with a negative number.' },
-    'no-dither': { type: 'boolean', help: 'Add no noise before samples are rounded to integers.' },
+    gain: { type: 'string', value: 'dB', help: 'Gain; negative values make it quieter.' },
+    'no-dither': { type: 'boolean', help: 'Do not add dither before samples are rounded to integers.' },
     'no-tags': { type: 'boolean', help: "Do not write the input's tags (title, artist, cover, ...) into the output." },
     ...audioCommandOptions,
   },
-  notes: 'The ending of the output is its format: .wav, .flac or .mp3.',
+  notes: 'The extension of the output file selects the format: .wav, .flac or .mp3.',
   async run(input, terminal) {
     const path = firstPositional(input)
     const output = input.positionals[1] ?? ''

@@ -59,7 +59,7 @@ export const workerCommand: Command = {
       value: 'n',
       help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
     },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
   }),

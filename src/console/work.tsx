@@ -28,7 +28,7 @@ function Running({ job }: { job: Job }) {
 
 function Waiting({ client, job }: { client: Client; job: Job }) {
   const { place, seconds } = useQueue(client, job)
-  const isDelayed = job.notBefore != null && Date.parse(job.notBefore) > Date.now()
+  const isDelayed = Date.parse(job.notBefore ?? '') > Date.now()
   return (
     <>
       <p class="line">
@@ -58,7 +58,7 @@ function useQueue(client: Client, { id }: Job): { place: number | undefined; sec
       client.getJob(id, { signal: stop.signal }).then(
         (job) => {
           setPlace(job.place ?? undefined)
-          if (job.place != null) estimate.current.observe(1 - job.place / lastPlace, performance.now())
+          if (typeof job.place === 'number') estimate.current.observe(1 - job.place / lastPlace, performance.now())
         },
         // The chip says that the connection is lost.
         () => undefined,

@@ -142,7 +142,7 @@ it('the client waits for a connection as long as it takes, if it can tell somebo
   const [outage, stored] = [90, 5 * mebibyte]
   const asked: string[] = []
   const fetch = async (input: string | URL | Request, { method = 'GET', headers }: RequestInit = {}) => {
-    const url = String(input)
+    const url = input instanceof Request ? input.url : input.toString()
     const offset = new Headers(headers).get('upload-offset')
     if (url.endsWith('/upload'))
       return Response.json({ uploadUrl: 'http://a/x', downloadUrl: 'http://a/y', resumableUrl: 'http://a/begin' })
