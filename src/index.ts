@@ -1,5 +1,11 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
-export { type EngineHealth, type EngineParts, JobEngine, type JobEstimate, type JobScope } from './core/engine/engine.js'
+export {
+  type EngineHealth,
+  type EngineParts,
+  JobEngine,
+  type JobEstimate,
+  type JobScope,
+} from './core/engine/engine.js'
 export { type LocalFile, localFile } from './core/engine/local-file.js'
 export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
