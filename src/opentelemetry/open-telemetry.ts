@@ -2,7 +2,6 @@ import {
   type Context,
   context,
   createTraceState,
-  type Exception,
   isSpanContextValid,
   ROOT_CONTEXT,
   type Span as OtelSpan,
@@ -69,7 +68,7 @@ function fail(span: OtelSpan, error: unknown): void {
   const exception = error instanceof Error ? error : new Error(String(error))
   const { code } = exception as Error & { code?: unknown }
   span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
-  span.recordException(exception as Exception)
+  span.recordException(exception)
   span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
 }
 

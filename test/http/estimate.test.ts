@@ -47,7 +47,9 @@ async function submit(hold: boolean): Promise<string> {
 
 const view = async (id: string) => (await (await service.api(`/job/${id}`)).json()) as Shown
 const patient = { timeout: 30_000, interval: 20 }
-const statusOf = (id: string) => expect.poll(async () => (await view(id)).status, patient)
+async function until(id: string, status: string): Promise<void> {
+  await expect.poll(async () => (await view(id)).status, patient).toBe(status)
+}
 
 /** The jobs of the events of a stream until one is as wanted. */
 async function eventsUntil(id: string, isWanted: (job: Shown) => boolean): Promise<Shown[]> {
@@ -71,7 +73,7 @@ async function eventsUntil(id: string, isWanted: (job: Shown) => boolean): Promi
 
 test('a job tells when it will probably begin and end, once one of its workflow has succeeded', async () => {
   const first = await submit(true)
-  await statusOf(first).toBe('STARTED')
+  await until(first, 'STARTED')
   const early = await submit(false)
   expect(await view(early)).toMatchObject({ status: 'QUEUED', place: 1, estimate: null })
   // Of its own progress, for no other has ended.
@@ -79,13 +81,13 @@ test('a job tells when it will probably begin and end, once one of its workflow 
     .poll(async () => (await view(first)).estimate, patient)
     .toEqual({ startsAt: null, endsAt: expect.any(String) })
   await service.api(`/job/${first}/cancel`, { method: 'POST' })
-  await statusOf(early).toBe('SUCCEEDED')
+  await until(early, 'SUCCEEDED')
   expect(await view(early)).toMatchObject({ place: null, estimate: null })
 })
 
 test('a job that waits shows how it comes nearer in its event stream, though it does not change', async () => {
   const running = await submit(true)
-  await statusOf(running).toBe('STARTED')
+  await until(running, 'STARTED')
   const [before, waiting] = [await submit(false), await submit(false)]
   // What was measured is kept for some seconds.
   const nearer = eventsUntil(waiting, ({ place, estimate }) => place === 1 && estimate !== null)
@@ -96,5 +98,5 @@ test('a job that waits shows how it comes nearer in its event stream, though it 
   const { startsAt, endsAt } = seen.at(-1)?.estimate ?? {}
   expect(Date.parse(startsAt ?? '')).toBeLessThanOrEqual(Date.parse(endsAt ?? ''))
   await service.api(`/job/${running}/cancel`, { method: 'POST' })
-  await statusOf(waiting).toBe('SUCCEEDED')
+  await until(waiting, 'SUCCEEDED')
 })

@@ -34,7 +34,9 @@ const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcess
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-traces-'))
 const worker = new URL('./fixtures/worker.mjs', import.meta.url).pathname
 // Not with the test's own modules: the fixture is the module that a child imports.
-const { default: twoStages, id: workflow } = (await import('./fixtures/workflow.mjs' as string)) as {
+const { default: twoStages, id: workflow } = (await import(
+  new URL('./fixtures/workflow.mjs', import.meta.url).href
+)) as {
   default: () => EngineParts['workflows'][number]
   id: string
 }
@@ -130,7 +132,7 @@ function api(parts: Partial<EngineParts>): JobEngine {
     fetch: { allowPrivate: true },
     webhooks: { secret },
     logger: silentLogger,
-  }) as unknown as JobEngine
+  })
 }
 
 describe('a job is one trace', () => {
@@ -267,7 +269,7 @@ test('without an SDK nothing is recorded, and the context of the request is pass
   const plain = createEngine(settings)
   try {
     for (const one of [engine, plain]) {
-      const id = await submit(one as unknown as JobEngine, 'https://receiver.example.org/')
+      const id = await submit(one, 'https://receiver.example.org/')
       expect((await one.get(id))?.trace).toEqual({ traceparent, tracestate: 'vendor=1' })
     }
   } finally {

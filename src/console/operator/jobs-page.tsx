@@ -47,7 +47,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
     <>
       <h1>Jobs</h1>
       <Filters overview={overview} filters={filters} onChange={set} />
-      {page?.looked != null && page.next !== null && (
+      {page && page.looked !== null && page.next !== null && (
         <p class="quiet small">The text was looked for in {page.looked.toLocaleString()} jobs so far.</p>
       )}
       {page?.jobs.length === 0 && <p class="quiet centred">No such job{page.next === null ? '.' : ' so far.'}</p>}
@@ -59,7 +59,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
           ))}
         </ul>
       )}
-      {page?.next != null && (
+      {page && page.next !== null && (
         <button type="button" onClick={() => void load(page.next ?? undefined)}>
           Show more
         </button>

@@ -91,7 +91,7 @@ export class Throughputs {
 /** How long the attempt took that made the results. */
 function runOf({ history }: JobRecord): number[] {
   const attempt = history.at(-1)
-  return attempt?.endedAt == null ? [] : [attempt.endedAt - attempt.startedAt]
+  return !attempt || attempt.endedAt === null ? [] : [attempt.endedAt - attempt.startedAt]
 }
 
 function median(values: number[]): number | undefined {
