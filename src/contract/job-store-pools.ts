@@ -28,7 +28,7 @@ export const poolCases = {
     await advance(leaseMs + 100)
     assert.equal(await next([]), 'any')
     assert.equal(await next([]), undefined)
-    assert.deepEqual([await next(), await next(), await next()].toSorted(), ['both', 'gpu', 'named'])
+    assert.deepEqual(new Set([await next(), await next(), await next()]), new Set(['both', 'gpu', 'named']))
   },
 
   async 'jobs that a worker cannot take keep no others from it, of whatever application and workflow'({ store }) {
@@ -55,7 +55,7 @@ export const poolCases = {
     await store.claim({ ...worker, workflows: ['w/b'], labels: [] })
     const backlog = await store.backlog()
     assert.deepEqual(
-      backlog.map(({ oldestMs: _, ...lane }) => lane),
+      backlog.map(({ workflow, pool, queued, running }) => ({ workflow, pool, queued, running })),
       [
         { workflow: 'w/a', pool: '', queued: 0, running: 1 },
         { workflow: 'w/b', pool: '', queued: 3, running: 1 },

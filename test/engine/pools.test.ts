@@ -11,7 +11,7 @@ const never = { sweepIntervalMs: 3_600_000 }
 describe('pools', () => {
   const onGpu: Workflow = {
     ...textWorkflow(),
-    needs: ({ model }) => (model === undefined ? ['gpu'] : ['gpu', `model:${String(model)}`]),
+    needs: ({ model }) => (typeof model === 'string' ? ['gpu', `model:${model}`] : ['gpu']),
   }
 
   test('a worker takes only what it has the labels for, and the rest says that nobody is there for it', async () => {
@@ -46,7 +46,10 @@ describe('pools', () => {
   test('a composition needs what its steps need', async () => {
     const step = { ...textWorkflow(), needs: ['gpu'] }
     const whole = composeWorkflow({
-      ...{ id: 'test/whole', name: 'Whole', description: 'Whole.', inputs: ['inputUrl'] },
+      id: 'test/whole',
+      name: 'Whole',
+      description: 'Whole.',
+      inputs: ['inputUrl'],
       steps: { one: { workflow: { ...step, inputs: [] } } },
       outputs: { text: 'one.text' },
     })

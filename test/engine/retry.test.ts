@@ -50,9 +50,7 @@ describe('a failed job', () => {
     expect(await engine.retry(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, retries: 1, error: null })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', attempts: 1, retries: 1 })
     expect(read).toEqual(['song', 'song'])
-    expect(events).toEqual([
-      ...['job.created', 'job.started', 'job.failed', 'job.requeued', 'job.started', 'job.succeeded'],
-    ])
+    expect(events).toEqual(['job.created', 'job.started', 'job.failed', 'job.requeued', 'job.started', 'job.succeeded'])
   })
 
   test('is run again at once by a worker that waits', async () => {

@@ -58,7 +58,7 @@ export function keyvDocuments(backend: Backend, clock: () => number): DocumentSt
     due: async (kind, limit) => (await read(kind)).due(limit, clock()),
     async removeExpired(limit) {
       let removed = 0
-      for (const kind of [...known.keys()])
+      for (const kind of known.keys())
         removed += await change(kind, (map) => map.removeExpired(limit - removed, clock()))
       return removed
     },

@@ -69,7 +69,14 @@ export class Batches {
       if ((isRepeated = earlier?.made === true)) return undefined
       const now = Date.now()
       const batch = known ?? {
-        ...{ app, name, createdAt: now, webhook: null, endedAt: null, addingUntil: 0, requests: {}, deliveries: [] },
+        app,
+        name,
+        createdAt: now,
+        webhook: null,
+        endedAt: null,
+        addingUntil: 0,
+        requests: {},
+        deliveries: [],
       }
       return {
         ...batch,
@@ -83,12 +90,12 @@ export class Batches {
     })
     if (isRepeated) return undefined
     let created: JobRecord[] | undefined
-    let failure: unknown
+    let failure: { error: unknown } | undefined
     try {
       created = await this.#ports.jobs.createAll(jobs, limits)
     } catch (error) {
       // A request that may be repeated gives its jobs the same ids: an earlier one made them and did not come to its end.
-      if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') failure = error
+      if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') failure = { error }
     }
     await this.#change(app, name, (batch) => {
       if (!batch) return undefined
@@ -97,10 +104,10 @@ export class Batches {
         request && failure === undefined ? { ...others, [request.key]: { digest: request.digest, made: true } } : others
       return { ...batch, addingUntil: 0, requests }
     })
-    if (failure !== undefined) {
+    if (failure) {
       // It has ended again, if it had before.
       await this.look({ app, batchName: name })
-      throw failure
+      throw failure.error
     }
     return created
   }
