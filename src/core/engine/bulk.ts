@@ -24,6 +24,11 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
+/** Whether it stopped because further jobs would be refused as well. Its `next` is then for later. */
+export function hasNoRoom({ refused }: BulkReport): boolean {
+  return refused.some(({ code }) => endingCodes.includes(code))
+}
+
 /** Does it to the jobs that match, newest first, up to `limit` of them. Where there is no room for more, it stops: `next` is there then. */
 export async function bulk(
   action: BulkAction,
@@ -39,17 +44,15 @@ export async function bulk(
   for (let start = 0; start < jobs.length; start += parallel) {
     const some = jobs.slice(start, start + parallel)
     const outcomes = await Promise.allSettled(some.map((job) => act(job)))
-    let isFull = false
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') report.done += Number(outcome.value !== undefined)
       else {
         const error: unknown = outcome.reason
         if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
         report.refused.push({ id: some[index]?.id ?? '', code: error.code, message: error.message })
-        isFull ||= endingCodes.includes(error.code)
       }
     }
-    if (isFull) return { ...report, next: last ? placeOf(last) : (after ?? beforeAll) }
+    if (hasNoRoom(report)) return { ...report, next: last ? placeOf(last) : (after ?? beforeAll) }
     last = some.at(-1)
   }
   return found.length > limit && last ? { ...report, next: placeOf(last) } : report
