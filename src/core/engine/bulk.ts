@@ -24,6 +24,11 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
+/** Of the wanted statuses, those of jobs to which it can be done. */
+export function possibleStatuses(action: BulkAction, wanted: readonly JobStatus[] | undefined): JobStatus[] {
+  return statusesOf[action].filter((status) => wanted?.includes(status) ?? true)
+}
+
 /** Whether it stopped because further jobs would be refused as well. Its `next` is then for later. */
 export function hasNoRoom({ refused }: BulkReport): boolean {
   return refused.some(({ code }) => endingCodes.includes(code))
@@ -36,8 +41,7 @@ export async function bulk(
   { limit, after }: { limit: number; after?: JobPage['after'] },
   { list, act }: { list(page: JobPage): Promise<JobRecord[]>; act(job: JobRecord): Promise<JobRecord | undefined> },
 ): Promise<BulkReport> {
-  const possible = statusesOf[action].filter((status) => statuses?.includes(status) ?? true)
-  const found = await list({ ...query, statuses: possible, limit: limit + 1, after })
+  const found = await list({ ...query, statuses: possibleStatuses(action, statuses), limit: limit + 1, after })
   const jobs = found.slice(0, limit)
   const report: BulkReport = { done: 0, refused: [] }
   let last: JobRecord | undefined
