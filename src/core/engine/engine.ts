@@ -144,7 +144,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       logger: this.#logger,
     })
     this.#rules = new RememberedRules(parts.jobs)
-    this.#throughputs = new Throughputs(parts.jobs)
     this.#admission = new Admission(shared)
     this.#batches = new Batches(shared)
     const { concurrency: slots, labels, leaseMs } = this.options.dispatch
@@ -155,6 +154,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       beatMs: leaseMs,
       logger: this.#logger,
     })
+    this.#throughputs = new Throughputs(parts.jobs, this.#workers)
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
   }
 
