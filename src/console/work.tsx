@@ -59,7 +59,7 @@ function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'place' | 'estim
   useEffect(() => {
     const stop = new AbortController()
     client
-      .waitForJob(id, { signal: stop.signal, onProgress: setNews })
+      .waitForJob(id, { signal: stop.signal, onProgress: (seen) => setNews((known) => ({ ...known, ...seen })) })
       // The chip says that the connection is lost, and the page that the job is gone.
       .catch(() => undefined)
     return () => stop.abort()
