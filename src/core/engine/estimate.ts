@@ -1,5 +1,6 @@
 import type { JobRecord } from './job/job.js'
 import { rulesFor } from './job/scheduling.js'
+import { placeOf } from './place.js'
 import type { JobStore } from './ports/job-store.js'
 
 /** When a job will probably begin and end, from what was measured; epoch milliseconds. */
@@ -61,6 +62,13 @@ export class Throughputs {
 
   constructor(jobs: JobStore) {
     this.#jobs = jobs
+  }
+
+  /** See `JobEngine.estimate`. */
+  async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
+    if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
+    const place = job.status === 'QUEUED' ? await placeOf(this.#jobs, job.id) : undefined
+    return estimateOf(job, place, await this.of(job), Date.now())
   }
 
   of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
