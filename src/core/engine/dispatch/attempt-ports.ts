@@ -1,4 +1,5 @@
 import type { JobEvents } from '../events.js'
+import type { JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
