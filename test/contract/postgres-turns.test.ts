@@ -148,7 +148,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false] },
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false, []] },
       lapsed: dueStatement(quoted, 'lapsed', 100, [], []),
       expired: dueStatement(quoted, 'expired', 100, [], []),
       deliverable: dueStatement(quoted, 'deliverable', 100, [], []),

@@ -3,6 +3,8 @@ import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob, sampleOutputs } from '../../src/contract/job-samples.js'
 import { estimateOf, type Throughput, Throughputs } from '../../src/core/engine/estimate.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { JobPage } from '../../src/core/engine/ports/job-store.js'
+import type { Worker } from '../../src/core/engine/workers/worker.js'
 import { steppingClock } from './harness.js'
 
 const measured: Throughput = { runMs: 60_000, anyRunMs: 40_000, running: 2, isPaused: false }
@@ -49,7 +51,7 @@ describe('an estimate', () => {
   })
 })
 
-test('throughput is measured from the attempts of the last jobs that succeeded, not of those that failed', async () => {
+test('throughput is what workers tell of a workflow, else what the attempts of the last jobs took that succeeded', async () => {
   const clock = steppingClock()
   const jobs = memoryJobs({ clock: clock.now })
   const messages: [] = []
@@ -72,15 +74,32 @@ test('throughput is measured from the attempts of the last jobs that succeeded, 
   await jobs.claim({ owner: 'w', leaseMs: 1000 })
   await jobs.changeRule({ kind: 'workflow', id: 'short' }, { state: 'paused' })
 
-  const throughputs = new Throughputs(jobs)
+  const worker: Worker = {
+    owner: 'w',
+    workflows: ['long', 'short'],
+    labels: [],
+    slots: 1,
+    running: 1,
+    startedAt: now,
+    seenAt: now,
+    durations: { short: { jobs: 2, seconds: 3 } },
+  }
+  const asked: JobPage[] = []
+  const list = (page: JobPage) => {
+    asked.push(page)
+    return jobs.list(page)
+  }
+  const throughputs = new Throughputs({ ...jobs, list }, { recent: async () => [worker, worker] })
   const long = await throughputs.of({ app: 'ann', workflow: 'long' })
-  expect(long).toEqual({ runMs: 70_000, anyRunMs: 50_000, running: 1, isPaused: false })
+  expect(long).toEqual({ runMs: 60_000, anyRunMs: 50_000, running: 1, isPaused: false })
   expect(await throughputs.of({ app: 'bob', workflow: 'short' })).toEqual({
-    runMs: 2_000,
+    runMs: 1_500,
     anyRunMs: 80_000,
     running: 0,
     isPaused: true,
   })
+  // The last successes of a whole store would have to be looked for behind all that waits.
+  expect(asked.every(({ app }) => app !== undefined)).toBe(true)
   // Thousands of clients that ask at a time cost what one costs.
   expect(await Promise.all(Array.from({ length: 3 }, () => throughputs.of({ app: 'ann', workflow: 'long' })))).toEqual([
     long,

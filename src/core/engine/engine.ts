@@ -100,7 +100,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     const owner = this.options.owner ?? `${hostname()}:${process.pid}`
     this.#dispatcher = new Dispatcher(shared, owner)
     this.#rules = new RememberedRules(parts.jobs)
-    this.#throughputs = new Throughputs(parts.jobs)
     this.#batches = new Batches(shared)
     const { concurrency: slots, labels, leaseMs } = this.options.dispatch
     this.#workers = new WorkerRegistry({
@@ -110,6 +109,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
       beatMs: leaseMs,
       logger: this.#logger,
     })
+    this.#throughputs = new Throughputs(parts.jobs, this.#workers)
     this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
     const rooms = {
       ...shared,

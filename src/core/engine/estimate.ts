@@ -2,6 +2,8 @@ import type { JobRecord } from './job/job.js'
 import { rulesFor } from './job/scheduling.js'
 import { placeOf } from './place.js'
 import type { JobStore } from './ports/job-store.js'
+import { meanSeconds } from './workers/worker.js'
+import type { WorkerRegistry } from './workers/worker-registry.js'
 
 /** When a job will probably begin and end, from what was measured; epoch milliseconds. */
 export interface JobEstimate {
@@ -12,9 +14,9 @@ export interface JobEstimate {
 
 /** What was measured of late; a time is undefined where no job has ended yet. */
 export interface Throughput {
-  /** Median of the attempts that succeeded, of the workflow. */
+  /** Of jobs of the workflow, as the workers tell; of those of the application where they tell nothing. */
   runMs: number | undefined
-  /** The same of all workflows of the application. */
+  /** Median of the attempts that succeeded, of all workflows of the application. */
   anyRunMs: number | undefined
   /** Jobs of the application that run. */
   running: number
@@ -58,10 +60,12 @@ const mostKept = 1_000
 /** Measures what estimates need, at most every five seconds for an application and workflow. */
 export class Throughputs {
   readonly #jobs: JobStore
+  readonly #workers: Pick<WorkerRegistry, 'recent'>
   readonly #kept = new Map<string, { at: number; measured: Promise<Throughput> }>()
 
-  constructor(jobs: JobStore) {
+  constructor(jobs: JobStore, workers: Pick<WorkerRegistry, 'recent'>) {
     this.#jobs = jobs
+    this.#workers = workers
   }
 
   /** See `JobEngine.estimate`. */
@@ -84,15 +88,19 @@ export class Throughputs {
   }
 
   async #measure({ app, workflow }: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
-    const succeeded = { statuses: ['SUCCEEDED'] as const, limit: sampleSize }
-    const [ofWorkflow, ofApp, running, rules] = await Promise.all([
+    // Of one application: the list of what succeeded in the whole store would pass all that waits.
+    const succeeded = { app, statuses: ['SUCCEEDED'] as const, limit: sampleSize }
+    const [workers, ofWorkflow, ofApp, running, rules] = await Promise.all([
+      this.#workers.recent(),
       this.#jobs.list({ ...succeeded, workflows: [workflow] }),
-      this.#jobs.list({ ...succeeded, app }),
+      this.#jobs.list(succeeded),
       this.#jobs.count({ app, statuses: ['STARTED'] }, { max: mostRunning }),
       this.#jobs.rules(),
     ])
     const isPaused = rulesFor(rules, { app, workflow }).some(({ state }) => state === 'paused')
-    return { runMs: median(ofWorkflow.flatMap(runOf)), anyRunMs: median(ofApp.flatMap(runOf)), running, isPaused }
+    const meanMs = 1000 * (meanSeconds(workers, workflow) ?? NaN)
+    const runMs = Number.isNaN(meanMs) ? median(ofWorkflow.flatMap(runOf)) : meanMs
+    return { runMs, anyRunMs: median(ofApp.flatMap(runOf)) ?? runMs, running, isPaused }
   }
 }
 

@@ -3,7 +3,7 @@ import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import { type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
+import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
 
 /** Beats that may be missed before a worker counts as dead. */
 const beatsToLive = 3
@@ -137,10 +137,4 @@ function remembered<Result>(read: () => Promise<Result>): () => Promise<Result> 
     }
     return last.found
   }
-}
-
-function meanSeconds(workers: readonly Worker[], workflow: string): number | undefined {
-  const known = workers.flatMap(({ durations }) => durations[workflow] ?? [])
-  const jobs = known.reduce((sum, each) => sum + each.jobs, 0)
-  return jobs === 0 ? undefined : known.reduce((sum, { seconds }) => sum + seconds, 0) / jobs
 }

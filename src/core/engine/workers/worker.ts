@@ -45,3 +45,10 @@ export interface PoolStatus {
   /** Seconds of work for one slot that wait, by the mean of what such jobs took lately; null while none is known. */
   backlogSeconds: number | null
 }
+
+/** How long a job of the workflow takes; undefined where no worker has ended one. */
+export function meanSeconds(workers: readonly Worker[], workflow: string): number | undefined {
+  const known = workers.flatMap(({ durations }) => durations[workflow] ?? [])
+  const jobs = known.reduce((sum, each) => sum + each.jobs, 0)
+  return jobs === 0 ? undefined : known.reduce((sum, { seconds }) => sum + seconds, 0) / jobs
+}
