@@ -21,7 +21,7 @@ export interface EngineHealth {
   runner: ReturnType<Runner['status']>
 }
 
-interface ExaminedParts {
+export interface ExaminedParts {
   jobs: JobStore
   queue: JobQueue
   runner: Runner

@@ -1,5 +1,6 @@
 import type { JobRecord } from './job/job.js'
 import { rulesFor } from './job/scheduling.js'
+import { placeOf } from './place.js'
 import type { JobStore } from './ports/job-store.js'
 import { meanSeconds } from './workers/worker.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
@@ -65,6 +66,13 @@ export class Throughputs {
   constructor(jobs: JobStore, workers: Pick<WorkerRegistry, 'recent'>) {
     this.#jobs = jobs
     this.#workers = workers
+  }
+
+  /** See `JobEngine.estimate`. */
+  async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
+    if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
+    const place = job.status === 'QUEUED' ? await placeOf(this.#jobs, job.id) : undefined
+    return estimateOf(job, place, await this.of(job), Date.now())
   }
 
   of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
