@@ -35,7 +35,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./keys.js')).keysCommand,
   },
   jobs: {
-    summary: 'Show a job, and why it failed.',
+    summary: 'List, show, cancel, retry and delete jobs.',
     load: async () => (await import('./jobs.js')).jobsCommand,
   },
   schedule: {

@@ -1,8 +1,11 @@
 import { type JobEngine } from '../core/engine/engine.js'
-import type { JobRecord } from '../core/engine/job/job.js'
+import type { BulkAction } from '../core/engine/bulk.js'
+import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
+import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { createEngine } from '../create-engine.js'
 import type { JobRow } from '../http/operator/answers.js'
 import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
+import { bulkJobs } from './bulk-jobs.js'
 import {
   type Command,
   type CommandInput,
@@ -12,22 +15,28 @@ import {
   textOf,
   UsageError,
 } from './command.js'
+import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
-const store = ['data', 'store']
+const store = ['data', 'store', 'blobs']
+const filters = ['status', 'app', 'workflow']
 
 export const jobsCommand: Command = {
-  usage: 'jobs <list | show | cancel> [<job id>] (--data <dir> | --store <url>)',
+  usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
     'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
   positionals: { min: 1, max: 2 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
-    status: { type: 'string', value: 'status', help: 'With list: QUEUED, STARTED, SUCCEEDED or FAILED.' },
-    app: { type: 'string', value: 'name', help: 'With list: jobs of this application.' },
-    workflow: { type: 'string', value: 'id', help: 'With list: jobs of this workflow.' },
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store, blobs: storageOptions.blobs }),
+    all: {
+      type: 'boolean',
+      help: 'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of the store.',
+    },
+    status: { type: 'string', value: 'status', help: 'With list and --all: QUEUED, STARTED, SUCCEEDED or FAILED.' },
+    app: { type: 'string', value: 'name', help: 'With list and --all: jobs of this application.' },
+    workflow: { type: 'string', value: 'id', help: 'With list and --all: jobs of this workflow.' },
     search: {
       type: 'string',
       value: 'text',
@@ -43,13 +52,27 @@ export const jobsCommand: Command = {
   actions: {
     list: {
       description: 'Lists jobs, newest first, 50 at a time.',
-      options: [...store, 'status', 'app', 'workflow', 'search', 'after', 'json'],
+      options: ['data', 'store', ...filters, 'search', 'after', 'json'],
     },
-    show: { usage: '<job id>', description: 'Shows a job and its attempts.', options: [...store, 'why', 'json'] },
-    cancel: {
+    show: {
       usage: '<job id>',
+      description: 'Shows a job and its attempts.',
+      options: ['data', 'store', 'why', 'json'],
+    },
+    cancel: {
+      usage: '<job id> | --all',
       description: 'Ends a job that waits, and asks the worker of one that runs to stop it.',
-      options: [...store, 'json'],
+      options: [...store, 'all', ...filters, 'json'],
+    },
+    retry: {
+      usage: '<job id> | --all',
+      description: 'Queues a FAILED job again, as long as its inputs are kept.',
+      options: [...store, 'all', ...filters, 'json'],
+    },
+    delete: {
+      usage: '<job id> | --all',
+      description: 'Deletes a job in any state, with its files.',
+      options: [...store, 'all', ...filters, 'json'],
     },
   },
   async run(input, terminal) {
@@ -57,16 +80,20 @@ export const jobsCommand: Command = {
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined
     if (!act)
       throw new UsageError(`jobs ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
-    if (action !== 'list' && input.positionals[1] === undefined) throw new UsageError(`jobs ${action} needs a job id.`)
+    const isBulk = input.values.all === true
+    checkTarget(action, input, isBulk)
     const urls = deploymentUrls(input)
     if (urls.data === undefined && urls.store === undefined)
       throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
     const logger = stderrLogger(terminal.stderr)
-    // A durable store wants durable files beside it; none is read here, so any folder will do.
-    const blobs = urls.data === undefined ? 'file:.' : undefined
-    const storage = await openStorage({ data: urls.data, store: urls.store, blobs }, logger)
+    const storage = await openStorage({ ...urls, blobs: blobsUrl(action, urls) }, logger)
     const engine = createEngine({ ...storage.parts, workflows: [], logger })
     try {
+      if (isBulk && isBulkAction(action))
+        return await bulkJobs(engine, action, await queryOf(engine, input), {
+          terminal,
+          json: input.values.json === true,
+        })
       return await act(engine, input, terminal)
     } finally {
       await engine.close({ timeoutMs: 0 })
@@ -75,14 +102,65 @@ export const jobsCommand: Command = {
   },
 }
 
+const bulkActions: readonly string[] = ['cancel', 'retry', 'delete'] satisfies BulkAction[]
+
+function isBulkAction(action: string): action is BulkAction {
+  return bulkActions.includes(action)
+}
+
+/** @throws UsageError unless it is plain which jobs are meant */
+function checkTarget(action: string, { positionals, values }: CommandInput, isBulk: boolean): void {
+  const hasId = positionals[1] !== undefined
+  if (!isBulkAction(action)) {
+    if (isBulk) throw new UsageError(`--all belongs to ${bulkActions.join(', ')}, not to ${action}.`)
+    if (action === 'show' && !hasId) throw new UsageError('jobs show needs a job id.')
+    return
+  }
+  if (isBulk && hasId) throw new UsageError('Give a job id or --all, not both.')
+  if (!isBulk && !hasId)
+    throw new UsageError(
+      `jobs ${action} needs a job id, or --all for every job that --status, --app and --workflow match.`,
+    )
+  const filter = filters.find((name) => values[name] !== undefined)
+  if (!isBulk && filter !== undefined) throw new UsageError(`--${filter} belongs to --all, not to a job id.`)
+}
+
+/** @throws UsageError where files are touched and nothing says where they lie */
+function blobsUrl(action: string, { data, store, blobs }: DeploymentUrls): string | undefined {
+  if (blobs !== undefined || (data !== undefined && store === undefined)) return blobs
+  if (action === 'retry' || action === 'delete')
+    throw new UsageError(`jobs ${action} needs the files of the jobs: give --blobs <url>, as the service has it.`)
+  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  return data === undefined ? 'file:.' : undefined
+}
+
+async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<JobQuery> {
+  const workflow = textOf(input, 'workflow')
+  const given = textOf(input, 'status')
+  const status = jobStatusSchema.optional().safeParse(given?.toUpperCase())
+  if (!status.success)
+    throw new UsageError(`--status must be one of ${jobStatusSchema.options.join(', ')}, not "${given}".`)
+  return {
+    app: applicationId(await engine.applications.listApplications(), input),
+    statuses: status.data && [status.data],
+    workflows: workflow === undefined ? undefined : [workflow],
+  }
+}
+
+/** @throws UsageError for a name that no application has */
+function applicationId(applications: readonly { id: string; name: string }[], input: CommandInput): string | undefined {
+  const name = textOf(input, 'app')
+  const app = applications.find((one) => one.name === name)?.id
+  if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
+  return app
+}
+
 type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
 
 const actions: Record<string, Action> = {
   async list(engine, input, { stdout }) {
     const applications = await engine.applications.listApplications()
-    const name = textOf(input, 'app')
-    const app = applications.find((one) => one.name === name)?.id
-    if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
+    const app = applicationId(applications, input)
     const checked = jobSearchSchema.safeParse({
       status: textOf(input, 'status')?.toUpperCase(),
       workflow: textOf(input, 'workflow'),
@@ -108,6 +186,18 @@ const actions: Record<string, Action> = {
 
   async cancel(engine, input, terminal) {
     return shown(await engine.cancel(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async retry(engine, input, terminal) {
+    return shown(await engine.retry(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async delete(engine, input, terminal) {
+    const job = await engine.delete(input.positionals[1] ?? '')
+    if (!job) return shown(job, input, terminal)
+    const { id } = job
+    terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
+    return exitStatus.done
   },
 }
 

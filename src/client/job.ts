@@ -88,12 +88,13 @@ export interface Job<Offered extends AnyOffer = Offer> {
   place?: number | null
   /** When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob` and in events. */
   estimate?: { startsAt: string | null; endsAt: string } | null
-  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob`. */
+  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
   waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
 }
 
 /** What a status request tells of a job. */
-export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'>
+export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
+  Partial<Pick<Job, 'place' | 'estimate' | 'waiting'>>
 
 export interface NewJob {
   workflow: string

@@ -148,6 +148,11 @@ export function startWords(seconds: number | undefined): string {
   return seconds < 10 ? 'It starts in a few seconds.' : `It starts in about ${timeWords(seconds)}.`
 }
 
+/** Until a waiting job is done. */
+export function endWords(seconds: number | undefined): string {
+  return seconds === undefined ? '' : `It is probably done in ${timeWords(Math.max(1, seconds))}.`
+}
+
 export function sizeWords(bytes: number): string {
   if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`

@@ -1,19 +1,20 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Client, Job } from '../client/client.js'
-import { TimeLeft, useTimeLeft } from './time-left.js'
-import { placeWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
+import { useEffect, useState } from 'preact/hooks'
+import type { Client, Job, JobProgress } from '../client/client.js'
+import { useTimeLeft } from './time-left.js'
+import { endWords, placeWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 
 /** How far a job is that has not ended. */
 export function Work({ client, job }: { client: Client; job: Job }) {
   return (
     <section class="card work" aria-label="Progress">
-      {job.status === 'QUEUED' ? <Waiting client={client} job={job} /> : <Running job={job} />}
+      {job.status === 'QUEUED' ? <Waiting key={job.id} client={client} job={job} /> : <Running job={job} />}
     </section>
   )
 }
 
 function Running({ job }: { job: Job }) {
-  const seconds = useTimeLeft(job)
+  // What is seen of its progress tells more than the estimate, as soon as there is any.
+  const seconds = useTimeLeft(job) ?? secondsUntil(job.estimate?.endsAt)
   return (
     <>
       <p class="line">
@@ -27,49 +28,45 @@ function Running({ job }: { job: Job }) {
 }
 
 function Waiting({ client, job }: { client: Client; job: Job }) {
-  const { place, seconds } = useQueue(client, job)
-  const isDelayed = Date.parse(job.notBefore ?? '') > Date.now()
+  const { place, estimate, waiting } = useNewsOf(client, job)
   return (
     <>
       <p class="line">
-        <strong role="status">Waiting</strong>
-        {place !== undefined && <span class="figure">{placeWords(place)}</span>}
+        <strong role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</strong>
+        {typeof place === 'number' && <span class="figure">{placeWords(place)}</span>}
       </p>
       <progress aria-label="Progress" />
       <p class="quiet">
-        {isDelayed ? `It starts after ${whenWords(job.notBefore ?? '')}.` : startWords(seconds)} You can close this
-        page; the work goes on.
+        {reasonWords(waiting, job) ??
+          `${startWords(secondsUntil(estimate?.startsAt))} ${endWords(secondsUntil(estimate?.endsAt))}`}{' '}
+        You can close this page; the work goes on.
       </p>
     </>
   )
 }
 
-const lookMs = 5000
-/** Beyond it, the service does not count. */
-const lastPlace = 1001
+/** Why it is not begun, if that is not the jobs before it. */
+function reasonWords(waiting: Job['waiting'], { notBefore }: Job): string | undefined {
+  // In the time of the person, which the service does not know.
+  if (waiting?.reason === 'scheduled' && notBefore) return `It starts after ${whenWords(notBefore)}.`
+  return waiting?.message
+}
 
-/** The job's place in the queue, and from how it has moved on the seconds until it starts. */
-function useQueue(client: Client, { id }: Job): { place: number | undefined; seconds: number | undefined } {
-  const [place, setPlace] = useState<number>()
-  const estimate = useRef(new TimeLeft())
+/** The place of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
+function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'place' | 'estimate' | 'waiting'> {
+  const { id } = job
+  const [news, setNews] = useState<JobProgress>(job)
   useEffect(() => {
     const stop = new AbortController()
-    const look = () =>
-      client.getJob(id, { signal: stop.signal }).then(
-        (job) => {
-          setPlace(job.place ?? undefined)
-          if (typeof job.place === 'number') estimate.current.observe(1 - job.place / lastPlace, performance.now())
-        },
-        // The chip says that the connection is lost.
-        () => undefined,
-      )
-    void look()
-    const timer = setInterval(() => void look(), lookMs)
-    return () => {
-      clearInterval(timer)
-      stop.abort()
-    }
+    client
+      .waitForJob(id, { signal: stop.signal, onProgress: (seen) => setNews((known) => ({ ...known, ...seen })) })
+      // The chip says that the connection is lost, and the page that the job is gone.
+      .catch(() => undefined)
+    return () => stop.abort()
   }, [client, id])
-  const isCounted = place !== undefined && place < lastPlace
-  return { place, seconds: isCounted ? estimate.current.seconds(performance.now()) : undefined }
+  return news
+}
+
+function secondsUntil(time: string | null | undefined): number | undefined {
+  return typeof time === 'string' ? Math.max(0, Date.parse(time) - Date.now()) / 1000 : undefined
 }

@@ -22,6 +22,7 @@ export type HttpEngine = Pick<
   | 'bulk'
   | 'waiting'
   | 'pools'
+  | 'workers'
   | 'delete'
   | 'workflows'
   | 'blobs'

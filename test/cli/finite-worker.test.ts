@@ -56,4 +56,23 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     expect((await worker('--drain', '--concurrency', '2').finished()).stdout).toContain('2 jobs have ended, 0 of them')
     expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
   })
+
+  test.each(['--once', '--drain'])(
+    '%s hands its job back when it is told to end, without costing an attempt',
+    async (end) => {
+      const id = await submit({ waits: true })
+      const process = worker(end)
+      await expect.poll(async () => (await engine.get(id))?.stage, { timeout: 30_000, interval: 100 }).toBe('begin')
+      process.kill('SIGTERM')
+      // Nothing has ended, and it says so.
+      expect(await process.finished()).toMatchObject({ stdout: expect.stringContaining('0 jobs have ended') })
+      expect(await engine.get(id)).toMatchObject({
+        status: 'QUEUED',
+        attempts: 0,
+        lease: null,
+        history: [{ outcome: 'handed_back' }],
+      })
+      await engine.delete(id)
+    },
+  )
 })

@@ -343,6 +343,8 @@ describe.skipIf(!chromiumPath)(
       await other.goto(page.url().replace(/#.*/, ''))
       await other.locator('.rows li.queued').getByRole('link', { name: 'short song.wav' }).click()
       await other.getByText('Next in your queue').waitFor()
+      // From the times of the songs that were done before.
+      await other.getByText(/^It starts in .+ It is probably done in .+ You can close/).waitFor()
       await other.getByRole('button', { name: 'Stop short song.wav' }).click()
       await other.getByText('This job was stopped.').waitFor()
       await other.close()

@@ -163,6 +163,33 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.getByText('The job was canceled on request.').waitFor()
   })
 
+  test('runs a failed job again, acts on all that a search shows, and deletes a job', async () => {
+    const page = await signedIn()
+    const workers = page.getByRole('region', { name: 'Workers' })
+    await workers.getByText('2 of 2 slots').waitFor()
+    await page.goto(`${page.url().replace(/#.*/, '')}#/jobs?text=Reel`)
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click()
+    // Both slots are taken, so it waits.
+    await page.getByRole('button', { name: 'Cancel job' }).waitFor()
+    await page.goBack()
+    await page
+      .getByRole('group', { name: 'All jobs of this search' })
+      .getByRole('button', { name: 'Cancel all' })
+      .click()
+    await page
+      .getByRole('dialog', { name: 'Cancel all jobs of this search?' })
+      .getByRole('button', { name: 'Cancel all' })
+      .click()
+    await page.getByText('1 jobs canceled.').waitFor()
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('button', { name: 'Delete job' }).click()
+    await page.getByRole('heading', { name: 'This job no longer exists' }).waitFor()
+    expect(await service.engine.count({ workflows: ['service/failing'] })).toBe(0)
+  })
+
   test('forgets its key with the tab, and when the person signs out', async () => {
     const page = await signedIn()
     expect(await page.evaluate('JSON.stringify(localStorage)')).toBe('{}')

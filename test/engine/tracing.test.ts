@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { SpanOrder, Tracing } from '../../src/core/engine/ports/tracing.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { testEngine, textWorkflow } from './harness.js'
 
 /** Numbers the spans and remembers how they began and ended. */
@@ -71,6 +72,27 @@ describe('an attempt', () => {
     expect(attempts.map(idOf)).toEqual([1, 1])
     expect(attempts.map(({ attributes }) => attributes?.['stemwork.attempt'])).toEqual([1, 2])
   })
+})
+
+test('the jobs of a batch and its webhook belong to the span of its submit', async () => {
+  const { tracing, begun } = recordingTracing()
+  const settings = { tracing, fetch: { allowPrivate: true }, webhooks: { secret: newWebhookSecret() } }
+  const { engine } = testEngine(textWorkflow(), settings)
+  // What it answers, or whether it is there, is no matter: the try has a span.
+  const webhook = { url: 'http://127.0.0.1:9/' }
+  const jobs = [1, 2].map((number) => ({ workflow: 'test/text', params: { number } }))
+  const { ids } = await engine.submitBatch({ app: 'app', name: 'album', jobs, webhook })
+  for (const id of ids) await engine.run(id)
+  await engine.sendWebhooks()
+  const [submitted, ...later] = begun
+  expect(submitted).toMatchObject({
+    name: 'submit batch',
+    kind: 'producer',
+    attributes: { 'messaging.batch.message_count': 2, 'stemwork.batch': 'album' },
+  })
+  const below = later.filter((order) => idOf(order) === submitted?.id).map(({ name }) => name)
+  expect(below).toEqual(['process test/text', 'process test/text', 'POST webhook'])
+  await engine.close()
 })
 
 test('what is no tracing is refused', () => {

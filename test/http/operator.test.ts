@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import type { JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
+import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
 import { type Service, startService } from './harness.js'
 
 const operatorKey = 'the-key-of-the-operator'
@@ -28,6 +28,17 @@ const failing = defineWorkflow({
   ],
 })
 
+const distant = defineWorkflow({
+  id: 'service/distant',
+  name: 'Distant',
+  description: 'Needs what no worker here has.',
+  params: z.object({}),
+  inputs: [],
+  outputs: {},
+  stages: [{ name: 'never', async run() {} }],
+  needs: ['gpu'],
+})
+
 describe("the operator's interface", () => {
   let service: Service
   let other: { id: string; key: string }
@@ -35,7 +46,7 @@ describe("the operator's interface", () => {
     service = await startService({
       http: { operator: { key: operatorKey } },
       engine: { dispatch: { maxAttempts: 2, retryDelayMs: 1, sweepIntervalMs: 50 }, owner: 'worker-1' },
-      workflows: [failing],
+      workflows: [failing, distant],
     })
     other = await service.addApplication('Another')
   })
@@ -87,6 +98,9 @@ describe("the operator's interface", () => {
       ['GET', 'job'],
       ['GET', `job/${id}`],
       ['POST', `job/${id}/cancel`],
+      ['POST', `job/${id}/retry`],
+      ['POST', `job/${id}/delete`],
+      ['POST', 'jobs/delete', { status: 'QUEUED' }],
       ['POST', 'rule', { target: { kind: 'deployment' }, change: { state: 'paused' } }],
     ] as const) {
       const answer = await fetch(`${service.base}/operator/api/${path}`, {
@@ -128,10 +142,14 @@ describe("the operator's interface", () => {
 
     const seen = await ask<Overview>('overview')
     const held = seen.queues.find(({ workflow }) => workflow === 'service/held')
-    expect(held).toMatchObject({ name: 'Held', queued: 1, running: 1, isMore: false })
-    expect(held?.oldestSince).toBe((await service.engine.get(waiting))?.createdAt)
+    expect(held).toMatchObject({ name: 'Held', needs: [], queued: 1, running: 1, isMore: false, workers: 1, slots: 4 })
+    expect(held?.longestWaitMs).toBeGreaterThanOrEqual(0)
     expect(seen.workers).toMatchObject([
-      { name: 'worker-1', jobs: [{ id: running, workflow: 'service/held', stage: 'hold' }] },
+      {
+        name: 'worker-1',
+        offers: { slots: 4, labels: [] },
+        jobs: [{ id: running, workflow: 'service/held', stage: 'hold' }],
+      },
     ])
     expect(seen.failures.find(({ reason }) => reason === 'worker_lost')).toMatchObject({
       jobs: 1,
@@ -151,6 +169,67 @@ describe("the operator's interface", () => {
     await until(waiting, ({ status }) => status === 'STARTED')
     for (const id of [waiting, running]) await ask(`job/${id}/cancel`, {})
     await until(running, ({ status, error }) => status === 'FAILED' && error?.code === 'CANCELED')
+  })
+
+  test('shows idle workers, and jobs that no living worker takes', async () => {
+    const id = await submit('service/distant', 'far away')
+    expect(await ask<JobFacts>(`job/${id}`)).toMatchObject({
+      needs: ['gpu'],
+      waiting: { reason: 'no_worker', message: expect.stringContaining('gpu') },
+    })
+    let seen: Overview | undefined
+    // What waits and who is there is remembered for two seconds.
+    await expect
+      .poll(async () => (seen = await ask<Overview>('overview')).queues, { timeout: 30_000, interval: 200 })
+      .toContainEqual(
+        expect.objectContaining({ workflow: 'service/distant', needs: ['gpu'], queued: 1, workers: 0, slots: 0 }),
+      )
+    expect(seen?.workers).toMatchObject([
+      { name: 'worker-1', offers: { workflows: expect.arrayContaining(['service/distant']) }, jobs: [] },
+    ])
+    await ask(`job/${id}/cancel`, {})
+  })
+
+  test('runs a failed job again, and deletes it', async () => {
+    const id = await submit('service/failing', 'again')
+    await until(id, ({ status }) => status === 'FAILED')
+    expect(await ask<JobFacts>(`job/${id}/retry`, {})).toMatchObject({ id, status: 'QUEUED' })
+    await until(id, ({ status, attempts }) => status === 'FAILED' && attempts === 4)
+    const remove = () =>
+      fetch(`${service.base}/operator/api/job/${id}/delete`, {
+        method: 'POST',
+        headers: { authorization: operatorKey },
+      })
+    expect((await remove()).status).toBe(204)
+    expect((await remove()).status).toBe(404)
+    expect(await service.engine.get(id)).toBeUndefined()
+  })
+
+  test('cancels, retries and deletes what a search shows, and never everything', async () => {
+    await service.engine.schedule({ kind: 'workflow', id: 'service/failing' }, { state: 'paused' })
+    const third = await service.addApplication('A third')
+    for (let n = 0; n < 55; n++) await submit('service/failing', `Many ${n}`, third.key)
+    const spared = await submit('service/failing', 'Spared', third.key)
+    const count = (status: 'QUEUED' | 'FAILED') => service.engine.count({ app: third.id, statuses: [status] })
+    const search = { app: third.id, text: 'many' }
+    const first = await ask<BulkFacts>('jobs/cancel', search)
+    expect(first).toMatchObject({ done: 50, refused: [], next: expect.any(String), isFull: false })
+    expect(await ask<BulkFacts>('jobs/cancel', { ...search, after: first.next })).toMatchObject({ done: 5, next: null })
+    expect([await count('QUEUED'), await count('FAILED')]).toEqual([1, 55])
+    expect(await ask<BulkFacts>('jobs/retry', { app: third.id })).toMatchObject({ done: 50 })
+    expect(await ask<BulkFacts>('jobs/retry', { app: third.id })).toMatchObject({ done: 5, next: null })
+    expect(await ask<BulkFacts>('jobs/delete', { text: spared })).toMatchObject({ done: 1, next: null })
+    expect([await count('QUEUED'), await count('FAILED')]).toEqual([55, 0])
+    for (const body of [{}, { text: ' ' }]) {
+      const refused = await fetch(`${service.base}/operator/api/jobs/delete`, {
+        method: 'POST',
+        headers: { authorization: operatorKey, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      expect(refused.status).toBe(400)
+    }
+    await service.engine.bulk('delete', { app: third.id }, { limit: 100 })
+    await service.engine.schedule({ kind: 'workflow', id: 'service/failing' }, { state: 'open' })
   })
 
   test('finds jobs of every application, by their fields and by text, page by page', async () => {

@@ -36,6 +36,14 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
     },
     [onError],
   )
+  const remove = async () => {
+    try {
+      await service.delete(id)
+      setGone(true)
+    } catch (error) {
+      onError(error)
+    }
+  }
   // With each look at the whole.
   useEffect(() => void load(() => service.job(id)), [id, load, overview.at])
 
@@ -65,17 +73,37 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
             </span>
           </p>
         </div>
-        {!isOver && (
+        <div class="levers" role="group" aria-label="Steer this job">
+          {!isOver && (
+            <Confirm
+              label={job.cancelRequested ? 'Cancelling …' : 'Cancel job'}
+              title="Cancel this job?"
+              text="It ends as failed, with the code CANCELED. Its work is lost."
+              action="Cancel job"
+              isDanger
+              onConfirm={() => load(() => service.act('cancel', id))}
+            />
+          )}
+          {job.status === 'FAILED' && (
+            <Confirm
+              label="Run again"
+              title="Run this job again?"
+              text="It waits for its turn with its params and inputs; its attempts count anew."
+              action="Run again"
+              onConfirm={() => load(() => service.act('retry', id))}
+            />
+          )}
           <Confirm
-            label={job.cancelRequested ? 'Cancelling …' : 'Cancel job'}
-            title="Cancel this job?"
-            text="It ends as failed, with the code CANCELED. Its work is lost."
-            action="Cancel job"
+            label="Delete"
+            title="Delete this job?"
+            text="It is gone for its client, too, with its inputs and results. If it runs, it is stopped."
+            action="Delete job"
             isDanger
-            onConfirm={() => load(() => service.cancel(id))}
+            onConfirm={() => remove()}
           />
-        )}
+        </div>
       </div>
+      {job.waiting && <p class={job.waiting.reason === 'no_worker' ? 'problem' : 'quiet'}>{job.waiting.message}</p>}
       {job.error && (
         <div class="problem">
           <p>
@@ -159,6 +187,7 @@ function Facts({ job }: { job: JobFacts }) {
   const facts: [string, string | null][] = [
     ['Job', job.id],
     ['Batch', job.batchName],
+    ['Needs', job.needs.join(', ') || null],
     ['Priority', job.priority === 0 ? null : String(job.priority)],
     ['Not before', job.notBefore === null || job.status !== 'QUEUED' ? null : timeOf(job.notBefore)],
     ['Deadline', job.deadline === null ? null : timeOf(job.deadline)],

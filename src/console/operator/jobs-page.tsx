@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
+import { BulkLevers } from './bulk-levers.js'
 import { type JobFilters, service } from './service.js'
 import { duration, timeOf } from './times.js'
 
@@ -47,6 +48,9 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
     <>
       <h1>Jobs</h1>
       <Filters overview={overview} filters={filters} onChange={set} />
+      {[status, workflow, app, text].some((filter) => filter !== undefined && filter !== '') && (
+        <BulkLevers key={jobsAddress(filters)} filters={filters} onDone={() => void load()} onError={onError} />
+      )}
       {page && page.looked !== null && page.next !== null && (
         <p class="quiet small">The text was looked for in {page.looked.toLocaleString()} jobs so far.</p>
       )}
@@ -104,13 +108,11 @@ function Filters({
         onChange={(event) => onChange({ workflow: event.currentTarget.value })}
       >
         <option value="">All workflows</option>
-        {overview.queues
-          .filter(({ workflow }) => workflow !== '')
-          .map(({ workflow, name }) => (
-            <option key={workflow} value={workflow}>
-              {name}
-            </option>
-          ))}
+        {[...new Map(overview.queues.map(({ workflow, name }) => [workflow, name]))].map(([workflow, name]) => (
+          <option key={workflow} value={workflow}>
+            {name ?? workflow}
+          </option>
+        ))}
       </select>
       <select
         aria-label="Application"

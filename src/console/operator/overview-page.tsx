@@ -79,6 +79,7 @@ function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange
         <thead>
           <tr>
             <th scope="col">Workflow</th>
+            <th scope="col">Workers</th>
             <th scope="col">Waiting</th>
             <th scope="col">Running</th>
             <th scope="col">Longest wait</th>
@@ -89,7 +90,12 @@ function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange
         </thead>
         <tbody>
           {overview.queues.map((queue) => (
-            <Queue key={queue.workflow} queue={queue} overview={overview} onChange={onChange} />
+            <Queue
+              key={`${queue.workflow} ${queue.needs.join(' ')}`}
+              queue={queue}
+              overview={overview}
+              onChange={onChange}
+            />
           ))}
         </tbody>
       </table>
@@ -98,22 +104,22 @@ function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange
 }
 
 function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Overview; onChange: OnChange }) {
-  const { workflow, name, queued, running, isMore, oldestSince, medianMs } = queue
+  const { workflow, name, needs, queued, running, isMore, longestWaitMs, workers, slots, medianMs } = queue
   const target = { kind: 'workflow', id: workflow } as const
-  const waited =
-    oldestSince === null ? '–' : `${isMore ? 'over ' : ''}${duration(Math.max(0, overview.at - oldestSince))}`
   return (
     <tr>
       <th scope="row">
-        {workflow === '' ? (
-          'Workflows that this node does not have'
-        ) : (
-          <>
-            <a href={jobsAddress({ workflow })}>{name}</a>
-            <code class="quiet">{workflow}</code>
-          </>
-        )}
+        <a href={jobsAddress({ workflow })}>{name ?? workflow}</a>
+        {name !== null && <code class="quiet">{workflow}</code>}
+        {needs.length > 0 && <span class="quiet small">needs {needs.join(', ')}</span>}
       </th>
+      <td data-label="Workers" class="figure">
+        {workers === 0 && queued > 0 ? (
+          <span class="state-chip unserved">No living worker</span>
+        ) : (
+          `${workers.toLocaleString()} (${slots.toLocaleString()} slots)`
+        )}
+      </td>
       <td data-label="Waiting" class="figure">
         {queued.toLocaleString()}
         {isMore && '+'}
@@ -122,7 +128,7 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
         {running.toLocaleString()}
       </td>
       <td data-label="Longest wait" class="figure">
-        {waited}
+        {longestWaitMs === null ? '–' : duration(longestWaitMs)}
       </td>
       <td data-label="Usual time" class="figure">
         {medianMs === null ? '–' : duration(medianMs)}
@@ -130,7 +136,9 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
       <td data-label="Begins jobs">
         <StateChip rule={ruleOf(overview.rules, target)} />
       </td>
-      <td>{workflow !== '' && <Levers target={target} name={name} rules={overview.rules} onChange={onChange} />}</td>
+      <td>
+        <Levers target={target} name={name ?? workflow} rules={overview.rules} onChange={onChange} />
+      </td>
     </tr>
   )
 }
@@ -138,15 +146,26 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
 function Workers({ overview }: { overview: Overview }) {
   return (
     <section class="card" aria-labelledby="workers">
-      <h2 id="workers">Workers at work</h2>
-      {overview.workers.length === 0 && <p class="quiet">No job is running.</p>}
+      <h2 id="workers">Workers</h2>
+      {overview.workers.length === 0 && <p class="quiet">None is alive. Jobs wait until one is started.</p>}
       <ul class="workers">
-        {overview.workers.map(({ name, seenAt, jobs }) => (
-          <li key={name}>
+        {overview.workers.map(({ name, offers, seenAt, jobs }) => (
+          <li key={`${name} ${offers?.startedAt}`}>
             <div class="line">
               <strong class="name">{name}</strong>
               <span class="quiet small">seen {duration(Math.max(0, overview.at - seenAt))} ago</span>
             </div>
+            <p class="quiet small">
+              {offers ? (
+                <>
+                  {jobs.length === 0 ? 'Idle' : `${jobs.length} of ${offers.slots} slots`}
+                  {offers.labels.length > 0 && ` · ${offers.labels.join(', ')}`} ·{' '}
+                  {offers.workflows.map((id) => id.replace(/^service\//, '')).join(', ')}
+                </>
+              ) : (
+                'Not on the list of workers; known by its jobs alone.'
+              )}
+            </p>
             {jobs.map(({ id, workflow, stage, progress, startedAt }) => (
               <div class="running" key={id}>
                 <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>

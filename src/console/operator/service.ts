@@ -1,4 +1,4 @@
-import type { JobFacts, JobPage, Overview, RuleState } from '../../http/operator/answers.js'
+import type { BulkFacts, JobFacts, JobPage, Overview, RuleState } from '../../http/operator/answers.js'
 
 const keyName = 'stemwork.operator-key'
 /** The page lies at `<base>/operator`. */
@@ -32,6 +32,8 @@ export interface Change {
   maxRunning?: number | null
 }
 
+export type BulkAction = 'cancel' | 'retry' | 'delete'
+
 export interface JobFilters {
   status?: string
   workflow?: string
@@ -44,7 +46,9 @@ export const service = {
   overview: () => ask<Overview>('overview'),
   jobs: (filters: JobFilters) => ask<JobPage>(`job${queryOf(filters)}`),
   job: (id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}`),
-  cancel: (id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}/cancel`, {}),
+  act: (action: 'cancel' | 'retry', id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}/${action}`, {}),
+  delete: (id: string) => ask<undefined>(`job/${encodeURIComponent(id)}/delete`, {}),
+  actOnFound: (action: BulkAction, filters: JobFilters) => ask<BulkFacts>(`jobs/${action}`, filters),
   change: (target: Target, change: Change) => ask<Overview>('rule', { target, change }),
 }
 
@@ -63,6 +67,7 @@ async function ask<Answer>(path: string, body?: object): Promise<Answer> {
   }).catch(() => {
     throw new Refusal(0, 'The service cannot be reached. The page tries again by itself.')
   })
+  if (response.status === 204) return undefined as Answer
   if (response.ok) return (await response.json()) as Answer
   const problem = (await response.json().catch(() => ({}))) as { message?: string }
   throw new Refusal(response.status, problem.message ?? `The service answered ${response.status}.`)

@@ -24,6 +24,16 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
+/** Of the wanted statuses, those of jobs to which it can be done. */
+export function possibleStatuses(action: BulkAction, wanted: readonly JobStatus[] | undefined): JobStatus[] {
+  return statusesOf[action].filter((status) => wanted?.includes(status) ?? true)
+}
+
+/** Whether it stopped because further jobs would be refused as well. Its `next` is then for later. */
+export function hasNoRoom({ refused }: BulkReport): boolean {
+  return refused.some(({ code }) => endingCodes.includes(code))
+}
+
 /** Does it to the jobs that match, newest first, up to `limit` of them. Where there is no room for more, it stops: `next` is there then. */
 export async function bulk(
   action: BulkAction,
@@ -31,25 +41,22 @@ export async function bulk(
   { limit, after }: { limit: number; after?: JobPage['after'] },
   { list, act }: { list(page: JobPage): Promise<JobRecord[]>; act(job: JobRecord): Promise<JobRecord | undefined> },
 ): Promise<BulkReport> {
-  const possible = statusesOf[action].filter((status) => statuses?.includes(status) ?? true)
-  const found = await list({ ...query, statuses: possible, limit: limit + 1, after })
+  const found = await list({ ...query, statuses: possibleStatuses(action, statuses), limit: limit + 1, after })
   const jobs = found.slice(0, limit)
   const report: BulkReport = { done: 0, refused: [] }
   let last: JobRecord | undefined
   for (let start = 0; start < jobs.length; start += parallel) {
     const some = jobs.slice(start, start + parallel)
     const outcomes = await Promise.allSettled(some.map((job) => act(job)))
-    let isFull = false
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') report.done += Number(outcome.value !== undefined)
       else {
         const error: unknown = outcome.reason
         if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
         report.refused.push({ id: some[index]?.id ?? '', code: error.code, message: error.message })
-        isFull ||= endingCodes.includes(error.code)
       }
     }
-    if (isFull) return { ...report, next: last ? placeOf(last) : (after ?? beforeAll) }
+    if (hasNoRoom(report)) return { ...report, next: last ? placeOf(last) : (after ?? beforeAll) }
     last = some.at(-1)
   }
   return found.length > limit && last ? { ...report, next: placeOf(last) } : report

@@ -19,3 +19,26 @@ export function inSubmitSpan<Result>(
     store({ ...job, trace: span.context ?? null }),
   )
 }
+
+/** Stores the jobs of one request in one span, to which the attempts of all of them and the webhook messages of their batch belong. */
+export function inBatchSpan<Result>(
+  tracing: Tracing,
+  { app, name, jobs }: { app: string; name: string; jobs: readonly JobRecord[] },
+  store: (jobs: JobRecord[], trace: TraceContext | null) => Promise<Result>,
+): Promise<Result> {
+  const attributes = {
+    'messaging.system': 'stemwork',
+    'messaging.operation.name': 'submit',
+    'messaging.operation.type': 'send',
+    'messaging.batch.message_count': jobs.length,
+    'stemwork.app': app,
+    'stemwork.batch': name,
+  }
+  return traced(tracing, { name: 'submit batch', kind: 'producer', attributes }, (span) => {
+    const trace = span.context ?? null
+    return store(
+      jobs.map((job) => ({ ...job, trace })),
+      trace,
+    )
+  })
+}

@@ -17,22 +17,31 @@ export interface Overview {
 
 export type RuleState = 'open' | 'paused' | 'draining'
 
+/** Jobs of one workflow that need the same of their workers. */
 export interface QueueFacts {
-  /** Empty for jobs of workflows that this node does not have. */
   workflow: string
-  name: string
+  /** Null for a workflow that this node does not have. */
+  name: string | null
+  /** Labels that its jobs need. */
+  needs: string[]
+  /** Those that wait and are due. */
   queued: number
   running: number
   /** Whether there are more than `queued`, which is where the count ends. */
   isMore: boolean
-  /** Since when the job waits that has waited longest; null if none waits. Where `isMore`, another may have waited longer. */
-  oldestSince: number | null
+  /** For how long the first of them has been due; null if none waits. */
+  longestWaitMs: number | null
+  /** Living workers that take such jobs, and the jobs that they run at a time. */
+  workers: number
+  slots: number
   /** Of those that succeeded of late, from claim to end. */
   medianMs: number | null
 }
 
 export interface WorkerFacts {
   name: string
+  /** Null for one that only holds jobs: it ended, runs jobs one by one, or is of an older version. */
+  offers: { slots: number; labels: string[]; workflows: string[]; startedAt: number } | null
   /** Its last sign of life. */
   seenAt: number
   jobs: { id: string; workflow: string; stage: string | null; progress: number; startedAt: number }[]
@@ -65,6 +74,16 @@ export interface JobRow {
   error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
 }
 
+/** What one request to act on many jobs has done. */
+export interface BulkFacts {
+  done: number
+  refused: { id: string; code: string; message: string }[]
+  /** Where to go on; null at the end. */
+  next: string | null
+  /** There is no room for more; the rest would be refused, too. */
+  isFull: boolean
+}
+
 export interface JobPage {
   jobs: JobRow[]
   /** Cursor of the next page. */
@@ -83,6 +102,10 @@ export interface JobFacts extends JobRow {
   cancelRequested: boolean
   /** Place in the queue of its application. */
   place: number | null
+  /** Why it is not begun, besides the jobs before it. */
+  waiting: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
+  /** Labels that it needs of its worker. */
+  needs: string[]
   history: AttemptFacts[]
   /** Why the last attempt failed, with stack and causes. */
   failure: string | null

@@ -6,7 +6,7 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { pageHeaders } from '../service/console.js'
 import { pageAsset } from '../service/page-assets.js'
-import { jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
+import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
 import { requireOperator } from './operator-access.js'
 import { OverviewReader } from './overview.js'
 
@@ -43,6 +43,7 @@ function overviewOf({ service }: Call): OverviewReader {
 }
 
 const answer = { description: 'What the page shows.' }
+const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN'] as const
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
 /** `/operator`: a page for who runs the service, over all applications. Its interface is its own, and not part of the described one. */
@@ -110,22 +111,59 @@ export const operatorPageRoutes: readonly Route[] = [
       return json(await jobFacts(call.service.engine, job), noStore)
     },
   }),
+  ...(['cancel', 'retry'] as const).map((action) =>
+    defineRoute({
+      method: 'POST',
+      path: `/operator/api/job/:id/${action}`,
+      operation: `${action}AnyJob`,
+      summary: 'Cancels a job, or runs it again',
+      access: 'open',
+      answer,
+      problems: ['NOT_FOUND', ...retryProblems],
+      async handle(call, { params }) {
+        requireOperator(call)
+        const job = await call.service.engine[action](params.id)
+        if (!job) throw noJob()
+        overviewOf(call).forget()
+        return json(await jobFacts(call.service.engine, job), noStore)
+      },
+    }),
+  ),
   defineRoute({
     method: 'POST',
-    path: '/operator/api/job/:id/cancel',
-    operation: 'cancelAnyJob',
-    summary: 'Cancels a job',
+    path: '/operator/api/job/:id/delete',
+    operation: 'deleteAnyJob',
+    summary: 'Deletes a job',
     access: 'open',
-    answer,
+    answer: { description: 'It is gone.', status: 204 },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       requireOperator(call)
-      const job = await call.service.engine.cancel(params.id)
-      if (!job) throw noJob()
+      if (!(await call.service.engine.delete(params.id))) throw noJob()
       overviewOf(call).forget()
-      return json(await jobFacts(call.service.engine, job), noStore)
+      return empty(204)
     },
   }),
+  ...(['cancel', 'retry', 'delete'] as const).map((action) =>
+    defineRoute({
+      method: 'POST',
+      path: `/operator/api/jobs/${action}`,
+      operation: `${action}FoundJobs`,
+      summary: 'Does it to a page of the jobs that a search shows',
+      access: 'open',
+      answer,
+      body: jobSearchSchema,
+      async handle(call, { body }) {
+        requireOperator(call)
+        const { after: _, ...filters } = body
+        if (Object.values(filters).every((filter) => filter === undefined || filter.trim() === ''))
+          throw new Problem('BAD_INPUT', 'Name a status, a workflow, an application or a text: not every job there is.')
+        const done = await actOnFound(call.service.engine, action, body)
+        overviewOf(call).forget()
+        return json(done, noStore)
+      },
+    }),
+  ),
   defineRoute({
     method: 'POST',
     path: '/operator/api/rule',

@@ -1,13 +1,13 @@
+import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
+import { mostCounted } from '../../core/engine/ports/job-store.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { FailureFacts, Overview, QueueFacts, WorkerFacts } from './answers.js'
 
-/** Where counts end: more cost more, and the difference changes no decision. */
-const mostCounted = 10_000
 /** Jobs that rates and failures are taken from. */
 const sampleSize = 500
-/** Running jobs whose workers are listed. */
+/** Running jobs that are shown with their workers. */
 const mostRunning = 500
 const dayMs = 24 * 3_600_000
 const rateStepMs = 5 * 60_000
@@ -41,17 +41,19 @@ export class OverviewReader {
 }
 
 async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
-  const [recent, running, rules, applications, health] = await Promise.all([
+  const [recent, running, pools, workers, rules, applications, health] = await Promise.all([
     engine.list({ createdAfter: at - dayMs, limit: sampleSize }),
     engine.list({ statuses: ['STARTED'], limit: mostRunning }),
+    engine.pools(),
+    engine.workers(),
     engine.schedulingRules(),
     engine.applications.listApplications(),
     engine.health(),
   ])
   return {
     at,
-    queues: await queuesOf(engine, recent),
-    workers: workersOf(running, engine.options.dispatch.leaseMs),
+    queues: queuesOf(engine, { pools, workers, recent }),
+    workers: workersOf(workers, running, engine.options.dispatch.leaseMs),
     rates: ratesOf(recent, at),
     failures: failuresOf(recent),
     rules: rules.map(({ target, state, maxRunning }) => ({ kind: target.kind, id: idOf(target), state, maxRunning })),
@@ -62,34 +64,29 @@ async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
   }
 }
 
-async function queuesOf(engine: HttpEngine, recent: readonly JobRecord[]): Promise<QueueFacts[]> {
-  const count = (status: 'QUEUED' | 'STARTED', workflows?: string[]) =>
-    engine.count({ statuses: [status], workflows }, { max: mostCounted })
-  const queues = await Promise.all(
-    engine.workflows.list().map(async ({ id, name }): Promise<QueueFacts> => {
-      const [queued, running] = await Promise.all([count('QUEUED', [id]), count('STARTED', [id])])
-      // The list is newest first, so the last of those that were counted has waited longest.
-      const [oldest] =
-        queued > 0 ? await engine.list({ statuses: ['QUEUED'], workflows: [id], limit: 1, offset: queued - 1 }) : []
-      const isMore = queued >= mostCounted
-      const oldestSince = oldest ? Math.max(oldest.createdAt, oldest.notBefore) : null
-      return { workflow: id, name, queued, running, isMore, oldestSince, medianMs: medianMs(recent, id) }
-    }),
-  )
-  const [queued, running] = await Promise.all([count('QUEUED'), count('STARTED')])
-  const known = queues.reduce(
-    (sum, each) => ({ queued: sum.queued + each.queued, running: sum.running + each.running }),
-    {
-      queued: 0,
-      running: 0,
-    },
-  )
-  const others = { queued: Math.max(0, queued - known.queued), running: Math.max(0, running - known.running) }
-  if (others.queued + others.running > 0) {
-    const unknown = { workflow: '', name: '', isMore: queued >= mostCounted, oldestSince: null, medianMs: null }
-    queues.push({ ...unknown, ...others })
+function queuesOf(
+  engine: HttpEngine,
+  { pools, workers, recent }: { pools: PoolStatus[]; workers: Worker[]; recent: readonly JobRecord[] },
+): QueueFacts[] {
+  const nameOf = (id: string) => engine.workflows.get(id)?.name ?? null
+  const queues = pools.map(({ workflow, needs, queued, oldestMs, running, workers, slots }): QueueFacts => {
+    const counts = { queued, running, isMore: queued >= mostCounted, workers, slots }
+    const longestWaitMs = queued > 0 ? oldestMs : null
+    return { workflow, name: nameOf(workflow), needs, ...counts, longestWaitMs, medianMs: medianMs(recent, workflow) }
+  })
+  // Those without a job are to be steered, too.
+  for (const { id, name } of engine.workflows.list()) {
+    if (queues.some(({ workflow }) => workflow === id)) continue
+    const able = workers.filter(({ workflows }) => workflows.includes(id))
+    const slots = able.reduce((sum, worker) => sum + worker.slots, 0)
+    const counts = { queued: 0, running: 0, isMore: false, longestWaitMs: null, workers: able.length, slots }
+    queues.push({ workflow: id, name, needs: [], ...counts, medianMs: medianMs(recent, id) })
   }
-  return queues
+  return queues.sort((a, b) => compare(a.name ?? a.workflow, b.name ?? b.workflow) || a.needs.length - b.needs.length)
+}
+
+function compare(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
 }
 
 function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
@@ -101,16 +98,25 @@ function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
   return times[Math.floor(times.length / 2)] ?? null
 }
 
-function workersOf(running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
-  const workers = new Map<string, WorkerFacts>()
+/** Those that are alive, idle ones too, and those that only hold jobs. */
+function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
+  const workers = alive.map(({ owner, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
+    return { name: owner, offers: { slots, labels, workflows, startedAt }, seenAt, jobs: [] }
+  })
+  // Two may have one name; then the first is shown with the jobs of both.
+  const byName = new Map(workers.toReversed().map((worker) => [worker.name, worker]))
   for (const { id, workflow, stage, progress, lease, history, startedAt } of running) {
     if (!lease) continue
-    const worker = workers.get(lease.owner) ?? { name: lease.owner, seenAt: 0, jobs: [] }
-    workers.set(lease.owner, worker)
+    let worker = byName.get(lease.owner)
+    if (!worker) {
+      worker = { name: lease.owner, offers: null, seenAt: 0, jobs: [] }
+      byName.set(lease.owner, worker)
+      workers.push(worker)
+    }
     worker.seenAt = Math.max(worker.seenAt, lease.until - leaseMs)
     worker.jobs.push({ id, workflow, stage, progress, startedAt: history.at(-1)?.startedAt ?? startedAt ?? 0 })
   }
-  return [...workers.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return workers.sort((a, b) => compare(a.name, b.name))
 }
 
 function ratesOf(jobs: readonly JobRecord[], at: number): Overview['rates'] {

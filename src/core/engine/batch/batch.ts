@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { type Delivery, deliverySchema, type JobRecord, type JobStatus } from '../job/job.js'
+import { traceContextSchema } from '../job/trace-context.js'
 import type { WebhookMessage } from '../job/transitions.js'
 
 export const batchKind = 'batch'
@@ -18,6 +19,8 @@ export const batchSchema = z.looseObject({
   /** Digest of each request with an idempotency key, by a hash of that, and whether its jobs have been made. */
   requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean() })),
   deliveries: z.array(deliverySchema),
+  /** Of the last request that added jobs; absent in what older versions wrote. */
+  trace: traceContextSchema.nullish(),
 })
 export type Batch = z.infer<typeof batchSchema>
 

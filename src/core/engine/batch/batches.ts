@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../errors.js'
 import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import type { Quota } from '../job/quota.js'
+import type { TraceContext } from '../job/trace-context.js'
 import { type JobStore, mostCounted } from '../ports/job-store.js'
+import { inBatchSpan } from '../submit-span.js'
 import { jittered, outcomeOf, type PostPorts, postMessage } from '../webhooks/post-message.js'
 import {
   type Batch,
@@ -90,9 +92,13 @@ export class Batches {
     })
     if (isRepeated) return undefined
     let created: JobRecord[] | undefined
+    let trace: TraceContext | null = null
     let failure: { error: unknown } | undefined
     try {
-      created = await this.#ports.jobs.createAll(jobs, limits)
+      created = await inBatchSpan(this.#ports.options.tracing, { app, name, jobs }, (traced, context) => {
+        trace = context
+        return this.#ports.jobs.createAll(traced, limits)
+      })
     } catch (error) {
       // A request that may be repeated gives its jobs the same ids: an earlier one made them and did not come to its end.
       if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') failure = { error }
@@ -102,7 +108,7 @@ export class Batches {
       const { [request?.key ?? '']: _, ...others } = batch.requests
       const requests =
         request && failure === undefined ? { ...others, [request.key]: { digest: request.digest, made: true } } : others
-      return { ...batch, addingUntil: 0, requests }
+      return { ...batch, addingUntil: 0, requests, trace: failure ? batch.trace : trace }
     })
     if (failure) {
       // It has ended again, if it had before.
@@ -189,7 +195,7 @@ export class Batches {
   }
 
   /** Takes the next try, of several processes in one, and makes it. */
-  async #send({ app, name }: Batch, { id, attempts }: Delivery): Promise<boolean> {
+  async #send({ app, name, trace }: Batch, { id, attempts }: Delivery): Promise<boolean> {
     const { retryDelaysMs } = this.#ports.options.webhooks
     const nextDelayMs = retryDelaysMs[attempts]
     let taken: Delivery | undefined
@@ -205,7 +211,7 @@ export class Batches {
     const status = await this.status(app, name)
     const data = { name, total: status?.total ?? 0, counts: status?.counts ?? {} }
     const answered = await postMessage(
-      { app, delivery: taken, data, about: { batch: name } },
+      { app, delivery: taken, data, about: { batch: name }, trace },
       this.#ports,
       this.#closed.signal,
     )
