@@ -8,6 +8,7 @@ import type { Runner } from './ports/runner.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
 import { noWorkerText } from './waiting.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
+import { mostCounted } from './job/most-counted.js'
 
 export interface EngineHealth {
   ok: boolean
@@ -33,8 +34,6 @@ export interface ExaminedParts {
   logger: Logger
 }
 
-/** A health check is asked often, and by anybody. */
-const mostCounted = 10_000
 /** Ids in one warning. */
 const mostNamed = 5
 

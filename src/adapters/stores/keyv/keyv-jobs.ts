@@ -3,7 +3,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { isDue } from '../shared/is-due.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
-import { type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type JobStore } from '../../../core/engine/ports/job-store.js'
 import { matchesFilters } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { AnswerDeadline } from './answer-deadline.js'
@@ -16,6 +16,7 @@ import { KnownJobs } from './known-jobs.js'
 import { LimitedCreates } from './limited-creates.js'
 import { SchedulingRules } from './scheduling-rules.js'
 import { UsageEntries } from './usage-entries.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100

@@ -3,7 +3,7 @@ import { StemworkError } from '../errors.js'
 import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import type { Quota } from '../job/quota.js'
 import type { TraceContext } from '../job/trace-context.js'
-import { type JobStore, mostCounted } from '../ports/job-store.js'
+import { type JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from '../submit-span.js'
 import { jittered, outcomeOf, type PostPorts, postMessage } from '../webhooks/post-message.js'
 import {
@@ -18,6 +18,7 @@ import {
   nextLookMs,
   withDelivery,
 } from './batch.js'
+import { mostCounted } from '../job/most-counted.js'
 
 export interface BatchPorts extends PostPorts {
   jobs: JobStore
