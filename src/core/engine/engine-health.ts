@@ -2,7 +2,7 @@ import type { Dispatcher } from './dispatch/dispatcher.js'
 import type { FileSweep } from './dispatch/file-sweep.js'
 import type { EngineOptions } from './options.js'
 import type { JobQueue } from './ports/job-queue.js'
-import type { JobStore } from './ports/job-store.js'
+import { type JobStore, mostCounted } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
@@ -33,8 +33,6 @@ export interface ExaminedParts {
   logger: Logger
 }
 
-/** A health check is asked often, and by anybody. */
-const mostCounted = 10_000
 /** Ids in one warning. */
 const mostNamed = 5
 
