@@ -2,6 +2,7 @@ import type { JobRecord } from './job/job.js'
 import { rulesFor } from './job/scheduling.js'
 import { placeOf } from './place.js'
 import type { JobStore } from './ports/job-store.js'
+import { remembered } from './remembered.js'
 import { meanSeconds } from './workers/worker.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
 
@@ -61,7 +62,7 @@ const mostKept = 1_000
 export class Throughputs {
   readonly #jobs: JobStore
   readonly #workers: Pick<WorkerRegistry, 'recent'>
-  readonly #kept = new Map<string, { at: number; measured: Promise<Throughput> }>()
+  readonly #kept = new Map<string, () => Promise<Throughput>>()
 
   constructor(jobs: JobStore, workers: Pick<WorkerRegistry, 'recent'>) {
     this.#jobs = jobs
@@ -77,14 +78,13 @@ export class Throughputs {
 
   of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
     const key = `${job.app} ${job.workflow}`
-    const now = performance.now()
-    const known = this.#kept.get(key)
-    if (known && now - known.at < keptMs) return known.measured
-    if (this.#kept.size >= mostKept) this.#kept.clear()
-    const measured = this.#measure(job)
-    this.#kept.set(key, { at: now, measured })
-    measured.catch(() => this.#kept.delete(key))
-    return measured
+    let measured = this.#kept.get(key)
+    if (!measured) {
+      if (this.#kept.size >= mostKept) this.#kept.clear()
+      const { app, workflow } = job
+      this.#kept.set(key, (measured = remembered(() => this.#measure({ app, workflow }), keptMs)))
+    }
+    return measured()
   }
 
   async #measure({ app, workflow }: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
