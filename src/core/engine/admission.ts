@@ -8,7 +8,7 @@ import { webhookTarget } from './webhooks/webhook-target.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
 import { needsOf } from './workflow/needs.js'
 
-interface AdmissionParts {
+export interface AdmissionParts {
   applications: ApplicationStore
   workflows: WorkflowRegistry
   options: EngineOptions

@@ -2,12 +2,13 @@ import type { Dispatcher } from './dispatch/dispatcher.js'
 import type { FileSweep } from './dispatch/file-sweep.js'
 import type { EngineOptions } from './options.js'
 import type { JobQueue } from './ports/job-queue.js'
-import type { JobStore } from './ports/job-store.js'
+import { type JobStore, mostCounted } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
 import { noWorkerText } from './waiting.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
+import { mostCounted } from './job/most-counted.js'
 
 export interface EngineHealth {
   ok: boolean
@@ -21,7 +22,7 @@ export interface EngineHealth {
   runner: ReturnType<Runner['status']>
 }
 
-interface ExaminedParts {
+export interface ExaminedParts {
   jobs: JobStore
   queue: JobQueue
   runner: Runner
@@ -33,8 +34,6 @@ interface ExaminedParts {
   logger: Logger
 }
 
-/** A health check is asked often, and by anybody. */
-const mostCounted = 10_000
 /** Ids in one warning. */
 const mostNamed = 5
 

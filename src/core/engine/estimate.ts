@@ -1,6 +1,8 @@
 import type { JobRecord } from './job/job.js'
 import { rulesFor } from './job/scheduling.js'
+import { placeOf } from './place.js'
 import type { JobStore } from './ports/job-store.js'
+import { remembered } from './remembered.js'
 import { meanSeconds } from './workers/worker.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
 
@@ -60,23 +62,29 @@ const mostKept = 1_000
 export class Throughputs {
   readonly #jobs: JobStore
   readonly #workers: Pick<WorkerRegistry, 'recent'>
-  readonly #kept = new Map<string, { at: number; measured: Promise<Throughput> }>()
+  readonly #kept = new Map<string, () => Promise<Throughput>>()
 
   constructor(jobs: JobStore, workers: Pick<WorkerRegistry, 'recent'>) {
     this.#jobs = jobs
     this.#workers = workers
   }
 
+  /** See `JobEngine.estimate`. */
+  async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
+    if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
+    const place = job.status === 'QUEUED' ? await placeOf(this.#jobs, job.id) : undefined
+    return estimateOf(job, place, await this.of(job), Date.now())
+  }
+
   of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
     const key = `${job.app} ${job.workflow}`
-    const now = performance.now()
-    const known = this.#kept.get(key)
-    if (known && now - known.at < keptMs) return known.measured
-    if (this.#kept.size >= mostKept) this.#kept.clear()
-    const measured = this.#measure(job)
-    this.#kept.set(key, { at: now, measured })
-    measured.catch(() => this.#kept.delete(key))
-    return measured
+    let measured = this.#kept.get(key)
+    if (!measured) {
+      if (this.#kept.size >= mostKept) this.#kept.clear()
+      const { app, workflow } = job
+      this.#kept.set(key, (measured = remembered(() => this.#measure({ app, workflow }), keptMs)))
+    }
+    return measured()
   }
 
   async #measure({ app, workflow }: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {

@@ -8,6 +8,7 @@ import {
   type SchedulingRule,
 } from './job/scheduling.js'
 import type { JobStore } from './ports/job-store.js'
+import { remembered } from './remembered.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
 /** Submits ask often, operators decide seldom: a change is known everywhere after this time. */
@@ -16,11 +17,11 @@ const rememberedMs = 1000
 /** The rules as this process has read them last. Claims do not ask here, but the store itself. */
 export class RememberedRules {
   readonly #jobs: JobStore
-  #rules: Promise<SchedulingRule[]> | undefined
-  #readAt = -Infinity
+  #read: () => Promise<SchedulingRule[]>
 
   constructor(jobs: JobStore) {
     this.#jobs = jobs
+    this.#read = this.#fromNowOn()
   }
 
   /** @throws StemworkError `DRAINING` where no new jobs are accepted. */
@@ -48,18 +49,10 @@ export class RememberedRules {
       throw new StemworkError('INVALID_PARAMS', `Invalid scheduling rule. ${problems.join('; ')}.`)
     }
     await this.#jobs.changeRule(target, change)
-    this.#rules = undefined
+    this.#read = this.#fromNowOn()
   }
 
-  async #read(): Promise<SchedulingRule[]> {
-    const now = performance.now()
-    if (!this.#rules || now > this.#readAt + rememberedMs) {
-      this.#readAt = now
-      this.#rules = this.#jobs.rules().catch((error: unknown) => {
-        this.#rules = undefined
-        throw error
-      })
-    }
-    return await this.#rules
+  #fromNowOn(): () => Promise<SchedulingRule[]> {
+    return remembered(() => this.#jobs.rules(), rememberedMs)
   }
 }

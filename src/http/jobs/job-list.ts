@@ -7,6 +7,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { jobView } from './job-view.js'
 import { timestampSchema } from '../schemas.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
 
 const repeatable = <Item extends z.ZodType>(item: Item) =>
   z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(100).optional())
@@ -21,8 +22,6 @@ export const pageQuerySchema = z.object({
   size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
 })
 
-/** The exact number of more is of use to nobody, and takes as long to find. */
-export const mostCounted = 10_000
 /** To skip rows is to read them. */
 const deepestOffset = 10_000
 

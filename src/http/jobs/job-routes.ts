@@ -5,13 +5,14 @@ import type { KeyedCall } from '../routing/call.js'
 import { createJob } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
-import { jobListQuerySchema, listJobs, mostCounted } from './job-list.js'
+import { jobListQuerySchema, listJobs } from './job-list.js'
 import { jobView, pendingJobView } from './job-view.js'
 import { answerGrowing } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
 
 const peaksQuerySchema = z.strictObject({
   length: z.coerce

@@ -1,9 +1,9 @@
 import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
-import { mostCounted } from '../../core/engine/ports/job-store.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { FailureFacts, Overview, QueueFacts, WorkerFacts } from './answers.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
 
 /** Jobs that rates and failures are taken from. */
 const sampleSize = 500

@@ -1,27 +1,25 @@
-import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
-import { z } from 'zod'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { isDue } from '../shared/is-due.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
-import { claim, type ClaimRequest, type JobChange, transition } from '../../../core/engine/job/transitions.js'
-import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
-import { matchesFilters, type Wanted } from '../shared/job-index.js'
+import { transition } from '../../../core/engine/job/transitions.js'
+import { type JobStore } from '../../../core/engine/ports/job-store.js'
+import { matchesFilters } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
-import { Backend, damaged } from './backend.js'
 import { AnswerDeadline } from './answer-deadline.js'
+import { Backend } from './backend.js'
+import { beginFilePass } from './deployment-entry.js'
+import { JobClaims } from './job-claims.js'
 import { JobRecords } from './job-records.js'
 import { keyvDocuments } from './keyv-documents.js'
 import { KnownJobs } from './known-jobs.js'
+import { LimitedCreates } from './limited-creates.js'
 import { SchedulingRules } from './scheduling-rules.js'
 import { UsageEntries } from './usage-entries.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
-
-const deploymentKey = 'stemwork/deployment'
-const deploymentSchema = z.object({ deployment: z.string(), pass: z.number().int(), at: z.number() })
 
 export interface KeyvJobsOptions {
   /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
@@ -51,14 +49,10 @@ export function keyvJobs({
 }: KeyvJobsOptions): JobStore {
   const backend = Backend.of(keyv)
   const records = new JobRecords(backend)
-  /** Jobs that an unnamed claim is just trying to get. */
-  const claiming = new Map<string, Promise<unknown>>()
-  /** Queued jobs whose claims are being written: the index knows them as running only afterwards. */
-  const begun = new Map<string, JobRecord>()
   const rules = new SchedulingRules(backend)
   const usage = new UsageEntries(backend, clock)
-  /** Ids of jobs that are just being created or queued again, by application. */
-  const creating = new Map<string, Set<string>>()
+  const creates = new LimitedCreates({ usage, clock, idempotencyMs })
+  const claims = new JobClaims(clock)
   let loading: Promise<KnownJobs> | undefined
 
   return {
@@ -72,20 +66,12 @@ export function keyvJobs({
         )
       }
       const given = plainCopy(job)
-      return operate(async (known, deadline) => {
-        if (!given.idempotency) return createNew(known, deadline, given, limits)
-        const { app, idempotency } = given
-        return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
-          deadline.check()
-          const found = await withIdempotencyKey(known, app, idempotency.key)
-          return found ? { job: found, created: false } : createNew(known, deadline, given, limits)
-        })
-      })
+      return operate((known, deadline) => creates.create(known, deadline, given, limits))
     },
 
     async createAll(jobs, limits = {}) {
       const given = plainCopy([...jobs])
-      return operate((known, deadline) => createAll(known, deadline, given, limits))
+      return operate((known, deadline) => creates.createAll(known, deadline, given, limits))
     },
 
     usage: (app) => operate(() => usage.read(app)),
@@ -94,9 +80,9 @@ export function keyvJobs({
 
     documents: keyvDocuments(backend, clock),
 
-    findByIdempotencyKey: (app, key) => operate((known) => withIdempotencyKey(known, app, key)),
+    findByIdempotencyKey: (app, key) => operate((known) => creates.withIdempotencyKey(known, app, key)),
 
-    get: (id) => operate((known) => read(known, id)),
+    get: (id) => operate((known) => known.read(id)),
 
     list: ({ limit, offset = 0, after, ...query }) =>
       operate(async (known) => {
@@ -112,7 +98,7 @@ export function keyvJobs({
             if (batch.length === wanted) break
           }
           // A job may have changed since it was selected; then the page is filled from further down.
-          for (const job of await readLive(known, batch)) if (matchesFilters(job, query)) found.push(job)
+          for (const job of await known.readLive(batch)) if (matchesFilters(job, query)) found.push(job)
           if (batch.length < wanted) break
           skip = 0
           cursor = batch[batch.length - 1]
@@ -126,10 +112,10 @@ export function keyvJobs({
 
     claim: ({ id, exceptApps, workflows, labels, ...request }) =>
       operate(async (known, deadline) => {
-        const wanted = { exceptApps, workflows, labels, rules: await rules.read(), begun }
+        const wanted = { exceptApps, workflows, labels, rules: await rules.read() }
         return id === undefined
-          ? claimAny(known, deadline, request, wanted)
-          : claimOne(known, deadline, id, request, wanted)
+          ? claims.any(known, deadline, request, wanted)
+          : claims.one(known, deadline, id, request, wanted)
       }),
 
     rules: () => operate(async () => [...(await rules.read())]),
@@ -141,8 +127,8 @@ export function keyvJobs({
     async apply(id, change) {
       const given = plainCopy(change)
       return operate(async (known, deadline) => {
-        if (given.kind === 'retry') return await retry(known, deadline, id, given)
-        const changed = await update(known, deadline, id, (job) => transition(job, given, clock()))
+        if (given.kind === 'retry') return await creates.retry(known, deadline, id, given)
+        const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
         // A crash here counts too little: there are no transactions.
         if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
         return changed
@@ -154,7 +140,7 @@ export function keyvJobs({
         const now = clock()
         for (;;) {
           const listed = known.index.due(kind, now, limit, exceptApps)
-          const jobs = await readStored(known, listed)
+          const jobs = await known.readStored(listed)
           // What could not be read is not listed again: others may come in its place.
           if (jobs.length === listed.length) return jobs.filter((job) => isDue(kind, job, now))
         }
@@ -166,7 +152,7 @@ export function keyvJobs({
           'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
         const purged = await Promise.all(
           ids.map((id) =>
-            exclusively(known, deadline, id, async () => {
+            known.exclusively(id, deadline, async () => {
               const job = known.index.get(id)
               // An ended job stays ended; it can only have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
@@ -182,18 +168,7 @@ export function keyvJobs({
     unreadable: () => operate(async (known) => known.damagedIds),
 
     beginFilePass: (everyMs) =>
-      operate((known, deadline) =>
-        known.locks.hold(deploymentKey, async () => {
-          deadline.check()
-          const text = await backend.read(deploymentKey)
-          const last = text === undefined ? undefined : parseDeployment(text)
-          const now = clock()
-          if (last && last.at > now - everyMs) return undefined
-          const begun = { deployment: last?.deployment ?? randomUUID(), pass: (last?.pass ?? 0) + 1 }
-          await backend.write(deploymentKey, JSON.stringify({ ...begun, at: now }))
-          return begun
-        }),
-      ),
+      operate((known, deadline) => beginFilePass(everyMs, { backend, locks: known.locks, deadline, clock })),
   }
 
   async function operate<Result>(
@@ -210,209 +185,4 @@ export function keyvJobs({
       return work(known, deadline)
     })
   }
-
-  async function withIdempotencyKey(known: KnownJobs, app: string, key: string): Promise<JobRecord | undefined> {
-    const first = known.index.withIdempotencyKey(app, key)
-    return first && first.createdAt + idempotencyMs > clock() ? await read(known, first.id) : undefined
-  }
-
-  async function createNew(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    job: JobRecord,
-    { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>,
-  ): Promise<{ job: JobRecord; created: boolean }> {
-    const create = () =>
-      exclusively(known, deadline, job.id, async () => {
-        if (known.index.get(job.id) ?? known.isDamaged(job.id)) throw alreadyExists(job.id)
-        const release = reservePlace(known, job, maxQueued)
-        try {
-          await known.pages.add(job.id)
-          deadline.check()
-          return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
-        } finally {
-          release()
-        }
-      })
-    return await usage.taking(job.app, quota, 1, create)
-  }
-
-  /** One after the other; where one fails, those before it are taken back. A crash in between leaves them: there are no transactions. */
-  async function createAll(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    jobs: readonly JobRecord[],
-    { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>,
-  ): Promise<JobRecord[]> {
-    const [first] = jobs
-    if (!first) return []
-    return await usage.taking(first.app, quota, jobs.length, async () => {
-      const releases: (() => void)[] = []
-      const created: JobRecord[] = []
-      try {
-        for (const job of jobs) releases.push(reservePlace(known, job, maxQueued))
-        for (const job of jobs) created.push((await createNew(known, deadline, job, {})).job)
-        return created
-      } catch (error) {
-        for (const { id } of created)
-          await exclusively(known, deadline, id, async () => {
-            const job = known.index.get(id)
-            if (job) await known.leaveTombstone(job)
-          })
-        throw error
-      } finally {
-        for (const release of releases) release()
-      }
-    })
-  }
-
-  async function retry(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    id: string,
-    change: Extract<JobChange, { kind: 'retry' }>,
-  ): Promise<JobRecord | undefined> {
-    const app = known.index.get(id)?.app
-    if (app === undefined) return undefined
-    let release = () => {}
-    const queue = () =>
-      update(known, deadline, id, (job) => {
-        const next = transition(job, change, clock())
-        if (next) release = reservePlace(known, next, change.maxQueued ?? Infinity)
-        return next
-      })
-    try {
-      return await usage.taking(app, change.quota, 1, queue)
-    } finally {
-      release()
-    }
-  }
-
-  /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
-  function reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
-    const ids = creating.get(app) ?? new Set<string>()
-    const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
-    if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
-    creating.set(app, ids.add(id))
-    return () => {
-      ids.delete(id)
-      if (ids.size === 0) creating.delete(app)
-    }
-  }
-
-  async function claimOne(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    id: string,
-    request: ClaimRequest,
-    wanted: Wanted,
-  ): Promise<JobRecord | undefined> {
-    let isBegun = false
-    try {
-      return await update(known, deadline, id, (job) => {
-        const next = known.index.mayBegin(job, wanted) ? claim(job, request, clock()) : undefined
-        isBegun = next !== undefined && job.status === 'QUEUED'
-        if (isBegun) begun.set(id, job)
-        return next
-      })
-    } finally {
-      if (isBegun) begun.delete(id)
-    }
-  }
-
-  /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
-  async function claimAny(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    request: ClaimRequest,
-    wanted: Wanted,
-  ): Promise<JobRecord | undefined> {
-    const tried = new Set<string>()
-    for (;;) {
-      const next = known.index.takeNext(clock(), wanted, [...tried, ...claiming.keys()])
-      if (!next) {
-        if (claiming.size === 0) return undefined
-        // A claim that fails leaves its job to this one.
-        await Promise.race(claiming.values())
-        deadline.check()
-        continue
-      }
-      tried.add(next.id)
-      const attempt = claimOne(known, deadline, next.id, request, wanted).finally(() => claiming.delete(next.id))
-      claiming.set(
-        next.id,
-        attempt.catch(() => {}),
-      )
-      const granted = await attempt.catch(unlessDamaged(known, next.id))
-      if (granted) return granted
-    }
-  }
-
-  async function update(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    id: string,
-    change: (job: JobRecord) => JobRecord | undefined,
-  ): Promise<JobRecord | undefined> {
-    return exclusively(known, deadline, id, async () => {
-      known.requireSound(id)
-      const current = known.index.get(id) && (await known.current(id))
-      const next = current && change(current.job)
-      deadline.check()
-      return next && known.write(next, current.version + 1)
-    })
-  }
-
-  async function read(known: KnownJobs, id: string): Promise<JobRecord | undefined> {
-    const job = known.index.get(id)
-    const [stored] = job ? await readLive(known, [job]) : []
-    if (!stored) known.requireSound(id)
-    return stored
-  }
-
-  /** Those of the jobs that are there and not deleted. */
-  async function readLive(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
-    const stored = await readStored(known, jobs)
-    return stored.filter((job) => !job.deleted && known.index.get(job.id)?.deleted === false)
-  }
-
-  async function readStored(known: KnownJobs, jobs: readonly { id: string }[]): Promise<JobRecord[]> {
-    const entries = await records.readMany(jobs.map(({ id }) => id))
-    const found: JobRecord[] = []
-    for (const [index, { id }] of jobs.entries()) {
-      const entry = entries[index]
-      if (entry && 'job' in entry) found.push(entry.job)
-      // The backend lost or spoilt the record: a listing without it, and a sweep that does not stumble over it for ever.
-      else await known.locks.hold(id, () => known.current(id)).catch(unlessDamaged(known, id))
-    }
-    return found
-  }
-}
-
-/** For errors of one damaged job, which are not to stop the work on others. */
-function unlessDamaged(known: KnownJobs, id: string): (error: unknown) => undefined {
-  return (error) => {
-    if (!known.isDamaged(id)) throw error
-  }
-}
-
-function parseDeployment(text: string): z.output<typeof deploymentSchema> {
-  try {
-    return deploymentSchema.parse(JSON.parse(text))
-  } catch (error) {
-    throw damaged(deploymentKey, error)
-  }
-}
-
-/** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
-function exclusively<Result>(
-  known: KnownJobs,
-  deadline: AnswerDeadline,
-  id: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  return known.locks.hold(id, () => {
-    deadline.check()
-    return work()
-  })
 }

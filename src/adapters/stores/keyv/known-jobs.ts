@@ -1,6 +1,7 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { type IndexedJob, JobIndex } from '../shared/job-index.js'
+import type { AnswerDeadline } from './answer-deadline.js'
 import type { Backend } from './backend.js'
 import { IdPages } from './id-pages.js'
 import { type JobRecords, tombstoneMs } from './job-records.js'
@@ -75,10 +76,7 @@ export class KnownJobs {
       [...this.#uncertain].map((id) =>
         this.locks.hold(id, async () => {
           // A damaged one is noted as such, and known well enough.
-          if (this.#uncertain.has(id))
-            await this.current(id).catch((error: unknown) => {
-              if (!this.isDamaged(id)) throw error
-            })
+          if (this.#uncertain.has(id)) await this.current(id).catch(this.unlessDamaged(id))
         }),
       ),
     )
@@ -120,6 +118,61 @@ export class KnownJobs {
     await this.#risk(job.id, () => this.#records.leaveTombstone(job.id, job.version + 1))
     this.index.remove(job.id)
     this.#tombstones.push({ id: job.id, until: this.#clock() + tombstoneMs })
+  }
+
+  /** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
+  exclusively<Result>(id: string, deadline: AnswerDeadline, work: () => Promise<Result>): Promise<Result> {
+    return this.locks.hold(id, () => {
+      deadline.check()
+      return work()
+    })
+  }
+
+  /** Writes what `change` makes of the stored job; `undefined` if there is none, or nothing to write. */
+  async update(
+    id: string,
+    deadline: AnswerDeadline,
+    change: (job: JobRecord) => JobRecord | undefined,
+  ): Promise<JobRecord | undefined> {
+    return this.exclusively(id, deadline, async () => {
+      this.requireSound(id)
+      const current = this.index.get(id) && (await this.current(id))
+      const next = current && change(current.job)
+      deadline.check()
+      return next && this.write(next, current.version + 1)
+    })
+  }
+
+  async read(id: string): Promise<JobRecord | undefined> {
+    const job = this.index.get(id)
+    const [stored] = job ? await this.readLive([job]) : []
+    if (!stored) this.requireSound(id)
+    return stored
+  }
+
+  /** Those of the jobs that are there and not deleted. */
+  async readLive(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const stored = await this.readStored(jobs)
+    return stored.filter((job) => !job.deleted && this.index.get(job.id)?.deleted === false)
+  }
+
+  async readStored(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const entries = await this.#records.readMany(jobs.map(({ id }) => id))
+    const found: JobRecord[] = []
+    for (const [index, { id }] of jobs.entries()) {
+      const entry = entries[index]
+      if (entry && 'job' in entry) found.push(entry.job)
+      // The backend lost or spoilt the record: a listing without it, and a sweep that does not stumble over it for ever.
+      else await this.locks.hold(id, () => this.current(id)).catch(this.unlessDamaged(id))
+    }
+    return found
+  }
+
+  /** Handles errors of one damaged job, which are not to stop the work on others. */
+  unlessDamaged(id: string): (error: unknown) => undefined {
+    return (error) => {
+      if (!this.isDamaged(id)) throw error
+    }
   }
 
   /** Removes up to `limit` tombstones whose time is over, and ids that never got a record. */

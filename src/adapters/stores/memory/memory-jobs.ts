@@ -5,10 +5,11 @@ import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.j
 import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type CreateOptions, type JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { memoryDocuments } from './memory-documents.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */

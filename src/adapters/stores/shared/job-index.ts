@@ -7,6 +7,7 @@ import type { Backlog, Claimable, DueKind, JobPage, JobQuery } from '../../../co
 import { ClaimOrder } from './claim-order.js'
 import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
+import { begunOf, RunningLanes } from './running-lanes.js'
 import { SortedList } from './sorted-list.js'
 
 /** What of a job the index looks at. */
@@ -69,8 +70,7 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #removable = new DueQueue<IndexEntry<Job>>()
   readonly #deliverable = new DueQueue<IndexEntry<Job>>()
   readonly #ended = new DueQueue<IndexEntry<Job>>()
-  /** Started jobs by workflow and pool. */
-  readonly #running = new Map<string, { workflow: string; pool: string; running: number }>()
+  readonly #running = new RunningLanes()
   readonly #deleted = new Set<IndexEntry<Job>>()
 
   /** Also a job that is marked deleted. */
@@ -142,7 +142,7 @@ export class JobIndex<Job extends IndexedJob> {
     const waiting = this.#waiting.backlog(now, max)
     return mergedBacklog(
       waiting.map(({ firstAt, ...lane }) => ({ ...lane, oldestMs: now - firstAt })),
-      [...this.#running.values()],
+      this.#running.list(),
     )
   }
 
@@ -154,20 +154,9 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   #runningOf(target: RuleTarget): number {
-    if (target.kind === 'workflow') {
-      const lanes = [...this.#running.values()].filter(({ workflow }) => workflow === target.id)
-      return lanes.reduce((sum, { running }) => sum + running, 0)
-    }
+    if (target.kind === 'workflow') return this.#running.ofWorkflow(target.id)
     const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
     return group?.counts.STARTED ?? 0
-  }
-
-  #countRunning({ workflow, pool, status }: Job, change: 1 | -1): void {
-    if (status !== 'STARTED') return
-    const key = `${workflow}\n${pool}`
-    const running = (this.#running.get(key)?.running ?? 0) + change
-    if (running > 0) this.#running.set(key, { workflow, pool, running })
-    else this.#running.delete(key)
   }
 
   due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
@@ -239,8 +228,8 @@ export class JobIndex<Job extends IndexedJob> {
       this.#hide(entry, previous)
       this.#deleted.add(entry)
     } else if (next.status !== previous.status) {
-      this.#countRunning(previous, -1)
-      this.#countRunning(next, 1)
+      this.#running.remove(previous)
+      this.#running.add(next)
       for (const group of this.#groupsOf(next)) {
         group.counts[previous.status]--
         group.counts[next.status]++
@@ -262,7 +251,7 @@ export class JobIndex<Job extends IndexedJob> {
   /** Enters a job where readers find it. */
   #show(entry: IndexEntry<Job>): void {
     const { job } = entry
-    this.#countRunning(job, 1)
+    this.#running.add(job)
     for (const group of this.#groupsOf(job)) {
       group.entries.add(entry)
       group.counts[job.status]++
@@ -281,7 +270,7 @@ export class JobIndex<Job extends IndexedJob> {
 
   /** @param job the state under which the entry was shown. */
   #hide(entry: IndexEntry<Job>, job: Job): void {
-    this.#countRunning(job, -1)
+    this.#running.remove(job)
     for (const group of this.#groupsOf(job)) {
       group.entries.remove(entry)
       group.counts[job.status]--
@@ -336,13 +325,6 @@ function newGroup<Job extends IndexedJob>(): Group<Job> {
 
 function compareJobs(a: { createdAt: number; id: string }, b: { createdAt: number; id: string }): number {
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
-}
-
-function begunOf(target: RuleTarget, begun: Wanted['begun']): number {
-  let count = 0
-  for (const { app, workflow } of begun?.values() ?? [])
-    if (target.kind === 'deployment' || target.id === (target.kind === 'workflow' ? workflow : app)) count++
-  return count
 }
 
 /** Neither part can imitate the other's end: the length comes first. */

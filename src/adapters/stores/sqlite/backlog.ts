@@ -1,6 +1,7 @@
-import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type Backlog } from '../../../core/engine/ports/job-store.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { SqliteDatabase } from './sqlite-database.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 /** For `JobStore.backlog`: from one kind to the next, without the jobs between them. */
 export function backlog(database: SqliteDatabase, now: number): Backlog[] {

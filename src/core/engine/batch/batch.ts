@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { type Delivery, deliverySchema, type JobRecord, type JobStatus } from '../job/job.js'
+import { announced, isPending } from '../job/deliveries.js'
+import { deliverySchema, type JobRecord, type JobStatus } from '../job/job.js'
 import { traceContextSchema } from '../job/trace-context.js'
 import type { WebhookMessage } from '../job/transitions.js'
 
@@ -57,19 +58,9 @@ export function repeatedId(app: string, idempotencyKey: string, index: number | 
 
 /** The batch with a message that all its jobs have ended. */
 export function ended(batch: Batch, now: number, message: WebhookMessage | undefined): Batch {
-  const announced: Delivery[] = message
-    ? [{ ...message, occurredAt: now, attempts: 0, nextAttemptAt: now, outcome: 'pending', lastStatus: null }]
-    : []
+  const messages = message ? [announced(message, now)] : []
   // Of earlier ends only what is still to be sent.
-  return { ...batch, endedAt: now, deliveries: [...batch.deliveries.filter(isPending), ...announced] }
-}
-
-export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
-  return outcome === 'pending'
-}
-
-export function withDelivery(batch: Batch, delivery: Delivery): Batch {
-  return { ...batch, deliveries: batch.deliveries.map((one) => (one.id === delivery.id ? delivery : one)) }
+  return { ...batch, endedAt: now, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
 }
 
 /** When the batch has to be looked at next, from now on; null: never. */

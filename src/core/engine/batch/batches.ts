@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../errors.js'
+import { isPending, withTryBegun, withTryEnded } from '../job/deliveries.js'
 import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import type { Quota } from '../job/quota.js'
 import type { TraceContext } from '../job/trace-context.js'
-import { type JobStore, mostCounted } from '../ports/job-store.js'
+import { type JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from '../submit-span.js'
 import { jittered, outcomeOf, type PostPorts, postMessage } from '../webhooks/post-message.js'
 import {
@@ -13,11 +14,10 @@ import {
   batchSchema,
   type BatchStatus,
   ended,
-  isPending,
   type JobOfBatch,
   nextLookMs,
-  withDelivery,
 } from './batch.js'
+import { mostCounted } from '../job/most-counted.js'
 
 export interface BatchPorts extends PostPorts {
   jobs: JobStore
@@ -200,12 +200,10 @@ export class Batches {
     const nextDelayMs = retryDelaysMs[attempts]
     let taken: Delivery | undefined
     await this.#change(app, name, (batch) => {
-      taken = undefined
-      const delivery = batch?.deliveries.find((one) => one.id === id && isPending(one) && one.attempts === attempts)
-      if (!batch || !delivery) return undefined
-      const nextAttemptAt = nextDelayMs === undefined ? null : Date.now() + jittered(nextDelayMs)
-      taken = { ...delivery, attempts: attempts + 1, nextAttemptAt }
-      return withDelivery(batch, taken)
+      const retryInMs = nextDelayMs === undefined ? null : jittered(nextDelayMs)
+      const next = batch && withTryBegun(batch, { deliveryId: id, attempts, retryInMs }, Date.now())
+      taken = next?.deliveries.find((delivery) => delivery.id === id)
+      return next
     })
     if (!taken) return false
     const status = await this.status(app, name)
@@ -216,12 +214,11 @@ export class Batches {
       this.#closed.signal,
     )
     const outcome = outcomeOf(answered, nextDelayMs === undefined)
-    await this.#change(app, name, (batch) => {
-      const delivery = batch?.deliveries.find((one) => one.id === id && isPending(one))
-      if (!batch || !delivery) return undefined
-      const nextAttemptAt = outcome === 'pending' ? delivery.nextAttemptAt : null
-      return withDelivery(batch, { ...delivery, outcome, lastStatus: answered, nextAttemptAt })
-    })
+    await this.#change(
+      app,
+      name,
+      (batch) => batch && withTryEnded(batch, { deliveryId: id, outcome, status: answered }),
+    )
     if (outcome === 'given_up')
       this.#ports.logger.warn(
         { app, batch: name, status: answered },

@@ -1,49 +1,29 @@
 import { rm } from 'node:fs/promises'
-import { errorLine, errorText } from '../error-text.js'
-import { isSetupError, StemworkError } from '../errors.js'
-import type { JobEvents } from '../events.js'
+import { errorLine } from '../error-text.js'
+import { isSetupError, type StemworkError } from '../errors.js'
 import { attemptPrefix } from '../job/blob-keys.js'
 import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../job/failure.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import { isWorthKeeping } from '../job/retry.js'
-import type { HeldClaim, JobChange } from '../job/transitions.js'
-import type { EngineOptions } from '../options.js'
+import type { JobChange } from '../job/transitions.js'
 import { type Policy, policyOf } from './policy.js'
-import type { BlobStore } from '../ports/blob-store.js'
-import type { JobQueue } from '../ports/job-queue.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
-import type { InputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { InputFile, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
-import type { WorkflowRegistry } from '../workflow/registry.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { writeEnd } from './attempt-end.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { usageOf } from './attempt-usage.js'
+import { answerToFailure } from './attempt-failure.js'
 import { fetchInputs } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
+import type { AttemptPorts } from './attempt-ports.js'
+import { runWorkflow } from './attempt-run.js'
 import { HeartbeatLoop } from './heartbeat.js'
-import { runSteps } from './run-steps.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
 import type { Stages } from './stages.js'
 import { throughOutage } from './storage-outage.js'
-
-export interface AttemptPorts {
-  jobs: JobStore
-  blobs: BlobStore
-  queue: JobQueue
-  runner: Runner
-  workflows: WorkflowRegistry
-  events: JobEvents
-  options: EngineOptions
-  logger: Logger
-  /** Called with each job that has ended here, whatever its listeners do. */
-  onEnd(job: JobRecord): void
-  /** Called when a job has failed because of how this process is set up. */
-  onSetupError(): void
-}
 
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
 const fetchShare = 0.05
@@ -102,10 +82,6 @@ export class Attempt {
     )
   }
 
-  get #claim(): HeldClaim {
-    return { token: this.#job.token, nonce: this.#job.lease?.nonce }
-  }
-
   get jobId(): string {
     return this.#job.id
   }
@@ -150,7 +126,7 @@ export class Attempt {
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
       const inputs = await this.#spans.step('fetch', () =>
         this.#inFetchStage(async () => {
-          await this.#findCheckpoint()
+          await this.#readCheckpoint((signal) => this.#checkpoint.find(signal))
           return await this.#fetchInputs(workflow, directory)
         }),
       )
@@ -160,7 +136,8 @@ export class Attempt {
       this.#controller.signal.throwIfAborted()
       end = {
         kind: 'succeed',
-        ...this.#claim,
+        token: this.#job.token,
+        nonce: this.#job.lease?.nonce,
         outputs,
         details: result.details,
         ...usageOf(this.#job, inputs, result.details),
@@ -212,22 +189,13 @@ export class Attempt {
     }))
   }
 
-  /** What cannot be found after an outage is work done again. */
-  async #findCheckpoint(): Promise<void> {
+  /** What cannot be read after an outage is work done again. */
+  async #readCheckpoint<Found>(read: (signal: AbortSignal) => Promise<Found>): Promise<Found | undefined> {
+    const { signal } = this.#controller
     try {
-      await this.#throughOutage(() => this.#checkpoint.find(this.#controller.signal))
+      return await this.#throughOutage(() => read(signal))
     } catch (error) {
-      this.#controller.signal.throwIfAborted()
-      this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
-    }
-  }
-
-  async #checkpointOrder(directory: string): Promise<WorkOrder['checkpoint']> {
-    if (directory === '') return undefined
-    try {
-      return await this.#throughOutage(() => this.#checkpoint.order(directory, this.#controller.signal))
-    } catch (error) {
-      this.#controller.signal.throwIfAborted()
+      signal.throwIfAborted()
       this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
       return undefined
     }
@@ -239,31 +207,19 @@ export class Attempt {
   }
 
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
-    const { options, runner } = this.#ports
-    const { composition } = workflow
     const share = 1 - fetchShare - publishShare
-    const order = {
-      jobId: this.#job.id,
-      workflow: workflow.id,
-      module: workflow.module?.url ?? null,
-      settings: workflow.module?.settings ?? null,
-      params: this.#job.params,
+    const kept =
+      directory === '' ? undefined : await this.#readCheckpoint((signal) => this.#checkpoint.order(directory, signal))
+    return await runWorkflow(workflow, {
+      ...this.#ports,
+      job: this.#job,
       inputs,
       directory,
-      limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-      checkpoint: await this.#checkpointOrder(directory),
-    }
-    return await this.#spans.run((trace, onStage) => {
-      const run: RunOptions = {
-        signal: this.#controller.signal,
-        checkpoint: this.#checkpoint,
-        onProgress: ({ stage, progress }) => {
-          onStage(stage)
-          this.#heartbeat.report({ stage, progress: fetchShare + share * progress })
-        },
-      }
-      const traced = { ...order, trace }
-      return composition ? runSteps(workflow, composition, traced, this.#ports, run) : runner.run(traced, run)
+      kept,
+      checkpoint: this.#checkpoint,
+      spans: this.#spans,
+      signal: this.#controller.signal,
+      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     })
   }
 
@@ -294,43 +250,23 @@ export class Attempt {
     }
   }
 
-  /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
+  /** The change that answers a failure; what it means is logged. */
   #failure(error: unknown): JobChange | undefined {
     this.#spans.fail(error)
-    const { dispatch, retention } = this.#ports.options
-    const attempts = this.#attempts
-    const { shutdownRequeues } = this.#job
-    if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
-    if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
-      return {
-        kind: 'requeue',
-        ...this.#claim,
-        delayMs: 0,
-        onShutdown: shutdownRequeues < dispatch.maxShutdownRequeues,
-      }
+    const answer = answerToFailure(error, {
+      job: this.#job,
+      attempts: this.#attempts,
+      inputs: this.#inputs,
+      policy: { ...this.#policy, mayPass: (failure) => this.#mayPass(failure) },
+      options: this.#ports.options,
+    })
+    if (answer?.kind === 'requeue' && answer.failure !== undefined)
+      this.#warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
+    if (answer?.kind === 'fail') {
+      if (isSetupError(error)) this.#ports.onSetupError()
+      this.#logEnd(error)
     }
-    const { maxAttempts } = this.#policy
-    if (attempts < maxAttempts && this.#mayPass(error)) {
-      this.#warn(`Attempt ${attempts} of ${maxAttempts} failed; the job is queued again.`, error)
-      return {
-        kind: 'requeue',
-        ...this.#claim,
-        delayMs: this.#policy.delayMs(attempts),
-        onShutdown: false,
-        failure: errorText(error),
-      }
-    }
-    if (isSetupError(error)) this.#ports.onSetupError()
-    this.#logEnd(error)
-    return {
-      kind: 'fail',
-      ...this.#claim,
-      error: jobError(error),
-      failure: errorText(error),
-      ...usageOf(this.#job, this.#inputs),
-      retentionMs: retention.failedInputsMs,
-      messages: webhookMessages(this.#job, 'job.failed'),
-    }
+    return answer
   }
 
   #mayPass(error: unknown): boolean {

@@ -5,7 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import { growingOutputFile } from '../runner/output-file.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { WorkflowRegistry } from '../workflow/registry.js'
 import type { OutputDeclaration } from '../workflow/workflow.js'
+import type { Dispatcher } from './dispatcher.js'
 
 /** How soon new bytes are seen. */
 const lookMs = 200
@@ -31,7 +34,7 @@ export interface GrowingResult {
   close(): Promise<void>
 }
 
-export interface GrowingFile {
+interface GrowingFile {
   job: JobRecord
   output: string
   declaration: OutputDeclaration
@@ -41,8 +44,23 @@ export interface GrowingFile {
   look(): Promise<JobRecord | undefined>
 }
 
+/** See `JobEngine.growingResult`. */
+export async function growingResult(
+  job: JobRecord,
+  output: string,
+  { jobs, workflows, dispatcher }: { jobs: JobStore; workflows: WorkflowRegistry; dispatcher: Dispatcher },
+): Promise<GrowingResult | undefined> {
+  const workflow = workflows.get(job.workflow)
+  const directory = job.status === 'STARTED' ? await dispatcher.scratchOf(job) : undefined
+  if (!workflow || directory === undefined) return undefined
+  const declared = workflow.outputs(workflow.params.parse(job.params) as Record<string, unknown>)
+  const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
+  if (!declaration) return undefined
+  return openGrowingResult({ job, output, declaration, directory, look: () => jobs.get(job.id) })
+}
+
 /** `undefined`: nothing of the file is here, or all of it is and it is about to be published. */
-export async function openGrowingResult({
+async function openGrowingResult({
   job,
   output,
   declaration,

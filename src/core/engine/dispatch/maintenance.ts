@@ -1,17 +1,21 @@
 import type { Logger } from '../ports/logger.js'
+import type { Batches } from '../batch/batches.js'
+import type { EngineOptions } from '../options.js'
+import type { Outbox } from '../webhooks/outbox.js'
+import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './file-sweep.js'
-import type { Sweep } from './sweep.js'
+import type { Sweep, SweepReport } from './sweep.js'
 
 /** Sweeps to one sweep of all files, of which nothing is urgent. */
 const fileSweepRounds = 20
 
-export interface MaintainedParts {
+interface MaintainedParts {
   sweep: Sweep
   fileSweep: FileSweep
-  /** Looks for jobs to run. */
-  wake(): void
-  sendWebhooks(): Promise<unknown>
-  sweepIntervalMs: number
+  dispatcher: Dispatcher
+  outbox: Outbox
+  batches: Batches
+  options: Pick<EngineOptions, 'dispatch'>
   logger: Logger
 }
 
@@ -25,7 +29,7 @@ export class Maintenance {
 
   constructor(parts: MaintainedParts) {
     this.#parts = parts
-    this.#fileSweepMs = fileSweepRounds * parts.sweepIntervalMs
+    this.#fileSweepMs = fileSweepRounds * parts.options.dispatch.sweepIntervalMs
   }
 
   get isStarted(): boolean {
@@ -34,7 +38,7 @@ export class Maintenance {
 
   start(): void {
     this.#timers = [
-      setInterval(() => this.#sweep(), this.#parts.sweepIntervalMs).unref(),
+      setInterval(() => this.#sweep(), this.#parts.options.dispatch.sweepIntervalMs).unref(),
       setInterval(() => this.#sweepFiles(), this.#fileSweepMs).unref(),
     ]
     this.#sweep()
@@ -52,16 +56,29 @@ export class Maintenance {
     await Promise.all([this.#sweeping, this.#sweepingFiles])
   }
 
+  /** See `JobEngine.sweep`. */
+  async sweepNow({ files, allowMassRemoval }: { files: boolean; allowMassRemoval: boolean }): Promise<SweepReport> {
+    const { sweep, fileSweep } = this.#parts
+    const swept = await sweep.run()
+    const sweptFiles = files ? await fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
+    return { ...swept, ...sweptFiles }
+  }
+
+  /** See `JobEngine.sendWebhooks`. */
+  async sendWebhooks(): Promise<number> {
+    const { outbox, batches } = this.#parts
+    const [ofJobs, ofBatches] = await Promise.all([outbox.send(), batches.tend()])
+    return ofJobs + ofBatches
+  }
+
   sendWebhooksSoon(): void {
-    this.#parts
-      .sendWebhooks()
-      .catch((error: unknown) =>
-        this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
-      )
+    this.sendWebhooks().catch((error: unknown) =>
+      this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
+    )
   }
 
   #sweep(): void {
-    this.#parts.wake()
+    this.#parts.dispatcher.wake()
     this.#sweeping ??= this.#parts.sweep.run().finally(() => (this.#sweeping = undefined))
     this.sendWebhooksSoon()
   }

@@ -1,3 +1,4 @@
+import { announced, withTryBegun, withTryEnded } from './deliveries.js'
 import { withAttempt, withEnd } from './history.js'
 import type { Quota, Usage } from './quota.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
@@ -192,22 +193,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       if (job.deleted || !isTerminal(job) || job.expired) return undefined
       return { ...job, expired: true }
     case 'beginDelivery':
-      return withDelivery(job, change.deliveryId, (delivery) =>
-        delivery.attempts === change.attempts
-          ? {
-              ...delivery,
-              attempts: delivery.attempts + 1,
-              nextAttemptAt: change.retryInMs === null ? null : now + change.retryInMs,
-            }
-          : undefined,
-      )
+      return withTryBegun(job, change, now)
     case 'endDelivery':
-      return withDelivery(job, change.deliveryId, (delivery) => ({
-        ...delivery,
-        outcome: change.outcome,
-        lastStatus: change.status,
-        nextAttemptAt: change.outcome === 'pending' ? delivery.nextAttemptAt : null,
-      }))
+      return withTryEnded(job, change)
     default:
       return change satisfies never
   }
@@ -224,31 +212,12 @@ function ended(
   now: number,
   change: { retentionMs: number; messages: readonly WebhookMessage[] },
 ): JobRecord {
-  const announced = change.messages.map((message): Delivery => ({
-    ...message,
-    occurredAt: now,
-    attempts: 0,
-    nextAttemptAt: now,
-    outcome: 'pending',
-    lastStatus: null,
-  }))
   return {
     ...job,
     lease: null,
     stage: null,
     completedAt: now,
     expiresAt: now + change.retentionMs,
-    deliveries: [...job.deliveries, ...announced],
+    deliveries: [...job.deliveries, ...change.messages.map((message) => announced(message, now))],
   }
-}
-
-/** Changes one pending message of the outbox. */
-function withDelivery(
-  job: JobRecord,
-  id: string,
-  change: (delivery: Delivery) => Delivery | undefined,
-): JobRecord | undefined {
-  const pending = job.deliveries.find((delivery) => delivery.id === id && delivery.outcome === 'pending')
-  const changed = pending && change(pending)
-  return changed && { ...job, deliveries: job.deliveries.with(job.deliveries.indexOf(pending), changed) }
 }

@@ -44,9 +44,6 @@ export interface CreateOptions {
   quota?: Quota
 }
 
-/** Jobs of a kind that a `Backlog` counts. */
-export const mostCounted = 10_000
-
 /** Jobs of one kind that wait or run. */
 export interface Backlog {
   workflow: string

@@ -3,6 +3,7 @@ import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { remembered } from '../remembered.js'
 import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
 
 /** Beats that may be missed before a worker counts as dead. */
@@ -31,8 +32,8 @@ export class WorkerRegistry {
   readonly #startedAt = Date.now()
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> = Promise.resolve()
-  readonly #recent = remembered(() => this.workers())
-  readonly #pools = remembered(() => this.#readPools())
+  readonly #recent = remembered(() => this.workers(), rememberedMs)
+  readonly #pools = remembered(() => this.#readPools(), rememberedMs)
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
@@ -122,19 +123,5 @@ export class WorkerRegistry {
     } catch (error) {
       logger.warn({ err: error }, 'This worker could not tell the job store that it is alive; it tries again.')
     }
-  }
-}
-
-/** What `read` returned last, for a while. A failure is not remembered. */
-function remembered<Result>(read: () => Promise<Result>): () => Promise<Result> {
-  let last: { at: number; found: Promise<Result> } | undefined
-  return () => {
-    const now = performance.now()
-    if (!last || now > last.at + rememberedMs) {
-      const found = read()
-      last = { at: now, found }
-      found.catch(() => (last = undefined))
-    }
-    return last.found
   }
 }
