@@ -1,14 +1,14 @@
 import type { Dispatcher } from './dispatch/dispatcher.js'
 import type { FileSweep } from './dispatch/file-sweep.js'
 import type { EngineOptions } from './options.js'
+import { mostCounted } from './job/most-counted.js'
 import type { JobQueue } from './ports/job-queue.js'
-import { type JobStore, mostCounted } from './ports/job-store.js'
+import type { JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
 import { noWorkerText } from './waiting.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
-import { mostCounted } from './job/most-counted.js'
 
 export interface EngineHealth {
   ok: boolean
