@@ -20,7 +20,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await service?.close()
   })
 
-  test('shows its place and why it is not begun, and follows both without asking again', async () => {
+  test('shows its place and why it is not begun, follows both without asking again, and can be stopped', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const submit = async (priority: number) => {
       const body = JSON.stringify({ workflow: 'service/held', params: {}, priority })
@@ -42,6 +42,8 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await page.getByText('Next in your queue').waitFor()
     const own = asked.filter((path) => path.endsWith(`/job/${id}`))
     expect(own.length).toBeLessThanOrEqual(1)
+    await page.getByRole('button', { name: /^Stop/ }).click()
+    await page.getByText('This job was stopped.').waitFor()
     expect(pages.complaints).toEqual([])
   })
 })
