@@ -34,6 +34,7 @@ step(
     'tsconfig.console.json',
     'tsup.config.ts',
     'scripts/build-kernels.mjs',
+    'scripts/prune-declarations.mjs',
     ...sources('src'),
   ],
   () => {
