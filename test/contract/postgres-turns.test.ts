@@ -135,6 +135,26 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await waitingWithoutTurn(), 0)
   })
 
+  test('a claim passes none of the jobs that are for other workers, however many wait before its own', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
+      SELECT 'job-' || n, 1, 'app', 'QUEUED', false, 'w', CASE WHEN n < 5000 THEN 'gpu' ELSE '' END, n, n, '{}' FROM generate_series(1, 5000) AS n`,
+    )
+    await pool.query(`INSERT INTO ${schema}.turns (app) VALUES ('app')`)
+    await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${claimNextStatement(`"${schema}"`)}`,
+      ['worker', 1000, '', [], [], ['w'], false, ['cpu']],
+    )
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    const read = Array.from(plan.matchAll(/Rows Removed by \w+: (\d+)|rows=(\d+)/g), ([, removed, found]) =>
+      Number(removed ?? found),
+    )
+    assert.ok(Math.max(...read) < 100, plan)
+    const claimed = await pool.query(`SELECT id FROM ${schema}.jobs WHERE status = 'STARTED'`)
+    assert.deepEqual(claimed.rows, [{ id: 'job-5000' }])
+  })
+
   test('statements that workers and the sweep send read jobs by indexes only', async () => {
     await pool.query(
       `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, deliverable_at, record)

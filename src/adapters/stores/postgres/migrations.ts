@@ -124,6 +124,8 @@ export const steps: MigrationStep[] = [
     statements: (schema) => [
       // Labels that the job's worker must have. Older nodes add none, and claim all.
       `ALTER TABLE ${schema}.jobs ADD COLUMN pool text COLLATE "C" NOT NULL DEFAULT ''`,
+      `DROP INDEX ${schema}.jobs_waiting`,
+      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, pool, rank, waiting_since, id) WHERE waiting_since IS NOT NULL`,
       `CREATE INDEX jobs_backlog ON ${schema}.jobs (workflow, pool, waiting_since) WHERE waiting_since IS NOT NULL`,
       `CREATE TABLE ${schema}.documents (kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, version integer NOT NULL, value json NOT NULL,
         due_at bigint, expires_at bigint NOT NULL, PRIMARY KEY (kind, key)) WITH (fillfactor = 85)`,

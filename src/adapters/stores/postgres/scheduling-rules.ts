@@ -12,6 +12,7 @@ import {
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Row } from './database.js'
 import { columnText } from './job-row.js'
+import { waitingLists } from './turns.js'
 
 type Run = (text: string, values: unknown[]) => Promise<Row[]>
 
@@ -67,19 +68,13 @@ export function schedulingRules(schema: string) {
 /** Counts for `JobStore.ahead`: what comes first of each list of the application is a range of an index. */
 export function aheadStatement(schema: string): string {
   return `
-    WITH RECURSIVE own AS MATERIALIZED (
+    WITH own AS MATERIALIZED (
       SELECT app, rank, waiting_since, id FROM ${schema}.jobs
       WHERE id = $1 AND waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint
-    ),
-    list (workflow) AS (
-      SELECT (SELECT min(workflow) FROM ${schema}.jobs WHERE app = own.app AND waiting_since IS NOT NULL) FROM own
-      UNION ALL
-      SELECT (SELECT min(jobs.workflow) FROM ${schema}.jobs WHERE app = own.app AND waiting_since IS NOT NULL AND jobs.workflow > list.workflow)
-      FROM list, own WHERE list.workflow IS NOT NULL
     )
-    SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own LEFT JOIN list ON list.workflow IS NOT NULL CROSS JOIN LATERAL (
+    SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own CROSS JOIN LATERAL (${waitingLists(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
       SELECT count(*) AS jobs FROM (
-        SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow
+        SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow AND job.pool = list.pool
           AND (job.rank, job.waiting_since, job.id) < (own.rank, own.waiting_since, own.id)
           AND job.waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint LIMIT $2
       ) AS counted

@@ -18,6 +18,21 @@ export function joinTurns(schema: string, app: string): string {
     joined AS (INSERT INTO ${schema}.turns (app) SELECT ${app} WHERE (SELECT count(*) FROM held) = 0)`
 }
 
+/**
+ * The lists in which an application's jobs wait, one for each workflow and pool, each in the order of claims: a query with the columns
+ * `workflow` and `pool`, which goes from one list to the next without the jobs between them.
+ */
+export function waitingLists(schema: string, app: string): string {
+  const next = (behind: string) => `
+    SELECT workflow, pool FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
+  return `
+    WITH RECURSIVE list (workflow, pool) AS (
+      (${next('')})
+      UNION ALL
+      SELECT other.workflow, other.pool FROM list CROSS JOIN LATERAL (${next('AND (workflow, pool) > (list.workflow, list.pool)')}) AS other
+    ) SELECT workflow, pool FROM list`
+}
+
 /** How many jobs of each list are looked at: the first may just be taken by claims at the same time. */
 const firstLook = 4
 const secondLook = 100
@@ -26,7 +41,7 @@ const secondLook = 100
  * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
  * none of the applications in $4 and not the jobs in $5, only of the workflows in $6 and for the labels in $8 (null: any). Claims at the same time skip each
  * other's applications; who finds none left takes the first job in turn that nobody else is taking, so none comes back with nothing
- * while there are jobs. The jobs of an application are lists by workflow, each in order: what is paused is not even passed.
+ * while there are jobs. The jobs of an application are lists by workflow and pool: what is paused, or for other workers, is not even passed.
  *
  * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where there are, only a claim
  * with $7 takes a queued job: its sender holds the lock (`lockClaims`), so that nobody else counts running jobs meanwhile.
@@ -37,26 +52,20 @@ export function claimNextStatement(schema: string): string {
   const running = (condition: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
   /** Whether the worker has all labels that the job needs; null: any job will do. */
-  const isServed = `(pool = '' OR ${asked('labels')} IS NULL OR string_to_array(pool, ' ') <@ ${asked('labels')})`
+  const isServed = (pool: string) =>
+    `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
   const isAppOpen = (app: string) =>
     `${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
-  // The workflows that wait in an application, from one to the next, without the jobs between them.
-  const workflowsOf = (app: string) => `
-    WITH RECURSIVE found (workflow) AS (
-      (SELECT workflow FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL ORDER BY workflow LIMIT 1)
-      UNION ALL
-      SELECT (SELECT workflow FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL AND workflow > found.workflow ORDER BY workflow LIMIT 1)
-      FROM found WHERE found.workflow IS NOT NULL
-    ) SELECT workflow FROM found WHERE workflow IS NOT NULL`
   const first = (app: string, look: number) => `
     SELECT locked.id FROM (
-      SELECT head.id FROM unnest(coalesce(${asked('workflows')}, ARRAY(${workflowsOf(app)}))) AS list (workflow)
+      SELECT head.id FROM (${waitingLists(schema, app)}) AS list
       CROSS JOIN LATERAL (
         SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = list.workflow AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')}) AND ${isServed}
+        WHERE app = ${app} AND workflow = list.workflow AND pool = list.pool AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
-      WHERE NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
+      WHERE (${asked('workflows')} IS NULL OR list.workflow = ANY(${asked('workflows')})) AND ${isServed('list.pool')}
+        AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
       ORDER BY head.rank, head.waiting_since, head.id
     ) AS head
     CROSS JOIN LATERAL (
@@ -74,7 +83,7 @@ export function claimNextStatement(schema: string): string {
         ELSE ${running('lease_bucket IS NOT NULL')} END)
     ),
     lapsed AS MATERIALIZED (
-      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed}
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
