@@ -2,9 +2,11 @@ export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export {
   type BatchStatus,
   type BulkAction,
+  type BulkOptions,
   type BulkReport,
   type EngineHealth,
   type EngineParts,
+  type FoundJobs,
   JobEngine,
   type JobEstimate,
   type JobScope,

@@ -1,5 +1,4 @@
-import { type JobEngine } from '../core/engine/engine.js'
-import type { BulkAction } from '../core/engine/bulk.js'
+import type { BulkAction, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { createEngine } from '../create-engine.js'

@@ -6,6 +6,7 @@ export type HttpEngine = Pick<
   | 'submit'
   | 'get'
   | 'list'
+  | 'search'
   | 'count'
   | 'resultBytes'
   | 'place'

@@ -7,7 +7,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node'
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-node'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
@@ -40,6 +45,9 @@ const { default: twoStages, id: workflow } = (await import(
   default: () => EngineParts['workflows'][number]
   id: string
 }
+const { spanFacts } = (await import(new URL('./fixtures/span-facts.mjs', import.meta.url).href)) as {
+  spanFacts(span: ReadableSpan): SpanFacts
+}
 const postgres = await findPostgres()
 const missing = 'missing' in postgres ? postgres.missing : undefined
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -57,16 +65,7 @@ afterAll(async () => {
 })
 
 function ownSpans(): SpanFacts[] {
-  return exporter.getFinishedSpans().map((span) => ({
-    name: span.name,
-    kind: span.kind,
-    attributes: span.attributes,
-    status: span.status.code,
-    error: span.status.message,
-    parent: span.parentSpanContext?.spanId,
-    trace: span.spanContext().traceId,
-    id: span.spanContext().spanId,
-  }))
+  return exporter.getFinishedSpans().map(spanFacts)
 }
 
 /** A receiver of one webhook message. */
