@@ -88,7 +88,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate'> = {},
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> = {},
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     return this.#parts.intake.submitBatch(given, options)
   }

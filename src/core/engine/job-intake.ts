@@ -81,7 +81,7 @@ export class JobIntake {
   /** See `JobEngine.submitBatch`. */
   async submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate'>,
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'>,
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
     const { batches, events, rules, workflows } = this.#parts
@@ -91,7 +91,7 @@ export class JobIntake {
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
     const jobs = jobsOfBatch(batch, fieldsOf)
     await options.beforeCreate?.()
-    const created = await batches.add({ ...batch, jobs }, limits)
+    const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {
       for (const job of created) events.announce('job.created', job)
       await this.notify()
