@@ -1,5 +1,6 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export {
+  type ApplicationLimits,
   type BatchStatus,
   type BulkAction,
   type BulkOptions,
@@ -10,6 +11,8 @@ export {
   JobEngine,
   type JobEstimate,
   type JobScope,
+  type LimitChange,
+  type Limits,
   type PoolStatus,
   type SubmitBatchInput,
   type Waiting,

@@ -17,6 +17,8 @@ export type HttpEngine = Pick<
   | 'cancel'
   | 'schedule'
   | 'schedulingRules'
+  | 'limits'
+  | 'setLimits'
   | 'retry'
   | 'submitBatch'
   | 'batch'

@@ -11,6 +11,7 @@ import type { JobRecord } from './job/job.js'
 import { JobEnds } from './job-ends.js'
 import { JobIntake } from './job-intake.js'
 import { Lifecycle } from './lifecycle.js'
+import { DeploymentLimits } from './limits.js'
 import { type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './result-peaks.js'
 import { Readiness } from './runner/readiness.js'
@@ -68,6 +69,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const ends = new JobEnds(maintained)
   const intake = new JobIntake({
     ...maintained,
+    deploymentLimits: new DeploymentLimits(shared),
     closing: lifecycle.closing,
     lookAtBatch: (job) => ends.lookAtBatch(job),
   })

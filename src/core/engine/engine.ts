@@ -10,7 +10,7 @@ import type { SweepReport } from './dispatch/sweep.js'
 import type { JobEstimate } from './estimate.js'
 import type { EngineEventName, EngineEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
-import type { Usage } from './job/quota.js'
+import type { LimitChange, Usage } from './job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
 import type { EngineOptions, EngineSettings } from './options.js'
 import type { ApplicationStore } from './ports/application-store.js'
@@ -19,6 +19,7 @@ import type { JobPage, JobQuery } from './ports/job-store.js'
 import { checkPage } from './job-page.js'
 import { type FoundJobs, searchJobs } from './job-search.js'
 import { jobInScope, type JobScope } from './job-scope.js'
+import { type ApplicationLimits, limitsOf, setLimits } from './limits.js'
 import { placeOf } from './place.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './submission.js'
 import { type Waiting, waitingOf } from './waiting.js'
@@ -34,6 +35,8 @@ export type { EngineParts } from './engine-parts.js'
 export type { JobEstimate } from './estimate.js'
 export type { FoundJobs } from './job-search.js'
 export type { JobScope } from './job-scope.js'
+export type { LimitChange, Limits } from './job/quota.js'
+export type { ApplicationLimits } from './limits.js'
 export type { Waiting } from './waiting.js'
 export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
@@ -116,6 +119,21 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   /** What the application has used of its quota today. */
   usage(app: string): Promise<Usage> {
     return this.#parts.jobs.usage(app)
+  }
+
+  /** What an application may do: its own figures, those that hold, and what it has used today. */
+  limits(app: string): Promise<ApplicationLimits> {
+    return limitsOf(app, { ...this.#parts, applications: this.applications })
+  }
+
+  /**
+   * Gives an application figures of its own, for all processes; null: as for all again. What is left out stays. What was accepted is run.
+   *
+   * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application.
+   */
+  setLimits(app: string, change: LimitChange): Promise<void> {
+    return setLimits(app, change, this.applications)
   }
 
   /** The workers that are alive, as they tell: every engine that was started on this store. One that died is listed for up to three leases. */

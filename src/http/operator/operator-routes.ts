@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { ApplicationLimits } from '../../core/engine/engine.js'
+import { limitChangeSchema } from '../../core/engine/job/quota.js'
 import { ruleChangeSchema, ruleTargetSchema } from '../../core/engine/job/scheduling.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
@@ -161,7 +163,45 @@ export const operatorPageRoutes: readonly Route[] = [
       return json(await overviewOf(call).read(), noStore)
     },
   }),
+  defineRoute({
+    method: 'GET',
+    path: '/operator/api/application/:id/limits',
+    operation: 'getAnyLimits',
+    summary: 'What an application may do, and what it has used today',
+    access: 'open',
+    answer,
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      requireOperator(call)
+      return json(await limitsOf(call, params.id), noStore)
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/operator/api/application/:id/limits',
+    operation: 'setAnyLimits',
+    summary: 'Gives an application limits of its own',
+    access: 'open',
+    answer,
+    body: limitChangeSchema,
+    problems: ['NOT_FOUND'],
+    async handle(call, { params, body }) {
+      requireOperator(call)
+      await limitsOf(call, params.id)
+      await call.service.engine.setLimits(params.id, body)
+      return json(await limitsOf(call, params.id), noStore)
+    },
+  }),
 ]
+
+async function limitsOf({ service: { engine } }: Call, app: string): Promise<ApplicationLimits> {
+  if (!(await engine.applications.getApplication(app))) throw noApplication()
+  return await engine.limits(app)
+}
+
+function noApplication(): Problem {
+  return new Problem('NOT_FOUND', 'There is no application with this id.')
+}
 
 function noJob(): Problem {
   return new Problem('NOT_FOUND', 'There is no job with this id (any more).')
