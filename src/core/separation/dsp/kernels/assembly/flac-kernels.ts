@@ -1,8 +1,6 @@
-import { at, float, vector } from './memory'
+import { at, double, float, vector } from './memory'
 
 // See `FlacKernels` in `../flac-kernels.ts`, and `plainFlacKernels` there for the same in plain TypeScript.
-
-const double: usize = 8
 
 export function separatePairs(pairs: usize, left: usize, right: usize, count: i32): void {
   pairs = at(pairs)
