@@ -3,7 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createDotProduct, plainDotProduct } from '../../src/core/separation/dsp/kernels/dot-product.js'
 import { createFrameKernels, plainFrameKernels } from '../../src/core/separation/dsp/kernels/frame-kernels.js'
-import { createFlacKernels, maxOrder, plainFlacKernels } from '../../src/core/separation/dsp/kernels/flac-kernels.js'
+import {
+  createFlacKernels,
+  maxOrder,
+  partitionFields,
+  plainFlacKernels,
+} from '../../src/core/separation/dsp/kernels/flac-kernels.js'
 import { hasSimd, type Kernel } from '../../src/core/separation/dsp/kernels/kernel.js'
 import { codeTables } from '../../src/core/separation/dsp/kernels/mp3-codes.js'
 import { createMp3Kernels, plainMp3Kernels } from '../../src/core/separation/dsp/kernels/mp3-kernels.js'
@@ -190,8 +195,44 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
         [Math.min(count, 8), 32],
       ])
         check(fill, ({ foldedSums }) => foldedSums(residual, order, Math.ceil(count / parts), parts, sums))
+      values.set([0, parameter], sums)
       for (let bit = 0; bit < 40; bit++)
-        check(fill, ({ writeRice }) => writeRice(residual, count, parameter, codes, bit))
+        check(fill, (kernels) => kernels.writePartitions(residual, count, Math.min(count, 3), sums, 5, codes, bit))
+    }
+  })
+})
+
+describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins divide residuals in the same way,', () => {
+  const [residual, sums, partitions, codes] = [0, 4096, 4160, 4160 + partitionFields]
+  const flac = createFlacKernels(codes + 8 * 4096)
+
+  it.each([0, 1, 3, 12, 29])('of up to %i bits', (bits) => {
+    for (const [sampleCount, parts, order] of [
+      [4096, 32, 8],
+      [4096, 32, 0],
+      [96, 32, 2],
+      [96, 32, 3],
+      [1001, 1, 4],
+      [9, 1, 8],
+    ]) {
+      // Louder towards the end, so that parameters differ.
+      const fill = new Float32Array(flac.memory.length)
+      const louder = noise(sampleCount, 3).map((value, i) => 2 * value * 2 ** ((bits * (i + 1)) / sampleCount))
+      new Int32Array(fill.buffer).set(louder, residual)
+      for (const parameterBits of [4, 5]) {
+        const divide = (kernels: ReturnType<typeof plainFlacKernels>) => {
+          kernels.foldedSums(residual, order, sampleCount / parts, parts, sums)
+          return kernels.choosePartitions(sums, parts, sampleCount, order, parameterBits, partitions)
+        }
+        expect(difference(flac, plainFlacKernels, fill, divide)).toBeUndefined()
+        const divided = flac.memory.slice()
+        for (const bit of [0, 5, 31])
+          expect(
+            difference(flac, plainFlacKernels, divided, ({ writePartitions }) =>
+              writePartitions(residual, sampleCount, order, partitions, parameterBits, codes, bit),
+            ),
+          ).toBeUndefined()
+      }
     }
   })
 })
@@ -233,7 +274,7 @@ describe.skipIf(!hasSimd())('the MP3 kernels and their plain twins give the same
   it.each([0, 1, 2, 7, 15, 16, 30, 8206])('the codes of magnitudes up to %i, after any number of bits', (largest) => {
     const [quantised, signs, regions, coding, frame, tables] = [0, 600, 1200, 1800, 1810, 4000]
     const codes = createMp3Kernels(tables + codeTables.end)
-    const fill = noise(codes.memory.length, 8)
+    const fill = new Float32Array(noise(codes.memory.length, 8))
     const integers = new Int32Array(fill.buffer)
     writeCodeTables(fill.fill(0, tables), tables)
     // All of the two regions' ends, and values that fall off to 1 and to 0.
