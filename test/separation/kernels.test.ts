@@ -225,6 +225,9 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins divide resid
           return kernels.choosePartitions(sums, parts, sampleCount, order, parameterBits, partitions)
         }
         expect(difference(flac, plainFlacKernels, fill, divide)).toBeUndefined()
+        flac.memory.set(fill)
+        // The encoder stores samples as they are where codes would be longer.
+        if (divide(flac) > 32 * sampleCount) continue
         const divided = flac.memory.slice()
         for (const bit of [0, 5, 31])
           expect(
