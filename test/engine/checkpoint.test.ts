@@ -159,6 +159,45 @@ describe('a checkpoint', () => {
     expect(second.done).toEqual([5])
   })
 
+  test('is made at a shutdown also while an earlier part is on its way', async () => {
+    const jobs = memoryJobs()
+    const plain = memoryBlobs()
+    const stored = gate()
+    const blobs = sharedBlobs({
+      async put(key, body, options) {
+        await plain.put(key, body, options)
+        if (key.endsWith('/part-0')) await stored.opened
+      },
+      get: plain.get,
+      list: plain.list,
+      deletePrefix: plain.deletePrefix,
+    })
+    const reached = gate()
+    const slow = { afterMs: 0, everyMs: 3_600_000 }
+    const { workflow } = countingWorkflow(async (unit, { checkpoint, signal }) => {
+      if (unit === 0) await kept(blobs, 1)
+      if (unit < 3) return
+      if (unit === 3) {
+        reached.open()
+        return await due(checkpoint)
+      }
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    const first = testEngine(workflow, { checkpoints: slow }, { jobs, blobs })
+    await first.engine.start()
+    const job = await first.submit()
+    await reached.opened
+    const closed = first.engine.close({ timeoutMs: 0 })
+    // By then it has asked for the last part.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    stored.open()
+    await closed
+    const second = countingWorkflow(() => {})
+    const { engine } = testEngine(second.workflow, { checkpoints: slow }, { jobs, blobs })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
+    expect(second.done).toEqual([5])
+  })
+
   test('keeps the downloaded input: its address need not answer any more', async () => {
     let downloads = 0
     const server = createServer((_, response) => response.end(`file ${++downloads}`)).listen(0, '127.0.0.1')
