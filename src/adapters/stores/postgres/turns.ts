@@ -19,12 +19,12 @@ export function joinTurns(schema: string, app: string): string {
 }
 
 /**
- * The lists in which an application's jobs wait, one for each workflow and pool, each in the order of claims: a query with the columns
- * `workflow` and `pool`, which goes from one list to the next without the jobs between them.
+ * The lists in which jobs wait, one for each workflow and pool, of an application or of all: a query with the columns `workflow` and
+ * `pool`, which goes from one list to the next without the jobs between them.
  */
-export function waitingLists(schema: string, app: string): string {
+export function waitingLists(schema: string, app?: string): string {
   const next = (behind: string) => `
-    SELECT workflow, pool FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
+    SELECT workflow, pool FROM ${schema}.jobs WHERE ${app ? `app = ${app} AND ` : ''}waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
   return `
     WITH RECURSIVE list (workflow, pool) AS (
       (${next('')})
@@ -56,6 +56,8 @@ export function claimNextStatement(schema: string): string {
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
   const isAppOpen = (app: string) =>
     `${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
+  const isListOpen = `(${asked('workflows')} IS NULL OR list.workflow = ANY(${asked('workflows')})) AND ${isServed('list.pool')}
+        AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)`
   const first = (app: string, look: number) => `
     SELECT locked.id FROM (
       SELECT head.id FROM (${waitingLists(schema, app)}) AS list
@@ -64,8 +66,7 @@ export function claimNextStatement(schema: string): string {
         WHERE app = ${app} AND workflow = list.workflow AND pool = list.pool AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
-      WHERE (${asked('workflows')} IS NULL OR list.workflow = ANY(${asked('workflows')})) AND ${isServed('list.pool')}
-        AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
+      WHERE ${isListOpen}
       ORDER BY head.rank, head.waiting_since, head.id
     ) AS head
     CROSS JOIN LATERAL (
@@ -87,8 +88,14 @@ export function claimNextStatement(schema: string): string {
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
+    -- Whether any list has a job for the worker now: else no application is passed at all.
+    ready AS MATERIALIZED (
+      SELECT FROM (${waitingLists(schema)}) AS list
+      WHERE ${isListOpen} AND (SELECT min(waiting_since) FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool AND waiting_since IS NOT NULL) <= ${nowSql} LIMIT 1
+    ),
     proceed AS MATERIALIZED (
       SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
+        AND EXISTS (SELECT FROM ready)
     ),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
