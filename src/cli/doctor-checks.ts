@@ -94,9 +94,12 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
     let bytes = 0
     for await (const chunk of blob?.body ?? []) bytes += chunk.byteLength
     if (bytes !== 15) throw new Error(`A file of 15 bytes was stored, and ${bytes} came back.`)
-  } finally {
-    await store.delete(key)
+  } catch (error) {
+    // It is the first failure that tells.
+    await store.delete(key).catch(() => {})
+    throw error
   }
+  await store.delete(key)
   return { status: 'ok', found: 'a file was stored, read and removed' }
 }
 

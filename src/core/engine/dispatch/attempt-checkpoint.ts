@@ -119,7 +119,8 @@ export class AttemptCheckpoint implements RunCheckpoint {
   /** Lets the run keep what it has; resolves when that is stored, or at once if it has kept nothing so far. */
   async beforeHandBack(): Promise<void> {
     if (!this.#hasKept || this.#ended.signal.aborted) return
-    const stored = new Promise<void>((resolve) => (this.#stored = resolve))
+    // A part that is being stored just now holds less than what the run has.
+    const stored = this.#storing.then(() => new Promise<void>((resolve) => (this.#stored = resolve)))
     this.#handBack.abort()
     const maxMs = Math.min(longestHandBackMs, this.#ports.options.dispatch.leaseMs / 3)
     await Promise.race([stored, delay(maxMs, undefined, { signal: this.#ended.signal }).catch(() => {})])
