@@ -165,8 +165,9 @@ describe('a checkpoint', () => {
     const stored = gate()
     const blobs = sharedBlobs({
       async put(key, body, options) {
-        await plain.put(key, body, options)
+        const written = await plain.put(key, body, options)
         if (key.endsWith('/part-0')) await stored.opened
+        return written
       },
       get: plain.get,
       list: plain.list,
