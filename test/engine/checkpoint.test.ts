@@ -1,14 +1,19 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { AttemptCheckpoint } from '../../src/core/engine/dispatch/attempt-checkpoint.js'
 import { badInput, internalError } from '../../src/core/engine/errors.js'
 import { checkpointChain, checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
 import { claimCheckpointPrefix, partKey } from '../../src/core/engine/job/checkpoint-keys.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { partName } from '../../src/core/engine/runner/stage-checkpoint.js'
 import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, gate, keys, recordingLogger, steppingClock, testEngine } from './harness.js'
@@ -159,44 +164,42 @@ describe('a checkpoint', () => {
     expect(second.done).toEqual([5])
   })
 
-  test('is made at a shutdown also while an earlier part is on its way', async () => {
+  test('is made when a shutdown hands the job back while an earlier part is being stored', async () => {
     const jobs = memoryJobs()
-    const plain = memoryBlobs()
-    const stored = gate()
+    await jobs.create(sampleJob())
+    const job = await jobs.claim({ owner: 'w', leaseMs: 60_000 })
+    if (!job) return expect.unreachable()
+    const first = gate()
+    const inner = sharedBlobs()
     const blobs = sharedBlobs({
-      async put(key, body, options) {
-        const written = await plain.put(key, body, options)
-        if (key.endsWith('/part-0')) await stored.opened
-        return written
+      put: async (key, ...rest) => {
+        if (key.endsWith('/part-0')) await first.opened
+        return inner.put(key, ...rest)
       },
-      get: plain.get,
-      list: plain.list,
-      deletePrefix: plain.deletePrefix,
     })
-    const reached = gate()
-    const slow = { afterMs: 0, everyMs: 3_600_000 }
-    const { workflow } = countingWorkflow(async (unit, { checkpoint, signal }) => {
-      if (unit === 0) await kept(blobs, 1)
-      if (unit < 3) return
-      if (unit === 3) {
-        reached.open()
-        return await due(checkpoint)
-      }
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    const { engine } = testEngine(countingWorkflow(() => {}).workflow, {}, { blobs })
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
+    const checkpoint = new AttemptCheckpoint(job, {
+      blobs,
+      options: engine.options,
+      logger: silentLogger,
+      onStored: () => {},
     })
-    const first = testEngine(workflow, { checkpoints: slow }, { jobs, blobs })
-    await first.engine.start()
-    const job = await first.submit()
-    await reached.opened
-    const closed = first.engine.close({ timeoutMs: 0 })
-    // By then it has asked for the last part.
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    stored.open()
-    await closed
-    const second = countingWorkflow(() => {})
-    const { engine } = testEngine(second.workflow, { checkpoints: slow }, { jobs, blobs })
-    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
-    expect(second.done).toEqual([5])
+    await checkpoint.order(directory, new AbortController().signal)
+    for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')
+    const storing = checkpoint.store(0)
+    const events: string[] = []
+    const handedBack = checkpoint.beforeHandBack().then(() => events.push('handed back'))
+    first.open()
+    await storing
+    // Turns enough for a wait that took the first part for the last.
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    events.push('last part')
+    await checkpoint.store(1)
+    await handedBack
+    expect(events).toEqual(['last part', 'handed back'])
+    await checkpoint.end()
+    await rm(directory, { recursive: true })
   })
 
   test('keeps the downloaded input: its address need not answer any more', async () => {
