@@ -33,7 +33,7 @@ export type {
 } from './job.js'
 export type { JobId, Offer, OffersOf } from './offer.js'
 export type { TransferOptions, TransferProgress, UploadOptions, UploadSource } from './upload.js'
-export type { WaitOptions } from './wait.js'
+export type { GrowingResults, WaitOptions } from './wait.js'
 
 export interface PeaksOptions extends RequestOptions {
   /** Most entries that are wanted. Default: all, at most 8,192. */

@@ -9,6 +9,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { gate } from '../engine/harness.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
 const cleanUps: (() => Promise<unknown>)[] = []
@@ -33,13 +34,15 @@ function growingWorkflow() {
     stages: [
       {
         name: 'grow',
-        async run({ outputPath, signal }) {
+        async run({ outputPath, signal, progress }) {
           const path = outputPath('song')
           const file = await open(`${path}.part`, 'w')
+          let share = 0
           try {
             for (let text = await next(); text !== undefined; text = await next()) {
               signal.throwIfAborted()
               await file.write(text)
+              progress((share += 0.1))
               written()
             }
             await file.write('!', 0)
@@ -129,6 +132,32 @@ describe('a result that grows', () => {
     await growing.write('abc')
     expect(await (await ask('bytes=10-')).text()).toBe('abc')
     growing.end()
+  })
+
+  it('is told of in the event stream, each time that there is more to read', async () => {
+    const { service, growing, id } = await started()
+    const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+    let read = ''
+    const events: number[] = []
+    let news = gate()
+    const ended = client.waitForJob(id, {
+      onGrowing({ song }) {
+        events.push(song!.bytes)
+        expect(song!.url).toBe(`${service.base}/job/${id}/growing/song`)
+        news.open()
+      },
+    })
+    for (const text of ['segment 1', ', segment 2', ', segment 3']) {
+      await growing.write(text)
+      await news.opened
+      news = gate()
+      const part = await client.growing(id, 'song', { range: { start: read.length, end: events.at(-1)! - 1 } })
+      read += await (await part.blob()).text()
+    }
+    growing.end()
+    expect((await ended).status).toBe('SUCCEEDED')
+    expect([read, events]).toEqual(['segment 1, segment 2, segment 3', [9, 20, 31]])
+    expect((await result(service, id)).slice(1)).toBe(read.slice(1))
   })
 
   it('leads to the result once the job has succeeded, and is not there for others, before and without it', async () => {

@@ -2,6 +2,7 @@ import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
+import { growingResults } from './growing-bytes.js'
 import { pendingJobView } from './job-view.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
@@ -11,7 +12,7 @@ const lastEventId = 'end'
 
 /**
  * A job as server-sent events: `job` with the whole job at once and at each change, while it waits also of its place, then, after the one that shows its end, the
- * stream closes. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
+ * stream closes. `growing` where there is more to read of its results while it runs here. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // The answer that stops an EventSource which reconnects after the end.
@@ -80,6 +81,7 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
   const { id } = job
   let shown = job
   let sent = ''
+  let grown = ''
   let ended = false
   const { heartbeatMs } = call.service.options.limits
   let checkedAt = performance.now()
@@ -99,6 +101,10 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
     sent = text
     ended = isTerminal(shown)
     yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${text}`)
+    const growing = JSON.stringify(await growingResults(call, shown))
+    if (growing === '{}' || growing === grown) continue
+    grown = growing
+    yield frame(`event: growing\ndata: ${growing}`)
   }
   if (!ended && !call.request.signal.aborted)
     yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)

@@ -215,7 +215,7 @@ export const jobRoutes = [
     operation: 'followJob',
     summary: 'Follow a job by server-sent events',
     description:
-      'Sends an event `job` with the whole job at once and at each change, `deleted` if it goes away, and closes when the job has ended.',
+      'Sends an event `job` with the whole job at once and at each change, `deleted` if it goes away, and closes when the job has ended. From the machine that runs the job, also `growing` when there is more to read of its results: for each by its name, `bytes` that are there and the `url` that answers ranges of them (`GET /job/{id}/growing/{output}`).',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
