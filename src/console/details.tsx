@@ -15,7 +15,7 @@ export function Details({ job }: { job: Job }) {
   const seconds = durationOf(job)
   const figures = figuresOf(job)
   return (
-    <div class="stack">
+    <div class="stack details">
       <section class="card" aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
         <ol class="timeline">

@@ -51,6 +51,7 @@ it('needs about 2 kB for each second of audio', async () => {
     sampleRate: analysisRate,
     channelCount: 1,
     format: 'tones',
+    sampleCount: seconds * analysisRate,
     blocks,
   })
   const kept = [...chroma.all, ...chroma.bass, rest.onsets, rest.lowOnsets, rest.levels]
