@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
@@ -29,6 +29,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+async function copyOf(path: string): Promise<string> {
+  const copy = join(folder, 'copy.wav')
+  await copyFile(path, copy)
+  return copy
+}
+
 describe('stemwork separate', () => {
   it('writes two stems of the same length whose sum is the mixture within rounding', async () => {
     const { status, stdout, stderr } = await stemwork(['separate', song(), '-o', join(folder, 'stems')])
@@ -56,11 +62,12 @@ describe('stemwork separate', () => {
     expect(stderr).not.toContain('\r')
   })
 
-  it.skipIf(!existsSync('/proc/self/task'))(
-    'runs its child at its own priority: the user waits for it (skipped but on Linux)',
-    async () => {
-      const running = new Stemwork(['separate', song(), '-o', join(folder, 'priority')])
-      await running.printed('stderr', /Separating \d+%/)
+  it.skipIf(!existsSync('/proc/self/task')).each(['one song', 'several songs'])(
+    'runs the child for %s at its own priority: the user waits for it (skipped but on Linux)',
+    async (songs) => {
+      const files = songs === 'one song' ? [song()] : [song(), await copyOf(song())]
+      const running = new Stemwork(['separate', ...files, '-o', join(folder, 'priority')])
+      await running.printed('stderr', /\d+%/)
       const pid = running.child.pid!
       const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
         .split(' ')

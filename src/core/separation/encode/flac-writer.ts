@@ -8,8 +8,6 @@ import type { FlacFormat } from './flac/channel-ways.js'
 import { FlacBlocks } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
-/** Frames are gathered to pieces of this size before they are written. */
-const pieceBytes = 512 * 1024
 /** Of the first byte of a metadata block: audio follows. */
 const lastBlockFlag = 0x80
 
@@ -24,8 +22,6 @@ export class FlacWriter implements AudioEncoder {
   readonly #blocks: FlacBlocks
   readonly #pcm: PcmEncoder
   readonly #md5 = createHash('md5')
-  readonly #piece = new Uint8Array(pieceBytes)
-  #pieceLength = 0
   /** Samples of the block that is not full yet. */
   #pending = 0
   #sampleCount = 0
@@ -61,7 +57,7 @@ export class FlacWriter implements AudioEncoder {
   async close(): Promise<WrittenAudio> {
     try {
       if (this.#pending > 0) await this.#endBlock()
-      await this.#flush()
+      await this.#file.flush()
       await this.#file.correct(this.#streamInfo(this.#md5.digest()), 0)
       return { sampleCount: this.#sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: this.#file.bytes }
     } finally {
@@ -90,14 +86,7 @@ export class FlacWriter implements AudioEncoder {
       least: least === 0 ? frame.length : Math.min(least, frame.length),
       most: Math.max(most, frame.length),
     }
-    if (this.#pieceLength + frame.length > pieceBytes) await this.#flush()
-    this.#piece.set(frame, this.#pieceLength)
-    this.#pieceLength += frame.length
-  }
-
-  async #flush(): Promise<void> {
-    await this.#file.append(this.#piece.subarray(0, this.#pieceLength))
-    this.#pieceLength = 0
+    await this.#file.gather(frame)
   }
 
   /** The file's signature and its first metadata block (RFC 9639, 8.2). */

@@ -13,8 +13,6 @@ export interface Mp3Options {
   tags?: AudioTags
 }
 
-/** Frames are gathered to pieces of this size before they are written. */
-const pieceBytes = 256 * 1024
 /** Samples that every decoder adds. */
 const decoderDelay = 529
 
@@ -33,8 +31,6 @@ export class Mp3Writer implements AudioEncoder {
   /** Of the tag before the first frame. */
   #tagBytes = 0
   #header = new Uint8Array(4)
-  readonly #piece = new Uint8Array(pieceBytes)
-  #pieceLength = 0
 
   private constructor(file: FileWriter, { sampleRate, channels }: Mp3Options) {
     this.#file = file
@@ -79,7 +75,7 @@ export class Mp3Writer implements AudioEncoder {
         for (const plane of this.#planes) plane.fill(0, this.#pending)
         await this.#endFrame()
       }
-      await this.#flush()
+      await this.#file.flush()
       if (this.#frameCount > 0) {
         const facts = { frameCount: this.#frameCount, bytes: this.#file.bytes - this.#tagBytes }
         const info = mp3InfoFrame(this.#header, { ...facts, encoderDelay, sampleCount: this.#sampleCount })
@@ -104,13 +100,6 @@ export class Mp3Writer implements AudioEncoder {
       // Room for the frame with the length.
       await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
     }
-    if (this.#pieceLength + frame.length > pieceBytes) await this.#flush()
-    this.#piece.set(frame, this.#pieceLength)
-    this.#pieceLength += frame.length
-  }
-
-  async #flush(): Promise<void> {
-    await this.#file.append(this.#piece.subarray(0, this.#pieceLength))
-    this.#pieceLength = 0
+    await this.#file.gather(frame)
   }
 }

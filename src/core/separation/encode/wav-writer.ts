@@ -1,7 +1,7 @@
-import { open, type FileHandle } from 'node:fs/promises'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { riffTagChunks } from '../tags/riff-tag-chunks.js'
+import { FileWriter } from './file-writer.js'
 import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
 export interface WavWriterOptions {
@@ -20,12 +20,12 @@ export interface WavWriterOptions {
  * so samples from a file of the same width keep their bytes.
  */
 export class WavWriter implements AudioEncoder {
-  readonly #file: FileHandle
+  readonly #file: FileWriter
   readonly #options: WavWriterOptions
   #dataBytes = 0
   readonly #pcm: PcmEncoder
 
-  private constructor(file: FileHandle, options: WavWriterOptions) {
+  private constructor(file: FileWriter, options: WavWriterOptions) {
     this.#file = file
     this.#options = options
     this.#pcm = new PcmEncoder(options.format)
@@ -33,31 +33,27 @@ export class WavWriter implements AudioEncoder {
 
   /** Creates or replaces the file. */
   static async open(path: string, options: WavWriterOptions): Promise<WavWriter> {
-    const file = await open(path, 'w')
-    const writer = new WavWriter(file, options)
-    await writer.#writeAll(wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes))
+    const writer = new WavWriter(await FileWriter.open(path), options)
+    await writer.#file.append(wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes))
     return writer
   }
 
   /** Appends one plane per channel, all of the same length, nominal range -1..1. Calls must not overlap. */
   async write(planes: readonly Float32Array[]): Promise<void> {
     const bytes = this.#pcm.encode(planes)
-    await this.#writeAll(bytes)
+    await this.#file.append(bytes)
     this.#dataBytes += bytes.length
   }
 
   /** Completes the header and closes the file. */
   async close(): Promise<WrittenAudio> {
     try {
-      const padding = this.#dataBytes % 2
-      if (padding) await this.#writeAll(new Uint8Array(1))
+      if (this.#dataBytes % 2) await this.#file.append(new Uint8Array(1))
       const tagChunks = riffTagChunks(this.#options.tags ?? {})
-      await this.#writeAll(tagChunks)
-      const header = wavHeader(this.#options, this.#dataBytes, tagChunks.length)
-      await this.#file.write(header, 0, header.length, 0)
+      await this.#file.append(tagChunks)
+      await this.#file.correct(wavHeader(this.#options, this.#dataBytes, tagChunks.length), 0)
       const sampleCount = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      const bytes = header.length + this.#dataBytes + padding + tagChunks.length
-      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes }
+      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: this.#file.bytes }
     } finally {
       await this.#file.close()
     }
@@ -66,11 +62,6 @@ export class WavWriter implements AudioEncoder {
   /** Closes the file without completing it; the caller removes it. */
   async abandon(): Promise<void> {
     await this.#file.close()
-  }
-
-  async #writeAll(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length;)
-      done += (await this.#file.write(bytes, done, bytes.length - done)).bytesWritten
   }
 }
 
