@@ -27,12 +27,15 @@ export default defineConfig([
     platform: 'browser',
     format: 'esm',
     target: 'es2022',
-    minify: true,
+    // After esbuild: a gzipped script is 3 % smaller than by esbuild alone.
+    minify: 'terser',
+    terserOptions: { compress: { ecma: 2020, passes: 3 } },
     splitting: false,
     noExternal: [/./],
     clean: true,
     silent: true,
     esbuildOptions(options) {
+      options.minify = true
       options.jsx = 'automatic'
       options.jsxImportSource = 'preact'
     },

@@ -15,7 +15,7 @@ export function Details({ job }: { job: Job }) {
   const seconds = durationOf(job)
   const figures = figuresOf(job)
   return (
-    <div class="details">
+    <div class="stack details">
       <section class="card" aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
         <ol class="timeline">
@@ -40,7 +40,7 @@ export function Details({ job }: { job: Job }) {
           )}
           {job.result && job.expiresAt && (
             <li>
-              <span>Files removed</span> <span>{whenWords(job.expiresAt)}</span>
+              <span>Files kept until</span> <span>{whenWords(job.expiresAt)}</span>
             </li>
           )}
         </ol>

@@ -37,7 +37,10 @@ export function useJobCommands(client: Client, uploads: Uploads, deletions: Dele
   return {
     stop: (jobs) =>
       guarded(async () => {
-        for (const { id } of jobs) await client.cancelJob(id)
+        // One that is gone keeps none of the others running.
+        const answers = await Promise.allSettled(jobs.map(({ id }) => client.cancelJob(id)))
+        const failed = answers.find((answer) => answer.status === 'rejected')
+        if (failed) throw failed.reason
       }),
     remove: (jobs) => deletions.remove(jobs),
     async again(jobs) {

@@ -23,22 +23,32 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [problem, setProblem] = useState<Explanation>()
   const [turn, setTurn] = useState(0)
   const heading = useRef<HTMLHeadingElement>(null)
+  /** What the stream has told since the page asked: the answer may be older. */
+  const heard = useRef<Job>(undefined)
   const isLoaded = job !== undefined
 
   useEffect(() => {
     const stop = new AbortController()
+    heard.current = undefined
     setProblem(undefined)
     client
       .getJob(id, { signal: stop.signal })
       // The links of a job that is shown already go on working; another object would start the player anew.
-      .then((read) => setJob((known) => (known?.result && read.result ? known : read)))
+      .then((read) => {
+        setJob((known) => (known?.result ? known : (heard.current ?? read)))
+        live.read([read])
+      })
       .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
     return () => stop.abort()
   }, [client, id, turn, live.turn])
   useEffect(
     () =>
       live.listen({
-        onJob: (changed) => changed.id === id && setJob((known) => (known?.result ? known : changed)),
+        onJob(changed) {
+          if (changed.id !== id) return
+          heard.current = changed
+          setJob((known) => (known?.result ? known : changed))
+        },
         onDeleted: (gone) => gone === id && setProblem({ text: 'This song was deleted.' }),
       }),
     [live, id],

@@ -43,11 +43,14 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
   const stop = useRef(new AbortController())
+  /** What the stream has told since the page asked: the answer may be older. */
+  const heard = useRef(new Map<string, Job | 'deleted'>())
   const newest = useRef({ filters, state })
   newest.current = { filters, state }
 
   const load = async (cursor: string | undefined, wanted: number) => {
     const { signal } = stop.current
+    heard.current.clear()
     setLoading(true)
     try {
       let next = cursor
@@ -65,7 +68,9 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           },
           { signal },
         )
-        dispatch({ kind: 'page', ...page, isFirst: next === undefined })
+        const jobs = page.jobs.map((job) => heard.current.get(job.id) ?? job).filter((job) => job !== 'deleted')
+        dispatch({ kind: 'page', ...page, jobs, isFirst: next === undefined })
+        live.read(jobs)
         next = page.next
         looked += page.jobs.length
         found += page.jobs.filter((job) => isFound(job, search)).length
@@ -91,10 +96,14 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     () =>
       live.listen({
         onJob(job) {
+          heard.current.set(job.id, job)
           const { filters: now, state: known } = newest.current
           if (passes(job, now) || known.jobs.has(job.id)) dispatch({ kind: 'changed', job })
         },
-        onDeleted: (id) => dispatch({ kind: 'gone', id }),
+        onDeleted(id) {
+          heard.current.set(id, 'deleted')
+          dispatch({ kind: 'gone', id })
+        },
       }),
     [live],
   )

@@ -41,7 +41,7 @@ export function KeysPage({ client }: { client: Client }) {
   }, [client])
 
   return (
-    <section class="keys-page">
+    <section class="stack keys-page">
       <h1 ref={heading} tabIndex={-1}>
         API keys
       </h1>

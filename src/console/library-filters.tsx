@@ -1,14 +1,13 @@
-import type { JobStatus, WorkflowSummary } from '../client/client.js'
+import type { WorkflowSummary } from '../client/client.js'
+import { SelectFilter, StatusFilter } from './filter-controls.js'
 import type { ListFilters } from './route.js'
 import { statusWords } from './words.js'
 
-const statuses: readonly (JobStatus | undefined)[] = [undefined, 'QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED']
 const times = [
-  { name: 'Any time', days: undefined },
-  { name: 'Last 24 hours', days: 1 },
-  { name: 'Last 7 days', days: 7 },
-  { name: 'Last 30 days', days: 30 },
-]
+  ['1', 'Last 24 hours'],
+  ['7', 'Last 7 days'],
+  ['30', 'Last 30 days'],
+] as const
 
 interface LibraryFiltersProps {
   filters: ListFilters
@@ -29,44 +28,22 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
         value={filters.search ?? ''}
         onInput={({ currentTarget: { value } }) => change({ search: value || undefined })}
       />
-      <fieldset class="segments">
-        <legend class="hidden">Status</legend>
-        {statuses.map((one) => (
-          <label key={one ?? 'all'}>
-            <input
-              type="radio"
-              name="status"
-              checked={filters.status === one}
-              onChange={() => change({ status: one })}
-            />
-            <span>{one ? statusWords[one] : 'All'}</span>
-          </label>
-        ))}
-      </fieldset>
-      <select
-        aria-label="Created"
-        value={String(filters.days ?? '')}
-        onChange={({ currentTarget: { value } }) => change({ days: value ? Number(value) : undefined })}
-      >
-        {times.map((time) => (
-          <option key={time.name} value={String(time.days ?? '')}>
-            {time.name}
-          </option>
-        ))}
-      </select>
+      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => change({ status })} />
+      <SelectFilter
+        label="Created"
+        all="Any time"
+        choices={times}
+        chosen={filters.days?.toString()}
+        onChange={(days) => change({ days: days === undefined ? undefined : Number(days) })}
+      />
       {workflows.length > 1 && (
-        <select
-          aria-label="Kind of job"
-          value={filters.workflow ?? ''}
-          onChange={({ currentTarget: { value } }) => change({ workflow: value || undefined })}
-        >
-          <option value="">All workflows</option>
-          {workflows.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </select>
+        <SelectFilter
+          label="Kind of job"
+          all="All workflows"
+          choices={workflows.map(({ id, name }) => [id, name])}
+          chosen={filters.workflow}
+          onChange={(workflow) => change({ workflow })}
+        />
       )}
       {filters.batch !== undefined && (
         <button type="button" class="tag" onClick={() => change({ batch: undefined })}>

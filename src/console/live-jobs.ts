@@ -6,6 +6,8 @@ export type ConnectionState = 'connecting' | 'connected' | 'reconnecting'
 export interface JobListener {
   onJob(job: Job): void
   onDeleted(id: string): void
+  /** Jobs as they were when the page asked for them. */
+  onRead?(jobs: readonly Job[]): void
 }
 
 /** The one stream of changes that the whole page lives on. */
@@ -14,6 +16,8 @@ export interface LiveJobs {
   /** Rises with each connection: what was shown before may have missed changes and has to be read again. */
   turn: number
   listen(listener: JobListener): () => void
+  /** Tells the listeners what the page was told on request. */
+  read(jobs: readonly Job[]): void
 }
 
 export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
@@ -71,6 +75,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
         listeners.current.add(listener)
         return () => listeners.current.delete(listener)
       },
+      read: (jobs) => listeners.current.forEach((one) => one.onRead?.(jobs)),
     }),
     [state, turn],
   )

@@ -13,10 +13,9 @@ interface Messages {
   announce(text: string): void
   /** Shows and announces it for some seconds. */
   show(toast: Toast): void
-  hide(): void
 }
 
-const MessagesContext = createContext<Messages>({ announce() {}, show() {}, hide() {} })
+const MessagesContext = createContext<Messages>({ announce() {}, show() {} })
 
 export function useMessages(): Messages {
   return useContext(MessagesContext)
@@ -25,57 +24,76 @@ export function useMessages(): Messages {
 /** As long as a deletion can be taken back. */
 export const toastMs = 8000
 
-/** The one place where the page speaks up by itself. */
+/** Where the page speaks up by itself. News do not take the place of a toast that can be answered, for example by "Undo". */
 export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [spoken, setSpoken] = useState('')
-  const [toast, setToast] = useState<Toast>()
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const [news, showNews, hideNews] = useToast()
+  const [question, ask, hideQuestion] = useToast()
   const announce = useCallback((text: string) => {
     // Emptied first: the same text twice is news twice.
     setSpoken('')
     setTimeout(() => setSpoken(text), 50)
   }, [])
-  const hide = useCallback(() => {
-    clearTimeout(timer.current)
-    setToast(undefined)
-  }, [])
   const show = useCallback(
-    (next: Toast) => {
-      clearTimeout(timer.current)
-      setToast(next)
-      announce(next.text)
-      if (!next.isLasting) timer.current = setTimeout(() => setToast(undefined), toastMs)
+    (toast: Toast) => {
+      if (toast.action) ask(toast)
+      else showNews(toast)
+      announce(toast.text)
     },
-    [announce],
+    [announce, ask, showNews],
   )
-  const messages = useMemo(() => ({ announce, show, hide }), [announce, show, hide])
+  const messages = useMemo(() => ({ announce, show }), [announce, show])
   return (
     <MessagesContext.Provider value={messages}>
       {children}
       <p class="hidden" role="status" aria-live="polite">
         {spoken}
       </p>
-      {toast && (
-        <section class="toast" aria-label="Message">
-          <span>{toast.text}</span>
-          {toast.action && (
-            <button
-              type="button"
-              onClick={() => {
-                hide()
-                toast.action?.run()
-              }}
-            >
-              {toast.action.label}
-            </button>
-          )}
-          {toast.isLasting && (
-            <button type="button" onClick={hide}>
-              Not now
-            </button>
-          )}
+      {(news ?? question) && (
+        <section class="toasts" aria-label="Messages">
+          {news && <ToastCard toast={news} onHide={hideNews} />}
+          {question && <ToastCard toast={question} onHide={hideQuestion} />}
         </section>
       )}
     </MessagesContext.Provider>
   )
+}
+
+function ToastCard({ toast: { text, action, isLasting }, onHide }: { toast: Toast; onHide(): void }) {
+  return (
+    <div class="toast">
+      <span>{text}</span>
+      {action && (
+        <button
+          type="button"
+          onClick={() => {
+            onHide()
+            action.run()
+          }}
+        >
+          {action.label}
+        </button>
+      )}
+      {isLasting && (
+        <button type="button" onClick={onHide}>
+          Not now
+        </button>
+      )}
+    </div>
+  )
+}
+
+function useToast() {
+  const [toast, setToast] = useState<Toast>()
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const hide = useCallback(() => {
+    clearTimeout(timer.current)
+    setToast(undefined)
+  }, [])
+  const show = useCallback((next: Toast) => {
+    clearTimeout(timer.current)
+    setToast(next)
+    if (!next.isLasting) timer.current = setTimeout(hide, toastMs)
+  }, [])
+  return [toast, show, hide] as const
 }

@@ -137,18 +137,29 @@ function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
     },
     [announce, show],
   )
+  const hear = useCallback(
+    (job: Job) => {
+      const before = known.current.get(job.id)
+      known.current.set(job.id, job)
+      const isNews = before ? before.status !== job.status : sent.current.has(job.id)
+      if (isNews && hasEnded(job)) announceEnd(job)
+    },
+    [announceEnd],
+  )
   useEffect(
     () =>
       live.listen({
-        onJob(job) {
-          const before = known.current.get(job.id)
-          known.current.set(job.id, job)
-          const isNews = before ? before.status !== job.status : sent.current.has(job.id)
-          if (isNews && hasEnded(job)) announceEnd(job)
+        onJob: hear,
+        // An answer may be older than what the stream has told since.
+        onRead(jobs) {
+          for (const job of jobs) {
+            const before = known.current.get(job.id)
+            if (!before || !hasEnded(before)) hear(job)
+          }
         },
         onDeleted: (id) => void known.current.delete(id),
       }),
-    [live, announceEnd],
+    [live, hear],
   )
   return (jobId) => {
     sent.current.add(jobId)

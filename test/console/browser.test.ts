@@ -161,6 +161,51 @@ describe.skipIf(!chromiumPath)(
       expect(mixed.subarray(44).some((byte) => byte !== 0)).toBe(true)
     })
 
+    test('shows the level of each stem while it sounds, and the master volume is that of all', async () => {
+      const page = await pages.open()
+      // What goes to the loudspeaker is measured on its way there.
+      await page.addInitScript(`
+        const { connect } = AudioNode.prototype
+        AudioNode.prototype.connect = function (target, ...rest) {
+          if (target instanceof AudioDestinationNode) {
+            window.speaker = this.context.createAnalyser()
+            connect.call(this, window.speaker)
+          }
+          return connect.call(this, target, ...rest)
+        }`)
+      await page.goto('about:blank')
+      await page.goto(`${service.base}/console#key=${service.key}`)
+      await player(page)
+      const level = (stem: string) =>
+        page
+          .getByRole('region', { name: stem })
+          .locator('.meter')
+          .evaluate((meter: { style: { getPropertyValue(name: string): string } }) =>
+            Number(meter.style.getPropertyValue('--level')),
+          )
+      const loudness = () =>
+        page.evaluate<number>(`(() => {
+          const samples = new Float32Array(speaker.fftSize)
+          speaker.getFloatTimeDomainData(samples)
+          return Math.max(...samples.map(Math.abs))
+        })()`)
+      expect([await level('Vocals'), await level('Accompaniment')]).toEqual([0, 0])
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
+      await eventually(loudness).toBeGreaterThan(0.05)
+      // A stem that is muted is still; so are all when the music pauses.
+      await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+      await eventually(() => level('Accompaniment')).toBeLessThan(0.001)
+      await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+      await page.getByRole('slider', { name: 'Master volume' }).fill('0')
+      await eventually(loudness).toBeLessThan(0.001)
+      await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
+      await page.getByRole('slider', { name: 'Master volume' }).fill('100')
+      await eventually(loudness).toBeGreaterThan(0.05)
+      await page.getByRole('button', { name: 'Pause' }).click()
+      await eventually(() => level('Accompaniment')).toBe(0)
+    })
+
     test('zooms the lanes together and shows spectrograms on request', async () => {
       const page = await pages.signedIn()
       await player(page)

@@ -101,7 +101,7 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
           </button>
         </div>
       </header>
-      <main class="operator">
+      <main class="stack operator">
         {problem !== undefined && <ErrorNotice problem={{ text: problem }} />}
         {overview && address.name === 'overview' && <OverviewPage overview={overview} onChange={change} />}
         {overview && address.name === 'jobs' && (

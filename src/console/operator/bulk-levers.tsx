@@ -41,7 +41,7 @@ export function BulkLevers({ filters, onDone, onError }: BulkLeversProps) {
     let after: string | undefined
     const tell = (end: string) => {
       const others = [...refused].map(([code, jobs]) => `, ${jobs} refused (${code})`).join('')
-      setResult(`${done.toLocaleString()} jobs ${word}${others}${end}`)
+      setResult(`${done.toLocaleString()} ${done === 1 ? 'job' : 'jobs'} ${word}${others}${end}`)
     }
     try {
       do {

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
+import { SelectFilter, StatusFilter } from '../filter-controls.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { BulkLevers } from './bulk-levers.js'
 import { type JobFilters, service } from './service.js'
@@ -57,7 +58,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
       {page?.jobs.length === 0 && <p class="quiet centred">No such job{page.next === null ? '.' : ' so far.'}</p>}
       {!page && <p class="quiet centred">Loading …</p>}
       {page && page.jobs.length > 0 && (
-        <ul class="found" aria-label="Jobs">
+        <ul class="rows found" aria-label="Jobs">
           {page.jobs.map((job) => (
             <Row key={job.id} job={job} app={names.get(job.app) ?? job.app} now={overview.at} />
           ))}
@@ -77,7 +78,6 @@ function Filters({
   filters,
   onChange,
 }: Pick<JobsPageProps, 'overview' | 'filters'> & { onChange(change: JobFilters): void }) {
-  const choices: [value: string, label: string][] = [['', 'All'], ...Object.entries(statusWords)]
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <input
@@ -88,44 +88,21 @@ function Filters({
         value={filters.text ?? ''}
         onChange={(event) => onChange({ text: event.currentTarget.value })}
       />
-      <fieldset class="segments">
-        <legend class="hidden">Status</legend>
-        {choices.map(([value, label]) => (
-          <label key={value}>
-            <input
-              type="radio"
-              name="status"
-              checked={(filters.status ?? '') === value}
-              onChange={() => onChange({ status: value })}
-            />
-            <span>{label}</span>
-          </label>
-        ))}
-      </fieldset>
-      <select
-        aria-label="Workflow"
-        value={filters.workflow ?? ''}
-        onChange={(event) => onChange({ workflow: event.currentTarget.value })}
-      >
-        <option value="">All workflows</option>
-        {[...new Map(overview.queues.map(({ workflow, name }) => [workflow, name]))].map(([workflow, name]) => (
-          <option key={workflow} value={workflow}>
-            {name ?? workflow}
-          </option>
-        ))}
-      </select>
-      <select
-        aria-label="Application"
-        value={filters.app ?? ''}
-        onChange={(event) => onChange({ app: event.currentTarget.value })}
-      >
-        <option value="">All applications</option>
-        {overview.applications.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </select>
+      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />
+      <SelectFilter
+        label="Workflow"
+        all="All workflows"
+        choices={new Map(overview.queues.map(({ workflow, name }) => [workflow, name ?? workflow]))}
+        chosen={filters.workflow}
+        onChange={(workflow) => onChange({ workflow })}
+      />
+      <SelectFilter
+        label="Application"
+        all="All applications"
+        choices={overview.applications.map(({ id, name }) => [id, name])}
+        chosen={filters.app}
+        onChange={(app) => onChange({ app })}
+      />
     </form>
   )
 }

@@ -1,39 +1,18 @@
-import { useLayoutEffect, useRef } from 'preact/hooks'
-import { ErrorNotice } from '../error-notice.js'
+import { KeyForm } from '../key-form.js'
 
 export function SignIn({ problem, onKey }: { problem?: string; onKey(key: string): void }) {
-  const field = useRef<HTMLInputElement>(null)
-  // Before it is painted: a person may type as soon as the field is seen.
-  useLayoutEffect(() => field.current?.focus(), [])
   return (
-    <form
-      class="card sign-in"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const key = field.current?.value.trim()
-        if (key) onKey(key)
-      }}
+    <KeyForm
+      title="Operator"
+      text="See and control the jobs of all applications."
+      label="Operator key"
+      problem={problem === undefined ? undefined : { text: problem }}
+      onKey={onKey}
     >
-      <h1>Operator</h1>
-      <p class="quiet">See and steer the jobs of all applications.</p>
-      <label for="key">Operator key</label>
-      <input
-        id="key"
-        ref={field}
-        type="password"
-        autocomplete="off"
-        spellcheck={false}
-        required
-        aria-invalid={problem !== undefined}
-      />
-      {problem !== undefined && <ErrorNotice problem={{ text: problem }} />}
-      <button type="submit" class="main">
-        Continue
-      </button>
       <p class="quiet small">
-        It is the one that the service was started with: <code>--operator-key</code> or{' '}
-        <code>STEMWORK_OPERATOR_KEY</code>. It is kept until this tab is closed.
+        The service was started with this key: <code>--operator-key</code> or <code>STEMWORK_OPERATOR_KEY</code>. This
+        tab keeps it until you close it.
       </p>
-    </form>
+    </KeyForm>
   )
 }
