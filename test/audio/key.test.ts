@@ -61,7 +61,6 @@ it('needs about 2 kB for each second of audio', async () => {
     channelCount: 1,
     sampleCount: seconds * analysisRate,
     format: 'tones',
-    sampleCount: seconds * analysisRate,
     blocks,
   })
   const kept = [...chroma.all, ...chroma.bass, rest.onsets, rest.lowOnsets, rest.levels]
