@@ -41,6 +41,15 @@ it('is the surer the more speaks for a key, and there is none without tones', ()
   expect(estimateKey({ all: [], bass: [] })).toBeUndefined()
 })
 
+it('is not sure of a key by a lone tone, with and without bass', () => {
+  const frames = (...tones: number[]) => {
+    const frame = new Float32Array(12)
+    for (const tone of tones) frame[tone] = 1
+    return Array<Float32Array>(40).fill(frame)
+  }
+  for (const bass of [frames(9), frames()]) expect(estimateKey({ all: frames(9), bass })?.confidence).toBeLessThan(0.2)
+})
+
 it('needs about 2 kB for each second of audio', async () => {
   const seconds = 60
   const second = Float32Array.from({ length: analysisRate }, (_, i) => 0.3 * Math.sin(i / 8) + 0.3 * Math.sin(i / 12.7))
@@ -50,8 +59,8 @@ it('needs about 2 kB for each second of audio', async () => {
   const { chroma, ...rest } = await spectralFeatures({
     sampleRate: analysisRate,
     channelCount: 1,
-    format: 'tones',
     sampleCount: seconds * analysisRate,
+    format: 'tones',
     blocks,
   })
   const kept = [...chroma.all, ...chroma.bass, rest.onsets, rest.lowOnsets, rest.levels]

@@ -50,7 +50,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   ]
   const { status, stdout, stderr } = await stemwork([...args, '--fade-out', '.1', '--gain', '-6'], folder)
   expect(status, stderr).toBe(0)
-  expect(stdout).toBe('out.flac: 0.75 s, 24000 Hz, 1 channels\n')
+  expect(stdout).toBe('out.flac: 0.75 s, 24000 Hz, mono\n')
   const { sampleRate, channels } = await readAudio(join(folder, 'out.flac'))
   expect([sampleRate, channels.length, channels[0]!.length]).toEqual([24_000, 1, 18_000])
 
@@ -75,6 +75,7 @@ test('stemwork analyze prints what it finds, and writes peaks', async () => {
   await writeWav(join(folder, 'piece.wav'), [audio], 22_050)
   const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', '--peaks', 'piece.json'], folder)
   expect(status, stderr).toBe(0)
+  expect(stdout).toMatch(/^Length {10}14 s$/m)
   expect(stdout).toMatch(/^Tempo {11}120\.0 bpm \(confidence 0\.\d\d\), \d+ beats$/m)
   expect(stdout).toMatch(/^Key {13}C major /m)
   expect(stdout).toMatch(/^Silence {9}0\.0-1\.0 s, 13\.0-14\.0 s$/m)
@@ -82,6 +83,15 @@ test('stemwork analyze prints what it finds, and writes peaks', async () => {
     version: 2,
     sample_rate: 22_050,
   })
+})
+
+test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
+  await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
+  const { status, stdout } = await stemwork(['analyze', 'click.wav'], folder)
+  expect([status, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^Length {10}0\.10 s\nTempo {11}-\nBars {12}-\nKey {13}-\n/),
+  ])
 })
 
 test('stemwork serve offers them, and compositions of a JSON file', async () => {

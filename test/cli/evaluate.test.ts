@@ -157,6 +157,22 @@ describe('stemwork evaluate', () => {
     expect(summary[2]).not.toHaveProperty('speed')
   })
 
+  it('measures the estimates of several models joined as --ensemble says, and refuses other names', async () => {
+    const [vocals, rest] = [noise(rate, 5), noise(rate, 6)]
+    await writeSong('one/song', { vocals: [vocals], accompaniments: [rest] })
+    const scoreOf = async (ensemble: string) => {
+      const models = ['--model', `${half}+${silent}`, '--ensemble', ensemble]
+      const { stdout } = await stemwork(['evaluate', join(folder, 'one'), ...models, '--json', '--threads', '1'])
+      return JSON.parse(stdout).summary[0].vocals.uSdr
+    }
+    const takes = (gain: number) => ratio([vocals], (_, i) => gain * (vocals[i]! + rest[i]!))
+    expect(await scoreOf('avg_wave')).toBeCloseTo(takes(0.25), 2)
+    expect(await scoreOf('max_fft')).toBeCloseTo(takes(0.5), 2)
+    expect(await scoreOf('min_fft')).toBeCloseTo(takes(0), 2)
+    const { status, stderr } = await stemwork(['evaluate', join(folder, 'one'), '--ensemble', 'mean'])
+    expect([status, stderr]).toEqual([2, expect.stringContaining('--ensemble must be one of avg_wave,')])
+  })
+
   it('prints the means and every song as a table', async () => {
     const { status, stdout } = await stemwork(['evaluate', join(folder, 'songs'), '--model', half])
     expect(status).toBe(0)

@@ -9,26 +9,25 @@ const profiles = {
   minor: [0.712, 0.084, 0.474, 0.618, 0.049, 0.46, 0.105, 0.747, 0.404, 0.067, 0.133, 0.33],
 } as const
 
-/** The triads of a key of C; minor has both of its dominants. */
+/** The triads of a key of C but its dominants. */
 const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
   major: [
     [0, 'major'],
     [2, 'minor'],
     [4, 'minor'],
     [5, 'major'],
-    [7, 'major'],
     [9, 'minor'],
   ],
   minor: [
     [0, 'minor'],
     [3, 'major'],
     [5, 'minor'],
-    [7, 'minor'],
-    [7, 'major'],
     [8, 'major'],
     [10, 'major'],
   ],
 }
+
+const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['major', 'minor'] }
 
 /** What each clue counts, in natural logarithms of odds: rounded from a fit to 140 rendered pieces. */
 const weights = { profile: 5, ownChords: 10, cadences: 4, first: 3, last: 3 }
@@ -63,9 +62,11 @@ export function estimateKey(chroma: Chroma): Key | undefined {
     names.map((tonic, root) => {
       const home = indexOf(root, mode)
       const profile = profiles[mode].map((_, pitch) => profiles[mode][(pitch - root + 12) % 12])
-      const ownChords = triads[mode].reduce((sum, [step, its]) => sum + share[indexOf(root + step, its)], 0)
-      const dominants = triads[mode].filter(([step]) => step === 7)
-      const cadences = dominants.reduce((sum, [step, its]) => sum + change(indexOf(root + step, its), home), 0)
+      const dominants = dominantsOf[mode].map((its) => indexOf(root + 7, its))
+      const others = triads[mode].reduce((sum, [step, its]) => sum + share[indexOf(root + step, its)], 0)
+      // Minor has two dominants, of which a piece has one: a lone tone would be the dominant of a minor key.
+      const ownChords = others + Math.max(...dominants.map((dominant) => share[dominant]))
+      const cadences = Math.max(...dominants.map((dominant) => change(dominant, home)))
       const odds =
         weights.profile * correlation(tones, profile) +
         weights.ownChords * ownChords +
