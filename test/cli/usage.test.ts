@@ -47,7 +47,7 @@ describe('the command line', () => {
       '--name knows {artist}, {title}, {album}, {track}, {year}, {genre}, {file}, {stem}, {folder}, not {singer}.',
     ],
     [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
-    [['separate'], 'Something is missing.'],
+    [['separate'], 'An argument is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what is meant', async (args, message) => {
