@@ -1,13 +1,18 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
 export {
+  type ApplicationLimits,
   type BatchStatus,
   type BulkAction,
+  type BulkOptions,
   type BulkReport,
   type EngineHealth,
   type EngineParts,
+  type FoundJobs,
   JobEngine,
   type JobEstimate,
   type JobScope,
+  type LimitChange,
+  type Limits,
   type PoolStatus,
   type SubmitBatchInput,
   type Waiting,

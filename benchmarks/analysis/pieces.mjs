@@ -3,24 +3,15 @@
 const ticksPerBeat = 480
 const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 const scales = { major: [0, 2, 4, 5, 7, 9, 11], minor: [0, 2, 3, 5, 7, 8, 10] }
-// Degrees of the scale, one chord a bar.
+// Degrees of the scale, one chord a bar. No row is another's in the relative key: such a piece would have two right answers.
 const progressions = {
-  major: [
-    [0, 4, 5, 3],
-    [0, 5, 3, 4],
-    [0, 3, 4, 4],
-    [0, 3, 0, 4],
-    [0, 1, 4, 0],
-    [5, 3, 0, 4],
-  ],
-  minor: [
-    [0, 5, 2, 6],
-    [0, 3, 4, 0],
-    [0, 6, 5, 4],
-    [0, 5, 3, 4],
-    [0, 3, 6, 2],
-    [0, 0, 3, 4],
-  ],
+  major: ['0453', '0534', '0344', '0304', '0140', '0514'],
+  minor: ['0526', '0340', '0654', '0534', '0362', '0034'],
+}
+// Pieces to tune on have two of these in turn, which may begin anywhere, and end on the tonic.
+const variedProgressions = {
+  major: ['0253', '1400', '0451', '3400', '5140', '0352', '3041', '0033', '0154'],
+  minor: ['0360', '3400', '0566', '5600', '0433', '0230', '3064', '0044', '0534'],
 }
 // General MIDI programs.
 const harmonyPrograms = [0, 4, 16, 19, 24, 25, 27, 48, 50, 61, 81, 89]
@@ -57,8 +48,13 @@ function eighths(key) {
   return Array.from({ length: 8 }, (_, i) => [i / 2, key])
 }
 
-/** Draws a piece. The same seed gives the same piece. */
-export function piece(seed, { slowest = 60, fastest = 190, seconds = 40 } = {}) {
+/**
+ * Draws a piece. The same seed gives the same piece.
+ *
+ * @param options `varied`: of another kind, to tune on: two parts, any first chord, a last one on the tonic, often a raised leading note in
+ * minor, and tuning off by up to a third of a semitone
+ */
+export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied = false } = {}) {
   let state = (seed * 2_654_435_761) >>> 0 || 1
   const random = () => {
     state ^= state << 13
@@ -74,18 +70,25 @@ export function piece(seed, { slowest = 60, fastest = 190, seconds = 40 } = {}) 
   const beatsPerBar = random() < 0.2 ? 3 : 4
   const drums =
     beatsPerBar === 3 ? pick(['waltz', 'none']) : pick(['rock', 'rock', 'house', 'halftime', 'sixteenths', 'none'])
-  const progression = pick(progressions[mode])
+  const parts = (varied ? [0, 0] : [0]).map(() => pick((varied ? variedProgressions : progressions)[mode]))
   const bars = Math.max(8, Math.round((seconds * bpm) / 60 / beatsPerBar))
   const scale = scales[mode]
   const [harmony, melody, bass] = [pick(harmonyPrograms), pick(melodyPrograms), pick(bassPrograms)]
   const strums = random() < 0.5
+  const raisesLeadingNote = varied && mode === 'minor' && random() < 0.7
+  const cents = varied ? Math.round(66 * (random() - 0.5)) : 0
   const notes = []
   const note = (channel, at, length, key, velocity) =>
     notes.push({ channel, at, length, key, velocity: Math.round(velocity + 12 * (random() - 0.5)) })
-  const pitch = (degree, octave) => 12 * octave + root + scale[((degree % 7) + 7) % 7] + 12 * Math.floor(degree / 7)
-  let step = 4
+  let [chord, step] = [0, 4]
+  const pitch = (degree, octave) => {
+    const inScale = ((degree % 7) + 7) % 7
+    const raised = raisesLeadingNote && chord === 4 && inScale === 6 ? 1 : 0
+    return 12 * octave + root + scale[inScale] + raised + 12 * Math.floor(degree / 7)
+  }
   for (let bar = 0; bar < bars; bar++) {
-    const chord = progression[bar % progression.length]
+    const part = parts[Math.floor(bar / 8) % parts.length]
+    chord = varied && bar === bars - 1 ? 0 : Number(part[bar % part.length])
     const start = bar * beatsPerBar
     for (let beat = 0; beat < beatsPerBar; beat++) {
       const at = start + beat
@@ -120,12 +123,12 @@ export function piece(seed, { slowest = 60, fastest = 190, seconds = 40 } = {}) 
     programs: { harmony, melody, bass },
     beats: Array.from({ length: bars * beatsPerBar }, (_, i) => i * beat),
     downbeats: Array.from({ length: bars }, (_, i) => i * beatsPerBar * beat),
-    midi: midiFile(bpm, notes, [harmony, bass, melody]),
+    midi: midiFile(bpm, notes, [harmony, bass, melody], cents),
   }
 }
 
 /** One track of a Standard MIDI file. */
-function midiFile(bpm, notes, programs) {
+function midiFile(bpm, notes, programs, cents) {
   const events = notes.flatMap(({ channel, at, length, key, velocity }) => [
     {
       tick: Math.round(at * ticksPerBeat),
@@ -138,6 +141,9 @@ function midiFile(bpm, notes, programs) {
   const tempo = Math.round(60_000_000 / bpm)
   const bytes = [0, 0xff, 0x51, 3, tempo >> 16, (tempo >> 8) & 255, tempo & 255]
   programs.forEach((program, channel) => bytes.push(0, 0xc0 | channel, program))
+  // A wheel reaches two semitones each way.
+  const wheel = 8192 + Math.round((cents / 200) * 8192)
+  if (cents !== 0) programs.forEach((_, channel) => bytes.push(0, 0xe0 | channel, wheel & 127, wheel >> 7))
   let now = 0
   for (const { tick, bytes: event } of events) {
     bytes.push(...variableLength(tick - now), ...event)

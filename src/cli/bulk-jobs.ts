@@ -1,5 +1,4 @@
-import type { JobEngine } from '../core/engine/engine.js'
-import { type BulkAction, type BulkReport, hasNoRoom } from '../core/engine/bulk.js'
+import type { BulkAction, BulkReport, JobEngine } from '../core/engine/engine.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { exitStatus, type Terminal } from './command.js'
 
@@ -22,7 +21,7 @@ export async function bulkJobs(
     done += page.done
     refused.push(...page.refused)
     if (page.next && !json) stderr.write(`${done} jobs ${doneWords[action]} so far\n`)
-  } while (page.next && !hasNoRoom(page))
+  } while (page.next && !page.isFull)
   const isComplete = page.next === undefined
   if (json) stdout.write(`${JSON.stringify({ done, refused, complete: isComplete })}\n`)
   else {

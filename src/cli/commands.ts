@@ -42,6 +42,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Pause, resume, drain and limit the start of jobs.',
     load: async () => (await import('./schedule.js')).scheduleCommand,
   },
+  limits: {
+    summary: 'Show and set what an application may do in a day, and how many jobs it may have waiting.',
+    load: async () => (await import('./limits.js')).limitsCommand,
+  },
   doctor: {
     summary: 'Check what a service needs, and say what to do.',
     load: async () => (await import('./doctor.js')).doctorCommand,

@@ -99,8 +99,9 @@ async function openStores(url: string): Promise<Stores> {
     return { jobs, applications, pool, schema, close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
-    const { Keyv } = await optional('keyv', () => import('keyv'))
-    const { default: KeyvRedis } = await optional('@keyv/redis', () => import('@keyv/redis'))
+    const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
+      Promise.all([import('keyv'), import('@keyv/redis')]),
+    )
     const { keyvApplications, keyvJobs } = await import('../adapters/stores/keyv/index.js')
     const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
     return { jobs: keyvJobs({ keyv }), applications: keyvApplications({ keyv }), close: () => keyv.disconnect() }
@@ -119,8 +120,7 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
     return { queue: postgresQueue({ pool, schema, logger }), close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
-    await optional('bullmq', () => import('bullmq'))
-    const { bullmqQueue } = await import('../adapters/queues/bullmq/index.js')
+    const { bullmqQueue } = await optional(['bullmq', 'ioredis'], () => import('../adapters/queues/bullmq/index.js'))
     const { rest, value: prefix } = withoutParameter(url, 'prefix')
     return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
   }
@@ -128,7 +128,7 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
 }
 
 async function openPool(url: string): Promise<Pool> {
-  const { default: pg } = await optional('pg', () => import('pg'))
+  const { default: pg } = await optional(['pg'], () => import('pg'))
   // Without it, a connection to a server that accepts and never answers is waited for without end.
   return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
 }
@@ -143,8 +143,10 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     return fsBlobs({ directory: folderOf(url) })
   }
   if (url.startsWith('s3:')) {
-    const { S3Client } = await optional('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
-    const { s3Blobs } = await import('../adapters/blobs/s3/index.js')
+    const [{ S3Client }, { s3Blobs }] = await optional(
+      ['@aws-sdk/client-s3', '@aws-sdk/lib-storage', '@aws-sdk/s3-request-presigner'],
+      () => Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
+    )
     const { hostname, pathname, searchParams } = new URL(url)
     const endpoint = searchParams.get('endpoint') ?? undefined
     const client = new S3Client({
@@ -207,14 +209,27 @@ function unknownUrl(option: string, url: string, forms: string): StemworkError {
   return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
 }
 
-async function optional<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+/** Loads what needs these packages. */
+async function optional<Module>(packages: readonly string[], load: () => Promise<Module>): Promise<Module> {
   try {
     return await load()
-  } catch (error) {
+  } catch (cause) {
+    const missing = packages.filter((name) => !isInstalled(name))
+    if (missing.length === 0) throw cause
+    const [what, are] = missing.length === 1 ? ['the package', 'is'] : ['the packages', 'are']
     throw new StemworkError(
       'MISSING_DEPENDENCY',
-      `This needs the package ${name}, which is not installed. Run: npm install ${name}`,
-      { cause: error },
+      `This needs ${what} ${missing.join(', ')}, which ${are} not installed. Run: npm install ${missing.join(' ')}`,
+      { cause },
     )
+  }
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
   }
 }

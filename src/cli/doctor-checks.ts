@@ -7,6 +7,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { BlobStore } from '../core/engine/ports/blob-store.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { nodeVersionRemedy } from './node-version.js'
 import { systemErrorText } from './system-error.js'
 
 /** What a check has found. A `note` is no fault: something optional that is not there, or that is worth knowing. */
@@ -45,11 +46,8 @@ export async function examine(check: string, work: () => Promise<Outcome>, timeo
 }
 
 export function nodeVersion(version = process.versions.node): Outcome {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  const fits = (major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major >= 23
-  return fits
-    ? { status: 'ok', found: version }
-    : { status: 'problem', found: version, todo: 'Install Node 20.19, 22.12 or newer.' }
+  const todo = nodeVersionRemedy(version)
+  return todo === undefined ? { status: 'ok', found: version } : { status: 'problem', found: version, todo }
 }
 
 export async function ffmpeg(): Promise<Outcome> {
@@ -66,7 +64,12 @@ export async function ffmpeg(): Promise<Outcome> {
 /** Whether files can be made in the folder, or where it is going to be made, and how much room there is. */
 export async function folder(path: string, { isPrivate }: { isPrivate: boolean }): Promise<Outcome> {
   const place = await nearest(resolve(path))
-  await rmdir(await mkdtemp(join(place, '.stemwork-doctor-')))
+  const made = await mkdtemp(join(place, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
+    // The name of the folder, and not of what was tried in it.
+    error.path = place
+    throw error
+  })
+  await rmdir(made)
   const { bavail, bsize } = await statfs(place)
   const freeBytes = bavail * bsize
   const room = `${path}, ${(freeBytes / gibibyte).toFixed(1)} GiB free`
@@ -91,9 +94,12 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
     let bytes = 0
     for await (const chunk of blob?.body ?? []) bytes += chunk.byteLength
     if (bytes !== 15) throw new Error(`A file of 15 bytes was stored, and ${bytes} came back.`)
-  } finally {
-    await store.delete(key)
+  } catch (error) {
+    // It is the first failure that tells.
+    await store.delete(key).catch(() => {})
+    throw error
   }
+  await store.delete(key)
   return { status: 'ok', found: 'a file was stored, read and removed' }
 }
 

@@ -1,6 +1,6 @@
-import { type JobEngine } from '../core/engine/engine.js'
-import type { BulkAction } from '../core/engine/bulk.js'
+import type { BulkAction, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
+import { DeploymentLimits } from '../core/engine/limits.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { createEngine } from '../create-engine.js'
 import type { JobRow } from '../http/operator/answers.js'
@@ -87,7 +87,9 @@ export const jobsCommand: Command = {
       throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
     const logger = stderrLogger(terminal.stderr)
     const storage = await openStorage({ ...urls, blobs: blobsUrl(action, urls) }, logger)
-    const engine = createEngine({ ...storage.parts, workflows: [], logger })
+    // A retry keeps to the limits of the deployment, whose options this command does not have.
+    const limits = action === 'retry' ? await DeploymentLimits.settings(storage.parts.jobs.documents) : {}
+    const engine = createEngine({ ...storage.parts, ...limits, workflows: [], logger })
     try {
       if (isBulk && isBulkAction(action))
         return await bulkJobs(engine, action, await queryOf(engine, input), {

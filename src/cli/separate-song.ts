@@ -4,9 +4,12 @@ import { getPriority } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
+import { policyOf } from '../core/engine/dispatch/policy.js'
 import { runSteps } from '../core/engine/dispatch/run-steps.js'
 import { silentLogger } from '../core/engine/ports/logger.js'
-import type { InputFile, WorkProgress, WorkResult } from '../core/engine/ports/runner.js'
+import type { InputFile, Runner, WorkProgress, WorkResult } from '../core/engine/ports/runner.js'
+import { resolveEngineOptions } from '../core/engine/options.js'
+import type { Step } from '../core/engine/workflow/workflow.js'
 import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { requireModel } from '../core/separation/models/index.js'
@@ -14,6 +17,8 @@ import { duration, type ProgressLine } from './progress-line.js'
 import { maxAudioSeconds, type SongRequest } from './separation-request.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
+/** Nobody waits in line behind a song on the command line: as long as a timer of Node can run. */
+const longestRunMs = 2 ** 31 - 1
 
 export interface SeparationReport {
   input: string
@@ -65,7 +70,7 @@ export async function separateSong(
     }
     const onProgress = ({ progress: fraction }: WorkProgress) => progress.show('Separating', fraction)
     const result = workflow.composition
-      ? await runSteps(workflow, workflow.composition, order, { runner, logger: silentLogger }, { signal, onProgress })
+      ? await runSteps(workflow, workflow.composition, order, stepRunner(runner), { signal, onProgress })
       : await runner.run(order, { signal, onProgress })
     signal.throwIfAborted()
     outputs = await publish(result, request.folder)
@@ -77,6 +82,11 @@ export async function separateSong(
     // A new folder is removed after a failure, unless it contains something else by now.
     if (!outputs && firstMade) await rmdir(request.folder).catch(() => undefined)
   }
+}
+
+function stepRunner(runner: Runner) {
+  const options = resolveEngineOptions({ limits: { jobTimeoutMs: longestRunMs } })
+  return { runner, logger: silentLogger, policy: (step: Step) => policyOf(step.workflow.id, step.policy, options) }
 }
 
 async function localFile(path: string): Promise<InputFile> {

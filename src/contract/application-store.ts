@@ -40,6 +40,7 @@ const applicationCases = {
       application('a', { webhook, webhookSecrets: [{ secret: 'whsec_c2VjcmV0', expiresAt: null }] }),
       application('b', { name: 'Ünï "🎵"', webhook: { ...webhook, events: null } }),
       application('c'),
+      application('d', { quota: { jobs: 0, audioMinutes: 1.5, bytes: 2 ** 40 }, maxQueuedJobs: 7 }),
     ]) {
       await store.putApplication(each)
       assert.deepEqual(await store.getApplication(each.id), each)

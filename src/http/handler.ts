@@ -69,6 +69,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     )
   }
 
+  let isMisplacedTold = false
   return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
     const startedAt = performance.now()
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
@@ -91,7 +92,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
         })
         if (request.method === 'HEAD') answer.body = null
       } else {
-        answer = withoutRoute(request, match)
+        if (match.kind === 'none') tellMisplaced(url.pathname, basePath)
+        answer = withoutRoute(request, match, basePath)
       }
     } catch (error) {
       const problem = toProblem(error)
@@ -133,11 +135,22 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     }
   }
 
-  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>): ApiAnswer {
+  /** Tells the host, once, of a request for one of our routes under another path: most likely it is mounted otherwise than it thinks. */
+  function tellMisplaced(path: string, basePath: string): void {
+    if (isMisplacedTold || !table.hasRouteAtEndOf(path)) return
+    isMisplacedTold = true
+    logger.warn(
+      { path, expected: `${basePath}/...` },
+      "A request for a route of this service came under another path. Its paths begin with the mount's path, which Express and Fastify " +
+        'know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
+    )
+  }
+
+  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>, basePath: string): ApiAnswer {
     if (match.kind === 'none')
       throw new Problem(
         'NOT_FOUND',
-        'There is nothing at this path. The routes are listed in the documentation of the service.',
+        `There is nothing at this path. The paths of this service begin with "${basePath}/", for example ${basePath}/upload.`,
       )
     const allow = match.allow.join(', ')
     if (request.method === 'OPTIONS')

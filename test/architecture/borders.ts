@@ -54,8 +54,7 @@ const borders: Border[] = [
     room: /^http\//,
     may: [
       /^http\//,
-      // `bulk`: what the operator's search finds is acted on by the same rules; it knows the job and its store's query alone.
-      /^core\/engine\/(bulk|engine|errors|events|options|package-files)\.ts$/,
+      /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow|upload)\//,
       // What an application's secret looks like, for those who make one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,

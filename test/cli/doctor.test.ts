@@ -114,6 +114,15 @@ describe('a check', () => {
     expect(left).toEqual([])
   })
 
+  test('of a blob store that is away tells what failed first', async () => {
+    const away = {
+      ...memoryBlobs(),
+      put: () => Promise.reject(new Error('put')),
+      delete: () => Promise.reject(new Error('delete')),
+    }
+    expect(await examine('blobs', () => blobs(away))).toMatchObject({ status: 'problem', found: 'put' })
+  })
+
   test('that gets no answer is a problem, not a wait without end', async () => {
     const silent = await examine('queue', () => new Promise(() => {}), 20)
     expect(silent).toMatchObject({ status: 'problem', found: expect.stringContaining('No answer within 0.02 s') })

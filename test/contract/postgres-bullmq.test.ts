@@ -12,7 +12,7 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
-import { keys, textOf, textWorkflow } from '../engine/harness.js'
+import { gate, keys, textOf, textWorkflow } from '../engine/harness.js'
 import { describeWith } from '../servers/found-server.js'
 import { startPostgres } from '../servers/postgres.js'
 import { startRedis } from '../servers/redis.js'
@@ -166,16 +166,22 @@ describeWith(
     })
 
     test('jobs are accepted while Redis is away, and run when it is back', async () => {
-      const { engines, jobs, submit, close } = await deployment(1, {
-        dispatch: { concurrency: 2, sweepIntervalMs: 200 },
-      })
+      // It holds the only slot, or the sweep would find the other job as soon as that is accepted.
+      const first = gate()
+      const begun = gate()
+      const { engines, jobs, submit, close } = await deployment(
+        1,
+        { dispatch: { concurrency: 1, sweepIntervalMs: 200 } },
+        () => (begun.open(), first.opened),
+      )
       await engines[0]!.start()
       await submit(engines[0]!)
-      await allEnded(jobs, 1)
+      await begun.opened
       await redis.kill()
       await submit(engines[0]!)
       assert.equal(await jobs.count({ statuses: ['QUEUED'] }), 1)
       await redis.start()
+      first.open()
       await allEnded(jobs, 2)
       await close()
     })

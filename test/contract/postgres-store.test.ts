@@ -201,6 +201,31 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     )
   })
 
+  test('a server that refuses the sign-in, or has no such database, is told with what to check', async () => {
+    const refused = async (refusing: Parameters<typeof postgresStores>[0]['pool'], words: RegExp) =>
+      assert.rejects(
+        postgresStores({ pool: refusing }).jobs.get('x'),
+        (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && words.test(error.message),
+      )
+    const other = async (change: (url: URL) => void, words: RegExp) => {
+      const url = new URL(server.url.replace('@/', '@localhost/'))
+      change(url)
+      const elsewhere = new Pool({ connectionString: url.href })
+      await refused(elsewhere, words)
+      await elsewhere.end()
+    }
+    await other((url) => void (url.pathname = '/never_made'), /no such database/)
+    await other((url) => void (url.username = 'nobody_at_all'), /refuses (this user|the user or the password)/)
+    // Servers of the tests trust everybody: what pg throws for one that does not.
+    const failing = (error: Error) => ({
+      connect: () => Promise.reject(error),
+      query: () => Promise.reject(error),
+    })
+    await refused(failing(Object.assign(new Error('password authentication failed'), { code: '28P01' })), /password/)
+    const none = new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')
+    await refused(failing(none), /refuses the user or the password/)
+  })
+
   test('tables of a newer version are refused', async () => {
     const fresh = `${schema.slice(0, 40)}_n`
     const { migrate } = postgresStores({ pool, schema: fresh })

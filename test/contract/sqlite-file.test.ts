@@ -21,6 +21,14 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 describe('a SQLite file', () => {
+  test('that cannot be made says what is in its way and what to do', async () => {
+    await writeFile(join(directory, 'file'), '')
+    const open = async (at: string) => sqliteStores({ path: at }).jobs.count({})
+    for (const at of [join(directory, 'file', 'jobs.db'), join(directory, 'file', 'below', 'jobs.db')])
+      await expect(open(at)).rejects.toThrow('a file is where its folder should be. Name another path.')
+    await expect(open(directory)).rejects.toThrow('is a folder. Name a file.')
+  })
+
   test('keeps jobs and applications from one opening to the next', async () => {
     const first = sqliteStores({ path })
     const { job } = await first.jobs.create(fullJob())

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { steppingClock, testEngine, textWorkflow } from './harness.js'
 
@@ -181,6 +182,24 @@ describe('bulk operations', () => {
     expect(await engine.count({ statuses: ['QUEUED'] })).toBe(15)
   })
 
+  test('look for what no index has among 2,000 jobs at a time', async () => {
+    const { engine } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 3000 } })
+    const jobs = Array.from({ length: 1000 }, (_, n) => ({ ...job(), name: n === 0 ? 'wanted' : null }))
+    for (let n = 0; n < 3; n++) await engine.submitBatch({ app: 'a', jobs })
+    const where = ({ name }: JobRecord) => name === 'wanted'
+    const found = await engine.search({ app: 'a', limit: 10 }, where)
+    expect(found).toMatchObject({ looked: 2000, next: expect.anything() })
+    const rest = await engine.search({ app: 'a', limit: 10, after: found.next }, where)
+    expect(rest).toEqual({ looked: 1000, jobs: [expect.anything()] })
+    expect([...found.jobs, ...rest.jobs].map(({ name }) => name)).toEqual(['wanted', 'wanted', 'wanted'])
+
+    const first = await engine.bulk('cancel', { app: 'a' }, { where })
+    const { next } = first
+    const second = await engine.bulk('cancel', { app: 'a' }, { where, after: next })
+    expect([first.done + second.done, next, second.next]).toEqual([3, found.next, undefined])
+    expect(await engine.count({ statuses: ['FAILED'] })).toBe(3)
+  })
+
   test('stop where there is no more room, and say so', async () => {
     const { engine } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 10 } })
     for (let n = 0; n < 10; n++) await engine.submit({ app: 'a', ...job() })
@@ -189,7 +208,7 @@ describe('bulk operations', () => {
     const report = await engine.bulk('retry', { app: 'a' })
     expect(report.done).toBe(6)
     expect(report.refused.map(({ code }) => code)).toEqual(['QUEUE_FULL', 'QUEUE_FULL'])
-    expect(report.next).toBeDefined()
+    expect(report).toMatchObject({ isFull: true, next: expect.anything() })
     while (await engine.run());
     expect(await engine.bulk('retry', { app: 'a' }, { after: report.next })).toMatchObject({ done: 4, refused: [] })
   })

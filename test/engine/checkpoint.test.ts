@@ -1,14 +1,19 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { AttemptCheckpoint } from '../../src/core/engine/dispatch/attempt-checkpoint.js'
 import { badInput, internalError } from '../../src/core/engine/errors.js'
 import { checkpointChain, checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
 import { claimCheckpointPrefix, partKey } from '../../src/core/engine/job/checkpoint-keys.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { partName } from '../../src/core/engine/runner/stage-checkpoint.js'
 import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, gate, keys, recordingLogger, steppingClock, testEngine } from './harness.js'
@@ -157,6 +162,44 @@ describe('a checkpoint', () => {
     const { engine } = testEngine(second.workflow, { checkpoints: slow }, { jobs, blobs })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
     expect(second.done).toEqual([5])
+  })
+
+  test('is made when a shutdown hands the job back while an earlier part is being stored', async () => {
+    const jobs = memoryJobs()
+    await jobs.create(sampleJob())
+    const job = await jobs.claim({ owner: 'w', leaseMs: 60_000 })
+    if (!job) return expect.unreachable()
+    const first = gate()
+    const inner = sharedBlobs()
+    const blobs = sharedBlobs({
+      put: async (key, ...rest) => {
+        if (key.endsWith('/part-0')) await first.opened
+        return inner.put(key, ...rest)
+      },
+    })
+    const { engine } = testEngine(countingWorkflow(() => {}).workflow, {}, { blobs })
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
+    const checkpoint = new AttemptCheckpoint(job, {
+      blobs,
+      options: engine.options,
+      logger: silentLogger,
+      onStored: () => {},
+    })
+    await checkpoint.order(directory, new AbortController().signal)
+    for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')
+    const storing = checkpoint.store(0)
+    const events: string[] = []
+    const handedBack = checkpoint.beforeHandBack().then(() => events.push('handed back'))
+    first.open()
+    await storing
+    // Turns enough for a wait that took the first part for the last.
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    events.push('last part')
+    await checkpoint.store(1)
+    await handedBack
+    expect(events).toEqual(['last part', 'handed back'])
+    await checkpoint.end()
+    await rm(directory, { recursive: true })
   })
 
   test('keeps the downloaded input: its address need not answer any more', async () => {

@@ -4,15 +4,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { policyOf } from '../../src/core/engine/dispatch/policy.js'
 import { runSteps } from '../../src/core/engine/dispatch/run-steps.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { localFile } from '../../src/core/engine/local-file.js'
+import { type EngineSettings, resolveEngineOptions } from '../../src/core/engine/options.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import type { WorkflowPolicy } from '../../src/core/engine/workflow/policy.js'
 import { type Composition, composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { testEngine } from './harness.js'
+import { type TestEngine, testEngine } from './harness.js'
 
 const twoWords = fileURLToPath(new URL('./fixtures/two-words.txt', import.meta.url))
 const inputUrl = z.url()
@@ -86,8 +89,8 @@ function composition(changes: Partial<Composition> = {}): Composition {
 
 const plain = () => [splitter(), marker()]
 
-async function run(workflow: Workflow, params: Record<string, unknown> = {}) {
-  const tested = testEngine(workflow, { dispatch: { maxAttempts: 2 } })
+async function run(workflow: Workflow, params: Record<string, unknown> = {}, settings: EngineSettings = {}) {
+  const tested = testEngine(workflow, { dispatch: { maxAttempts: 2 }, ...settings })
   const { job } = await tested.engine.submit({
     app: 'app',
     workflow: workflow.id,
@@ -127,7 +130,10 @@ describe('a composed workflow', () => {
         throw new Error('the disk was away')
       }),
     ]
-    const { done, files } = await run(composeWorkflow(composition(), { workflows }))
+    const given = composition({
+      steps: { ...composition().steps, one: { ...composition().steps.one!, policy: { maxAttempts: 3 } } },
+    })
+    const { done, files } = await run(composeWorkflow(given, { workflows }))
     expect([done.status, done.attempts]).toEqual(['SUCCEEDED', 1])
     expect(files.one).toBe('*left*')
     expect(runs).toEqual({ split: 1, mark: 4 })
@@ -143,7 +149,7 @@ describe('a composed workflow', () => {
         throw error
       }),
     ]
-    const given = composition({ steps: { ...steps, one: { ...steps.one!, attempts: 2 } } })
+    const given = composition({ steps: { ...steps, one: { ...steps.one!, policy: { maxAttempts: 2 } } } })
     const broken = await run(composeWorkflow(given, { workflows: failing(new Error('broken')) }))
     expect([broken.done.status, broken.done.error?.code, broken.done.attempts, tries]).toEqual([
       'FAILED',
@@ -166,9 +172,79 @@ describe('a composed workflow', () => {
       ),
     ]
     const steps = composition().steps
-    const given = composition({ steps: { ...steps, one: { ...steps.one!, timeoutMs: 20 } } })
+    const given = composition({ steps: { ...steps, one: { ...steps.one!, policy: { timeoutMs: 20 } } } })
     const { done } = await run(composeWorkflow(given, { workflows }))
     expect(done.error).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('"one"') })
+  })
+
+  test('tries a step as its own policy says, else as its workflow does; the host goes before both', async () => {
+    let tries = 0
+    const broken = marker(() => {
+      tries++
+      throw new Error('broken')
+    })
+    const attempts = async (own?: WorkflowPolicy, ofWorkflow?: WorkflowPolicy, host?: WorkflowPolicy) => {
+      tries = 0
+      const steps = composition().steps
+      const given = composition({
+        steps: { ...steps, one: { ...steps.one!, policy: own } },
+        policy: { maxAttempts: 1 },
+      })
+      const workflows = [splitter(), { ...broken, policy: ofWorkflow }]
+      const { done } = await run(composeWorkflow(given, { workflows }), {}, host && { policies: { 'test/mark': host } })
+      expect([done.status, done.attempts]).toEqual(['FAILED', 1])
+      return tries
+    }
+    // As for all workflows of this engine: two.
+    expect(await attempts()).toBe(2)
+    expect(await attempts(undefined, { maxAttempts: 3 })).toBe(3)
+    expect(await attempts({ maxAttempts: 4 }, { maxAttempts: 3 })).toBe(4)
+    expect(await attempts({ maxAttempts: 4 }, { maxAttempts: 3 }, { maxAttempts: 5 })).toBe(5)
+    expect(await attempts({ maxAttempts: 4, mayPass: ['TIMEOUT'] })).toBe(1)
+  })
+
+  test('tries a step again that took too long, if its policy says that this may pass', async () => {
+    let tries = 0
+    const slow = marker(({ signal }) =>
+      ++tries > 1
+        ? undefined
+        : new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
+    )
+    const steps = composition().steps
+    const policy = { timeoutMs: 50, mayPass: ['TIMEOUT'] }
+    const given = composition({ steps: { ...steps, one: { ...steps.one!, policy } } })
+    const { done } = await run(composeWorkflow(given, { workflows: [splitter(), slow] }))
+    expect([done.status, done.attempts, tries]).toEqual(['SUCCEEDED', 1, 3])
+  })
+
+  test('waits longer after each attempt at a step, as its policy says, and no longer once the job is canceled', async () => {
+    const broken = marker(() => {
+      throw new Error('broken')
+    })
+    const steps = composition().steps
+    const run = async (policy: WorkflowPolicy, onWait: (engine: TestEngine['engine'], id: string) => unknown) => {
+      const given = composition({
+        steps: { ...steps, one: { ...steps.one!, policy: { ...policy, retryJitter: 0 } } },
+        policy: { maxAttempts: 1 },
+      })
+      const workflow = composeWorkflow(given, { workflows: [splitter(), broken] })
+      const waits: number[] = []
+      const warn = (facts: object) => {
+        if (!('delayMs' in facts && 'step' in facts)) return
+        waits.push(Number(facts.delayMs))
+        void onWait(tested.engine, job.id)
+      }
+      const tested = testEngine(workflow, { logger: { ...silentLogger, warn } })
+      const inputs = { inputUrl: localFile(twoWords) }
+      const { job } = await tested.engine.submit({ app: 'app', workflow: workflow.id, inputs })
+      const done = await tested.engine.run(job.id)
+      await tested.engine.close()
+      return [done?.error?.code, waits]
+    }
+    const backOff = { maxAttempts: 5, retryDelayMs: 1, maxRetryDelayMs: 4 }
+    expect(await run(backOff, () => {})).toEqual(['INTERNAL_ERROR', [1, 2, 4, 4]])
+    const anHour = { retryDelayMs: 3_600_000, maxRetryDelayMs: 3_600_000 }
+    expect(await run(anHour, (engine, id) => engine.cancel(id))).toEqual(['CANCELED', [3_600_000]])
   })
 
   test('goes on without branches that may fail, and says which did and why', async () => {
@@ -226,7 +302,8 @@ describe('a composed workflow', () => {
       signal: new AbortController().signal,
       onProgress: (progress: WorkProgress) => void seen.push(progress),
     }
-    await runSteps(workflow, workflow.composition!, order, { runner, logger: silentLogger }, run)
+    const policy = () => policyOf(workflow.id, undefined, resolveEngineOptions({}))
+    await runSteps(workflow, workflow.composition!, order, { runner, logger: silentLogger, policy }, run)
     await rm(directory, { recursive: true })
     expect(seen.map(({ stage, progress }) => `${stage} ${progress}`)).toEqual([
       'split 0',
@@ -298,7 +375,8 @@ describe('a composed workflow', () => {
       { steps: { ...steps, split: { workflow: 'test/split', mayFail: true } } },
       'the step "one" needs "split", which may fail',
     ],
-    [{ steps: { ...steps, one: { ...steps.one!, attempts: 0 } } }, 'steps.one.attempts'],
+    [{ steps: { ...steps, one: { ...steps.one!, policy: { maxAttempts: 0 } } } }, 'steps.one.policy.maxAttempts'],
+    [{ policy: { retryJitter: 2 } }, 'policy.retryJitter'],
   ])('that is %j is refused when it is made', (changes, message) => {
     expect(() => composeWorkflow(composition(changes), { workflows: plain() })).toThrow(message)
   })

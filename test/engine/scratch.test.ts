@@ -9,6 +9,7 @@ import { Scratch } from '../../src/core/engine/dispatch/scratch.js'
 import { fetchInput } from '../../src/core/engine/fetch/fetch-input.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { loopback } from '../fetch/loopback-server.js'
+import { testEngine, textWorkflow } from './harness.js'
 
 let directory: string
 beforeEach(async () => {
@@ -84,4 +85,17 @@ test('a start removes what dead processes of this machine left, and nothing else
   expect(left).toEqual(expect.arrayContaining(kept))
   expect(left).toHaveLength(kept.length + 1)
   await mine.close()
+})
+
+test('a folder in which nothing can be made keeps an engine from starting, and says which option names it', async () => {
+  const file = join(directory, 'file')
+  await writeFile(file, '')
+  for (const scratchDirectory of [file, join(file, 'below')]) {
+    const { engine } = testEngine(textWorkflow(), { scratchDirectory })
+    await expect(engine.start()).rejects.toMatchObject({
+      code: 'RUNNER_UNAVAILABLE',
+      message: expect.stringContaining('scratchDirectory'),
+    })
+    await engine.close()
+  }
 })

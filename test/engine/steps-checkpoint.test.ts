@@ -64,7 +64,7 @@ function chain(first: Workflow, second: Workflow, mark = '-'): Workflow {
     description: '',
     steps: {
       one: { workflow: first },
-      two: { workflow: second, inputs: { inputUrl: 'one.marked' }, params: { mark }, attempts: 1 },
+      two: { workflow: second, inputs: { inputUrl: 'one.marked' }, params: { mark }, policy: { maxAttempts: 1 } },
     },
     outputs: { first: 'one.marked', both: 'two.marked', empty: 'one.empty' },
   })

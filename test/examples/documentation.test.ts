@@ -2,7 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { pages, root } from './snippets.js'
+import { packagesOf, pages, root } from './snippets.js'
+
+interface Manifest {
+  name: string
+  peerDependencies: Record<string, string>
+  devDependencies: Record<string, string>
+  dependencies: Record<string, string>
+}
 
 describe('the documentation', () => {
   test('has generated pages that are up to date', () => {
@@ -24,6 +31,14 @@ describe('the documentation', () => {
       expect(missing).toEqual([])
     },
   )
+
+  // `test/platforms` installs them, which needs a registry; a text that is taken for a command is seen here already.
+  test.each(pages)('%s says to install packages that this repository is tested with', (page) => {
+    const { name, peerDependencies, devDependencies, dependencies } = JSON.parse(textOf('package.json')) as Manifest
+    const known = [name, ...Object.keys({ ...peerDependencies, ...devDependencies, ...dependencies })]
+    // Bundlers, frameworks and types of a page with tests of its own.
+    if (page !== 'docs/platforms.md') expect(packagesOf(page).filter((word) => !known.includes(word))).toEqual([])
+  })
 
   test.each(['README.md', 'llms.txt'])('every page is linked from %s', (list) => {
     const text = textOf(list)

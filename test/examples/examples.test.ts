@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -85,6 +86,20 @@ describe('the server examples', () => {
       })
     })
   }
+
+  // Express 5 hands the error to the callback of listen(), where it is easily taken for success.
+  test('express.mjs fails when its port is taken', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const { status, stdout, stderr } = spawnSync(process.execPath, [example('express.mjs')], {
+      encoding: 'utf8',
+      env: { ...process.env, PORT: String(port) },
+    })
+    server.close()
+    expect(stderr).toContain('EADDRINUSE')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+  })
 
   test('next-route.mjs gives links of its public address, whatever the proxy has told Next', () => {
     const script = `

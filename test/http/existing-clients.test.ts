@@ -1,12 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { canMakeCertificates, selfSigned } from './self-signed.js'
 import { type Service, startService } from './harness.js'
 import { rawRequest } from './raw-request.js'
 
@@ -227,37 +224,3 @@ test.skipIf(!canMakeCertificates())(
     }
   },
 )
-
-function canMakeCertificates(): boolean {
-  return spawnSync('openssl', ['version']).status === 0
-}
-
-function selfSigned(): { key: string; cert: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'tls-'))
-  try {
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '1',
-        '-subj',
-        '/CN=127.0.0.1',
-        '-keyout',
-        join(directory, 'key'),
-        '-out',
-        join(directory, 'cert'),
-      ],
-      { stdio: 'ignore' },
-    )
-    return { key: readFileSync(join(directory, 'key'), 'utf8'), cert: readFileSync(join(directory, 'cert'), 'utf8') }
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
-}

@@ -101,6 +101,8 @@ describe("the operator's interface", () => {
       ['POST', `job/${id}/retry`],
       ['POST', `job/${id}/delete`],
       ['POST', 'jobs/delete', { status: 'QUEUED' }],
+      ['GET', `application/${other.id}/limits`],
+      ['POST', `application/${other.id}/limits`, { jobs: 0 }],
       ['POST', 'rule', { target: { kind: 'deployment' }, change: { state: 'paused' } }],
     ] as const) {
       const answer = await fetch(`${service.base}/operator/api/${path}`, {
@@ -203,6 +205,37 @@ describe("the operator's interface", () => {
     expect((await remove()).status).toBe(204)
     expect((await remove()).status).toBe(404)
     expect(await service.engine.get(id)).toBeUndefined()
+  })
+
+  test('limits an application, and shows what it has used', async () => {
+    const fourth = await service.addApplication('A fourth')
+    const path = `application/${fourth.id}/limits`
+    expect(await ask(path)).toMatchObject({ own: {}, effective: { maxQueuedJobs: 1000 }, used: { jobs: 0 } })
+    const change = { jobs: 1, maxQueuedJobs: 5 }
+    expect(await ask(path, change)).toMatchObject({ own: change, effective: change })
+    const create = () =>
+      service.api('/job', {
+        method: 'POST',
+        key: fourth.key,
+        body: JSON.stringify({ workflow: 'service/distant', name: 'One', params: {} }),
+      })
+    expect((await create()).status).toBe(200)
+    expect(await (await create()).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
+    expect(await ask(path, { jobs: null })).toMatchObject({ own: { maxQueuedJobs: 5 }, used: { jobs: 1 } })
+    expect((await create()).status).toBe(200)
+    await service.engine.bulk('delete', { app: fourth.id })
+    for (const [place, body, status] of [
+      ['application/nobody/limits', { jobs: 1 }, 404],
+      [path, { jobs: -1 }, 400],
+      [path, { seconds: 1 }, 400],
+    ] as const) {
+      const refused = await fetch(`${service.base}/operator/api/${place}`, {
+        method: 'POST',
+        headers: { authorization: operatorKey, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      expect([place, refused.status]).toEqual([place, status])
+    }
   })
 
   test('cancels, retries and deletes what a search shows, and never everything', async () => {

@@ -7,7 +7,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node'
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-node'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
@@ -40,6 +45,9 @@ const { default: twoStages, id: workflow } = (await import(
   default: () => EngineParts['workflows'][number]
   id: string
 }
+const { spanFacts } = (await import(new URL('./fixtures/span-facts.mjs', import.meta.url).href)) as {
+  spanFacts(span: ReadableSpan): SpanFacts
+}
 const postgres = await findPostgres()
 const missing = 'missing' in postgres ? postgres.missing : undefined
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -57,16 +65,7 @@ afterAll(async () => {
 })
 
 function ownSpans(): SpanFacts[] {
-  return exporter.getFinishedSpans().map((span) => ({
-    name: span.name,
-    kind: span.kind,
-    attributes: span.attributes,
-    status: span.status.code,
-    error: span.status.message,
-    parent: span.parentSpanContext?.spanId,
-    trace: span.spanContext().traceId,
-    id: span.spanContext().spanId,
-  }))
+  return exporter.getFinishedSpans().map(spanFacts)
 }
 
 /** A receiver of one webhook message. */
@@ -99,17 +98,27 @@ function startWorker(settings: Record<string, string>) {
   }
 }
 
-async function submit(engine: JobEngine, hook: string, params = {}): Promise<string> {
+async function post<Answer>(engine: JobEngine, path: string, body: unknown): Promise<Answer> {
   const handler = createHandler(engine, { anonymous: { id: 'app', name: 'App' } })
   const response = await handler(
-    new Request('http://localhost/job', {
+    new Request(`http://localhost${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', traceparent, tracestate: 'vendor=1' },
-      body: JSON.stringify({ name: 'traced', workflow, params, webhook: { url: hook } }),
+      body: JSON.stringify(body),
     }),
   )
   expect(response.status).toBe(200)
-  return ((await response.json()) as { id: string }).id
+  return (await response.json()) as Answer
+}
+
+async function submit(engine: JobEngine, hook: string, params = {}): Promise<string> {
+  const job = { name: 'traced', workflow, params, webhook: { url: hook } }
+  return (await post<{ id: string }>(engine, '/job', job)).id
+}
+
+function submitBatch(engine: JobEngine, hook: string): Promise<{ name: string; ids: string[] }> {
+  const job = { name: 'traced', workflow, params: {} }
+  return post(engine, '/batch', { name: 'album', jobs: [job, job], webhook: { url: hook } })
 }
 
 /** The path from a span up to the client's, by name. */
@@ -238,6 +247,39 @@ describe('a job is one trace', () => {
   )
 })
 
+test('a batch is one trace: its request, all of its jobs, and its webhook', async () => {
+  const hook = await receiver()
+  const sqlite = join(folder, 'batch.db')
+  const stores = sqliteStores({ path: sqlite })
+  const blobs = join(folder, 'batch-blobs')
+  const { jobs, applications } = stores
+  const engine = api({ jobs, applications, blobs: fsBlobs({ directory: blobs }), queue: localQueue() })
+  await submitBatch(engine, hook.url)
+  await engine.close()
+  stores.close()
+
+  const other = startWorker({ sqlite, blobs })
+  const headers = await hook.received
+  const all = [...ownSpans(), ...(await other.end())]
+  hook.close()
+
+  const above = ['submit batch', 'POST /batch']
+  const job = [
+    [`process ${workflow}`],
+    ['fetch', `process ${workflow}`],
+    ['run', `process ${workflow}`],
+    ['stage think', 'run', `process ${workflow}`],
+    ['stage write', 'run', `process ${workflow}`],
+    ['publish', `process ${workflow}`],
+  ].map((path) => [...path, ...above])
+  const paths = [['POST /batch'], above, ...job, ...job, ['POST webhook', ...above]]
+  const inOrder = (some: string[][]) => some.map((path) => path.join(' < ')).sort()
+  expect(inOrder(all.map((span) => pathOf(span, all)))).toEqual(inOrder(paths))
+  expect(new Set(all.map((span) => span.trace))).toEqual(new Set([client.trace]))
+  const call = all.find(({ name }) => name === 'POST webhook')
+  expect(headers).toMatchObject({ traceparent: `00-${client.trace}-${call?.id}-01`, tracestate: 'vendor=1' })
+})
+
 test("a request in a span of the host's own gets no second one, and health checks none", async () => {
   const engine = api({})
   const handler = createHandler(engine, { anonymous: { id: 'app', name: 'App' } })
@@ -270,7 +312,9 @@ test('without an SDK nothing is recorded, and the context of the request is pass
   try {
     for (const one of [engine, plain]) {
       const id = await submit(one, 'https://receiver.example.org/')
-      expect((await one.get(id))?.trace).toEqual({ traceparent, tracestate: 'vendor=1' })
+      const { ids } = await submitBatch(one, 'https://receiver.example.org/')
+      for (const each of [id, ...ids])
+        expect((await one.get(each))?.trace).toEqual({ traceparent, tracestate: 'vendor=1' })
     }
   } finally {
     await Promise.all([engine.close(), plain.close()])

@@ -3,18 +3,26 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeVersionRemedy } from '../../src/cli/node-version.js'
 import { readSources } from '../architecture/source-tree.js'
 import { packInto, root } from './tarball.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const { exports, bin, sideEffects, repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+interface Manifest {
   exports: Record<string, string | { types: string; default: string }>
   bin: Record<string, string>
   sideEffects: string[]
   repository: { url: string }
+  homepage: string
+  bugs: { url: string }
+  keywords: string[]
+  engines: { node: string }
+  publishConfig: object
 }
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+const { exports, bin, sideEffects, repository } = manifest
 let tarball: string
 let files: string[]
 let bytes: number
@@ -111,6 +119,31 @@ describe('the packed tarball', () => {
         }).flat(),
       )
     expect(missing).toEqual([])
+  })
+
+  test('says on npm where it comes from, and is published from there with a statement of that', () => {
+    const own = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
+    expect(own).toMatch(/^https:\/\/github\.com\//)
+    expect(manifest).toMatchObject({
+      homepage: `${own}#readme`,
+      bugs: { url: `${own}/issues` },
+      publishConfig: { access: 'public', provenance: true },
+    })
+    expect(manifest.keywords.length).toBeGreaterThan(4)
+    // npm makes the statement only for a workflow that may ask for a token of its own.
+    const release = textOf('.github/workflows/release.yml')
+    expect(release).toContain('id-token: write')
+    expect(release).toMatch(/run: npm publish\n/)
+  })
+
+  test('names the same versions of Node for npm, for its users, and in what its programs say', () => {
+    const { node } = manifest.engines
+    expect(node).toBe('^20.19.0 || >=22.12.0')
+    for (const page of ['README.md', 'docs/getting-started.md', 'docs/installation.md'])
+      expect(textOf(page)).toMatch(/[Nn]eeds? Node 20\.19, 22\.12 or newer/)
+    for (const version of ['20.19.0', '22.12.0', '23.0.0', '24.1.0']) expect(nodeVersionRemedy(version)).toBeUndefined()
+    for (const version of ['18.20.8', '20.18.3', '21.7.3', '22.11.0'])
+      expect(nodeVersionRemedy(version)).toContain('Node 20.19, 22.12 or newer')
   })
 
   test('is tested by the whole suite on every line of Node that it says it runs on', () => {

@@ -3,8 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createDotProduct, plainDotProduct } from '../../src/core/separation/dsp/kernels/dot-product.js'
 import { createFrameKernels, plainFrameKernels } from '../../src/core/separation/dsp/kernels/frame-kernels.js'
-import { createFlacKernels, maxOrder, plainFlacKernels } from '../../src/core/separation/dsp/kernels/flac-kernels.js'
+import {
+  createFlacKernels,
+  maxOrder,
+  partitionFields,
+  plainFlacKernels,
+} from '../../src/core/separation/dsp/kernels/flac-kernels.js'
 import { hasSimd, type Kernel } from '../../src/core/separation/dsp/kernels/kernel.js'
+import { codeTables } from '../../src/core/separation/dsp/kernels/mp3-codes.js'
 import { createMp3Kernels, plainMp3Kernels } from '../../src/core/separation/dsp/kernels/mp3-kernels.js'
 import { createStereoPacking, plainStereoPacking } from '../../src/core/separation/dsp/kernels/pack-stereo.js'
 import {
@@ -13,6 +19,7 @@ import {
   plainWienerKernels,
   sumFields,
 } from '../../src/core/separation/dsp/kernels/wiener-kernels.js'
+import { writeCodeTables } from '../../src/core/separation/encode/mp3/huffman-coding.js'
 import { noise } from './tracks.js'
 
 /** Halves at the scale of 16 bits and their neighbours, the ends of the ranges, what is next to nothing, and what is no number. */
@@ -188,8 +195,47 @@ describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins give the sam
         [Math.min(count, 8), 32],
       ])
         check(fill, ({ foldedSums }) => foldedSums(residual, order, Math.ceil(count / parts), parts, sums))
+      values.set([0, parameter], sums)
       for (let bit = 0; bit < 40; bit++)
-        check(fill, ({ writeRice }) => writeRice(residual, count, parameter, codes, bit))
+        check(fill, (kernels) => kernels.writePartitions(residual, count, Math.min(count, 3), sums, 5, codes, bit))
+    }
+  })
+})
+
+describe.skipIf(!hasSimd())('the FLAC kernels and their plain twins divide residuals in the same way,', () => {
+  const [residual, sums, partitions, codes] = [0, 4096, 4160, 4160 + partitionFields]
+  const flac = createFlacKernels(codes + 8 * 4096)
+
+  it.each([0, 1, 3, 12, 29])('of up to %i bits', (bits) => {
+    for (const [sampleCount, parts, order] of [
+      [4096, 32, 8],
+      [4096, 32, 0],
+      [96, 32, 2],
+      [96, 32, 3],
+      [1001, 1, 4],
+      [9, 1, 8],
+    ]) {
+      // Louder towards the end, so that parameters differ.
+      const fill = new Float32Array(flac.memory.length)
+      const louder = noise(sampleCount, 3).map((value, i) => 2 * value * 2 ** ((bits * (i + 1)) / sampleCount))
+      new Int32Array(fill.buffer).set(louder, residual)
+      for (const parameterBits of [4, 5]) {
+        const divide = (kernels: ReturnType<typeof plainFlacKernels>) => {
+          kernels.foldedSums(residual, order, sampleCount / parts, parts, sums)
+          return kernels.choosePartitions(sums, parts, sampleCount, order, parameterBits, partitions)
+        }
+        expect(difference(flac, plainFlacKernels, fill, divide)).toBeUndefined()
+        flac.memory.set(fill)
+        // The encoder stores samples as they are where codes would be longer.
+        if (divide(flac) > 32 * sampleCount) continue
+        const divided = flac.memory.slice()
+        for (const bit of [0, 5, 31])
+          expect(
+            difference(flac, plainFlacKernels, divided, ({ writePartitions }) =>
+              writePartitions(residual, sampleCount, order, partitions, parameterBits, codes, bit),
+            ),
+          ).toBeUndefined()
+      }
     }
   })
 })
@@ -208,6 +254,53 @@ describe.skipIf(!hasSimd())('the MP3 kernels and their plain twins give the same
     for (const count of [4, 576]) {
       check(({ compressed }) => compressed(values, to, count))
       for (const scale of [1e-3, 1, 3000]) check(({ quantise }) => quantise(values, scale, to, count))
+      check(({ limited }) => limited(values, 0.7, count))
+      check(({ middleAndSide }) => middleAndSide(values, to, count))
+    }
+    check(({ energies }) => energies(rows, to))
+  })
+
+  it.each(Object.entries(fills))('of %s in bands', (_, fillOf) => {
+    const fill = fillOf(mp3.memory.length)
+    const [ends, factors] = [0, 100]
+    const bands = [4, 10, 20, 22, 576]
+    new Int32Array(fill.buffer).set(bands, ends)
+    new Float64Array(fill.buffer).set(noise(32, 3), factors / 2)
+    const check = (run: (kernels: ReturnType<typeof plainMp3Kernels>) => number | void) =>
+      expect(difference(mp3, plainMp3Kernels, fill, run)).toBeUndefined()
+    check(({ reduceAliases }) => reduceAliases(values, factors))
+    check(({ bandSquares }) => bandSquares(values, ends, bands.length, samples + 200))
+    check(({ stereoSums }) => stereoSums(values, to, ends, bands.length, samples + 200))
+    for (const count of [1, bands.length]) check((kernels) => kernels.scaleBands(values, ends, factors, count, 576))
+  })
+
+  it.each([0, 1, 2, 7, 15, 16, 30, 8206])('the codes of magnitudes up to %i, after any number of bits', (largest) => {
+    const [quantised, signs, regions, coding, frame, tables] = [0, 600, 1200, 1800, 1810, 4000]
+    const codes = createMp3Kernels(tables + codeTables.end)
+    const fill = new Float32Array(noise(codes.memory.length, 8))
+    const integers = new Int32Array(fill.buffer)
+    writeCodeTables(fill.fill(0, tables), tables)
+    // All of the two regions' ends, and values that fall off to 1 and to 0.
+    for (let pairsEnd = 0; pairsEnd <= 576; pairsEnd += 2)
+      integers.set([Math.min(36, pairsEnd), Math.min(200, pairsEnd)], regions + pairsEnd)
+    const falling = noise(576, 9).map((value, i) => Math.abs(value) * 2 * largest * 2 ** (-i / 60))
+    for (const end of [0, 2, 4, 38, 202, 470, 576]) {
+      const values = Array.from(falling, (value, i) => (i < end ? Math.min(largest, Math.round(value)) : 0))
+      integers.set(values, quantised)
+      expect(
+        difference(codes, plainMp3Kernels, fill, ({ chooseCodes }) =>
+          chooseCodes(quantised, 576, regions, tables, coding),
+        ),
+      ).toBeUndefined()
+      const bits = codes.chooseCodes(quantised, 576, regions, tables, coding)
+      const chosen = codes.memory.slice()
+      for (let bit = 0; bit < 17; bit++) {
+        const write = (kernels: ReturnType<typeof plainMp3Kernels>) =>
+          kernels.writeValues(quantised, signs, regions, tables, coding, frame, bit)
+        expect(difference(codes, plainMp3Kernels, chosen, write)).toBeUndefined()
+        // As many as were counted.
+        expect(write(codes)).toBe(bit + bits)
+      }
     }
   })
 })
@@ -223,7 +316,7 @@ describe('the pipeline', () => {
 
   it.skipIf(!hasSimd())('compiles each kernel once, when it is first used', () => {
     // Everything is run twice with a memory of its own; packing has one for the whole process.
-    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 6, instances: 13 })
+    expect(simd).toMatchObject({ hasSimd: true, compiledByImport: 0, compiled: 6, instances: 11 })
   })
 
   it('gives the same without any WebAssembly, where it needs no FFT', () => {

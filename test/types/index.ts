@@ -104,7 +104,7 @@ const composed = composeWorkflow({
   id: 'loud',
   name: 'Loud',
   description: '',
-  steps: { measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'inputUrl' }, attempts: 2 } },
+  steps: { measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'inputUrl' }, policy: { maxAttempts: 2 } } },
   outputs: { report: 'measure.report' },
 })
 createEngine({ workflows: [composed, analyzeWorkflow(), transcodeWorkflow({ format: 'flac' })] })

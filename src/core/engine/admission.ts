@@ -1,8 +1,9 @@
 import type { JobRecord } from './job/job.js'
 import { poolOf } from './job/pool.js'
 import type { Quota } from './job/quota.js'
+import { effectiveLimits } from './limits.js'
 import type { EngineOptions } from './options.js'
-import type { Application, ApplicationStore } from './ports/application-store.js'
+import type { ApplicationStore } from './ports/application-store.js'
 import type { SubmitInput } from './submission.js'
 import { webhookTarget } from './webhooks/webhook-target.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
@@ -35,9 +36,10 @@ export class Admission {
   }> {
     const { applications, workflows, options } = this.#parts
     const application = await applications.getApplication(app)
-    const quota = quotaOf(application, options)
+    const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
+    const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
     return {
-      limits: { maxQueued: options.limits.maxQueuedJobs, quota },
+      limits: { maxQueued: maxQueuedJobs, quota },
       fieldsOf: (input) => {
         const workflow = workflows.require(input.workflow)
         const params = workflow.params.parse(input.params ?? {}) as Record<string, unknown>
@@ -49,10 +51,4 @@ export class Admission {
       },
     }
   }
-}
-
-/** The application's own figures before those for all. */
-function quotaOf(application: Application | undefined, { quota }: EngineOptions): Quota | undefined {
-  const all = { ...quota, ...application?.quota }
-  return Object.values(all).every((limit) => limit === undefined) ? undefined : all
 }

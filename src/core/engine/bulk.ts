@@ -1,5 +1,6 @@
 import { StemworkError } from './errors.js'
 import type { JobRecord, JobStatus } from './job/job.js'
+import { pageAfter, searchJobs } from './job-search.js'
 import type { JobPage, JobQuery } from './ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
@@ -10,8 +11,20 @@ export interface BulkReport {
   done: number
   /** Jobs to which it could not be done, with the reason; those that were gone or had ended meanwhile are left out. */
   refused: { id: string; code: string; message: string }[]
+  /** It stopped because there is no room for more: further jobs would be refused as well. `next` is then for later. */
+  isFull: boolean
   /** Where the next call goes on (`after`); absent when all were seen. */
   next?: NonNullable<JobPage['after']>
+}
+
+/** Which of the jobs that match. */
+export interface BulkOptions {
+  /** Most jobs of one call. Default: 100. */
+  limit?: number
+  /** `next` of the call before. */
+  after?: JobPage['after']
+  /** Only those for which it holds, for what no index has. One call looks at up to 2,000 jobs then. */
+  where?: (job: JobRecord) => boolean
 }
 
 /** Jobs to which it can be done. */
@@ -24,26 +37,16 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
-/** Of the wanted statuses, those of jobs to which it can be done. */
-export function possibleStatuses(action: BulkAction, wanted: readonly JobStatus[] | undefined): JobStatus[] {
-  return statusesOf[action].filter((status) => wanted?.includes(status) ?? true)
-}
-
-/** Whether it stopped because further jobs would be refused as well. Its `next` is then for later. */
-export function hasNoRoom({ refused }: BulkReport): boolean {
-  return refused.some(({ code }) => endingCodes.includes(code))
-}
-
 /** Does it to the jobs that match, newest first, up to `limit` of them. Where there is no room for more, it stops: `next` is there then. */
 export async function bulk(
   action: BulkAction,
   { statuses, ...query }: JobQuery,
-  { limit, after }: { limit: number; after?: JobPage['after'] },
+  { limit, after, where }: BulkOptions & { limit: number },
   { list, act }: { list(page: JobPage): Promise<JobRecord[]>; act(job: JobRecord): Promise<JobRecord | undefined> },
 ): Promise<BulkReport> {
-  const found = await list({ ...query, statuses: possibleStatuses(action, statuses), limit: limit + 1, after })
-  const jobs = found.slice(0, limit)
-  const report: BulkReport = { done: 0, refused: [] }
+  const possible = statusesOf[action].filter((status) => statuses?.includes(status) ?? true)
+  const { jobs, next } = await searchJobs({ ...query, statuses: possible, limit, after }, where, list)
+  const report: BulkReport = { done: 0, refused: [], isFull: false }
   let last: JobRecord | undefined
   for (let start = 0; start < jobs.length; start += parallel) {
     const some = jobs.slice(start, start + parallel)
@@ -56,15 +59,12 @@ export async function bulk(
         report.refused.push({ id: some[index]?.id ?? '', code: error.code, message: error.message })
       }
     }
-    if (hasNoRoom(report)) return { ...report, next: last ? placeOf(last) : (after ?? beforeAll) }
+    if (report.refused.some(({ code }) => endingCodes.includes(code)))
+      return { ...report, isFull: true, next: pageAfter(last) ?? after ?? beforeAll }
     last = some.at(-1)
   }
-  return found.length > limit && last ? { ...report, next: placeOf(last) } : report
+  return next ? { ...report, next } : report
 }
 
 /** Before the newest job. */
 const beforeAll = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
-
-function placeOf({ createdAt, id }: JobRecord): NonNullable<JobPage['after']> {
-  return { createdAt, id }
-}

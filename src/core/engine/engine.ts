@@ -1,50 +1,42 @@
-import { hostname } from 'node:os'
+import { assemble, type EngineAssembly } from './assembly.js'
 import type { BatchStatus } from './batch/batch.js'
-import { Batches } from './batch/batches.js'
 import type { SubmitBatchInput } from './batch/submit-batch.js'
-import { bulk, type BulkAction, type BulkReport } from './bulk.js'
-import { checkParts, type EngineParts } from './engine-parts.js'
+import { bulk, type BulkAction, type BulkOptions, type BulkReport } from './bulk.js'
+import type { EngineParts } from './engine-parts.js'
 import type { EngineHealth } from './engine-health.js'
-import { Dispatcher } from './dispatch/dispatcher.js'
 import { runToEnd } from './dispatch/run-to-end.js'
 import { type GrowingResult, growingResult } from './dispatch/growing-result.js'
-import { FileSweep } from './dispatch/file-sweep.js'
-import { Maintenance } from './dispatch/maintenance.js'
-import { Sweep, type SweepReport } from './dispatch/sweep.js'
-import { type JobEstimate, Throughputs } from './estimate.js'
-import { type EngineEventName, type EngineEvents, JobEvents } from './events.js'
+import type { SweepReport } from './dispatch/sweep.js'
+import type { JobEstimate } from './estimate.js'
+import type { EngineEventName, EngineEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
-import type { Usage } from './job/quota.js'
+import type { LimitChange, Usage } from './job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
-import { type EngineOptions, type EngineSettings, resolveEngineOptions } from './options.js'
-import { ResultPeaks } from './result-peaks.js'
+import type { EngineOptions, EngineSettings } from './options.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { BlobStore } from './ports/blob-store.js'
-import type { JobPage, JobQuery, JobStore } from './ports/job-store.js'
-import type { Logger } from './ports/logger.js'
-import { Readiness } from './runner/readiness.js'
-import { Outbox } from './webhooks/outbox.js'
-import { JobEnds } from './job-ends.js'
-import { JobIntake } from './job-intake.js'
+import type { JobPage, JobQuery } from './ports/job-store.js'
 import { checkPage } from './job-page.js'
+import { type FoundJobs, searchJobs } from './job-search.js'
 import { jobInScope, type JobScope } from './job-scope.js'
-import { Lifecycle } from './lifecycle.js'
+import { type ApplicationLimits, limitsOf, setLimits } from './limits.js'
 import { placeOf } from './place.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './submission.js'
 import { type Waiting, waitingOf } from './waiting.js'
-import { RememberedRules } from './scheduling-rules.js'
-import { WorkflowRegistry } from './workflow/registry.js'
+import type { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 import type { PoolStatus, Worker } from './workers/worker.js'
-import { WorkerRegistry } from './workers/worker-registry.js'
 
 export type { BatchStatus } from './batch/batch.js'
 export type { SubmitBatchInput } from './batch/submit-batch.js'
-export type { BulkAction, BulkReport } from './bulk.js'
+export type { BulkAction, BulkOptions, BulkReport } from './bulk.js'
 export type { EngineHealth } from './engine-health.js'
 export type { EngineParts } from './engine-parts.js'
 export type { JobEstimate } from './estimate.js'
+export type { FoundJobs } from './job-search.js'
 export type { JobScope } from './job-scope.js'
+export type { LimitChange, Limits } from './job/quota.js'
+export type { ApplicationLimits } from './limits.js'
 export type { Waiting } from './waiting.js'
 export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
@@ -63,74 +55,15 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   readonly blobs: BlobStore
   readonly applications: ApplicationStore
   readonly options: EngineOptions
-  readonly #jobs: JobStore
-  readonly #events: JobEvents
-  readonly #logger: Logger
-  readonly #dispatcher: Dispatcher
-  readonly #maintenance: Maintenance
-  readonly #peaks: ResultPeaks
-  readonly #rules: RememberedRules
-  readonly #throughputs: Throughputs
-  readonly #intake: JobIntake
-  readonly #ends: JobEnds
-  readonly #lifecycle: Lifecycle
-  readonly #batches: Batches
-  readonly #workers: WorkerRegistry
+  readonly #parts: EngineAssembly<Offered>
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
   constructor(parts: EngineParts<Offered>, settings: EngineSettings = {}) {
-    checkParts(parts)
-    this.options = resolveEngineOptions(settings)
-    this.#logger = this.options.logger
-    this.workflows = new WorkflowRegistry(parts.workflows)
+    this.#parts = assemble(parts, settings)
+    this.options = this.#parts.options
+    this.workflows = this.#parts.workflows
     this.blobs = parts.blobs
     this.applications = parts.applications
-    this.#jobs = parts.jobs
-    const readiness = new Readiness({ runner: parts.runner, workflows: this.workflows.list(), logger: this.#logger })
-    this.#events = new JobEvents(this.#logger)
-    const shared = {
-      ...parts,
-      workflows: this.workflows,
-      events: this.#events,
-      options: this.options,
-      logger: this.#logger,
-      onEnd: (job: JobRecord) => this.#ends.report(job),
-      onSetupError: () => readiness.forget(),
-    }
-    const owner = this.options.owner ?? `${hostname()}:${process.pid}`
-    this.#dispatcher = new Dispatcher(shared, owner)
-    this.#rules = new RememberedRules(parts.jobs)
-    this.#batches = new Batches(shared)
-    const { concurrency: slots, labels, leaseMs } = this.options.dispatch
-    this.#workers = new WorkerRegistry({
-      jobs: parts.jobs,
-      self: { owner, workflows: this.workflows.list().map(({ id }) => id), labels, slots },
-      running: () => this.#dispatcher.running,
-      beatMs: leaseMs,
-      logger: this.#logger,
-    })
-    this.#throughputs = new Throughputs(parts.jobs, this.#workers)
-    this.#peaks = new ResultPeaks(parts.blobs, parts.audioPeaks)
-    const rooms = {
-      ...shared,
-      dispatcher: this.#dispatcher,
-      sweep: new Sweep(shared),
-      fileSweep: new FileSweep(shared),
-      outbox: new Outbox(shared),
-      batches: this.#batches,
-      rules: this.#rules,
-      workers: this.#workers,
-      readiness,
-    }
-    this.#maintenance = new Maintenance(rooms)
-    const all = { ...rooms, maintenance: this.#maintenance }
-    this.#lifecycle = new Lifecycle(all)
-    this.#ends = new JobEnds(all)
-    this.#intake = new JobIntake({
-      ...all,
-      closing: this.#lifecycle.closing,
-      lookAtBatch: (job) => this.#ends.lookAtBatch(job),
-    })
   }
 
   /**
@@ -145,7 +78,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     given: { workflow: Id } & SubmitInputOf<Offered, Id>,
     options: SubmitOptions = {},
   ): Promise<{ job: JobRecord; created: boolean }> {
-    return this.#intake.submit(given, options)
+    return this.#parts.intake.submit(given, options)
   }
 
   /**
@@ -158,14 +91,14 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate'> = {},
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> = {},
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
-    return this.#intake.submitBatch(given, options)
+    return this.#parts.intake.submitBatch(given, options)
   }
 
   /** How a batch stands: the jobs with this `batchName`. `undefined`: there are none. */
   batch(app: string, name: string): Promise<BatchStatus | undefined> {
-    return this.#batches.status(app, name)
+    return this.#parts.batches.status(app, name)
   }
 
   /**
@@ -177,53 +110,77 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * do ({ next: after } = await engine.bulk('retry', { app: 'me', createdAfter }, { after })); while (after)
    * @throws StemworkError `INVALID_PARAMS`; as the store.
    */
-  async bulk(
-    action: BulkAction,
-    query: JobQuery,
-    { limit = 100, after }: { limit?: number; after?: JobPage['after'] } = {},
-  ): Promise<BulkReport> {
+  async bulk(action: BulkAction, query: JobQuery, options: BulkOptions = {}): Promise<BulkReport> {
     const act = (job: JobRecord) => this[action](job.id, { app: job.app })
-    return await bulk(action, query, { limit, after }, { list: (page) => this.list(page), act })
+    const list = (page: JobPage) => this.list(page)
+    return await bulk(action, query, { ...options, limit: options.limit ?? 100 }, { list, act })
   }
 
   /** What the application has used of its quota today. */
   usage(app: string): Promise<Usage> {
-    return this.#jobs.usage(app)
+    return this.#parts.jobs.usage(app)
+  }
+
+  /** What an application may do: its own figures, those that hold, and what it has used today. */
+  limits(app: string): Promise<ApplicationLimits> {
+    return limitsOf(app, { ...this.#parts, applications: this.applications })
+  }
+
+  /**
+   * Gives an application figures of its own, for all processes; null: as for all again. What is left out stays. What was accepted is run.
+   *
+   * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application.
+   */
+  setLimits(app: string, change: LimitChange): Promise<void> {
+    return setLimits(app, change, this.applications)
   }
 
   /** The workers that are alive, as they tell: every engine that was started on this store. One that died is listed for up to three leases. */
   workers(): Promise<Worker[]> {
-    return this.#workers.workers()
+    return this.#parts.workers.workers()
   }
 
   /** What waits and runs, by workflow and the labels that its jobs need, and which workers can take it; as of a moment ago. */
   pools(): Promise<PoolStatus[]> {
-    return this.#workers.pools()
+    return this.#parts.workers.pools()
   }
 
   /** Why a queued job is not begun, besides the jobs before it; as of a moment ago. `undefined`: it waits for its turn, or not at all. */
   waiting(job: JobRecord): Promise<Waiting | undefined> {
-    return waitingOf(job, { rules: this.#rules, workers: this.#workers })
+    return waitingOf(job, this.#parts)
   }
 
   get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
-    return jobInScope(this.#jobs, id, scope)
+    return jobInScope(this.#parts.jobs, id, scope)
   }
 
   /** Newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or with a field that is unknown. */
   async list(page: JobPage): Promise<JobRecord[]> {
     checkPage(page)
-    return await this.#jobs.list(page)
+    return await this.#parts.jobs.list(page)
+  }
+
+  /**
+   * Up to `limit` jobs for which `where` holds too, newest first, for what no index has; it looks at up to 2,000 of those that match. Go on
+   * with `after: next` until there is none.
+   *
+   * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
+   * @throws StemworkError `INVALID_PARAMS` as `list`.
+   */
+  async search(page: JobPage, where?: (job: JobRecord) => boolean): Promise<FoundJobs> {
+    checkPage(page)
+    return await searchJobs(page, where, (each) => this.#parts.jobs.list(each))
   }
 
   /** @param options.max where the count ends, so that it costs no more than that many jobs. Default: it counts them all. */
   count(query: JobQuery, options?: { max?: number }): Promise<number> {
-    return this.#jobs.count(query, options)
+    return this.#parts.jobs.count(query, options)
   }
 
   /** Bytes of the result files that an application's jobs keep in the blob store. */
   resultBytes(app: string): Promise<number> {
-    return this.#jobs.resultBytes(app)
+    return this.#parts.jobs.resultBytes(app)
   }
 
   /**
@@ -233,7 +190,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
    */
   peaks(job: JobRecord, output: string, options: { signal?: AbortSignal } = {}): Promise<string | undefined> {
-    return this.#peaks.of(job, output, options.signal)
+    return this.#parts.peaks.of(job, output, options.signal)
   }
 
   /**
@@ -241,12 +198,12 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * result, but for the lengths in its header. `undefined`: nothing of it is here.
    */
   growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
-    return growingResult(job, output, { jobs: this.#jobs, workflows: this.workflows, dispatcher: this.#dispatcher })
+    return growingResult(job, output, this.#parts)
   }
 
   /** Whether a job runs in this process; one that is STARTED and does not runs in another. */
   isRunningHere(id: string): boolean {
-    return this.#dispatcher.isRunning(id)
+    return this.#parts.dispatcher.isRunning(id)
   }
 
   /**
@@ -254,7 +211,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * the next. `undefined` for a job that does not wait, or not yet. Cheap: places beyond 1,000 are told as 1,001.
    */
   place(id: string): Promise<number | undefined> {
-    return placeOf(this.#jobs, id)
+    return placeOf(this.#parts.jobs, id)
   }
 
   /**
@@ -262,12 +219,12 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * where too little was measured: before a job of its workflow has succeeded, while it is paused, or its application has none running.
    */
   estimate(job: JobRecord): Promise<JobEstimate | undefined> {
-    return this.#throughputs.estimate(job)
+    return this.#parts.throughputs.estimate(job)
   }
 
   /** What was decided about applications, workflows and the deployment; those rules that say something. */
   schedulingRules(): Promise<SchedulingRule[]> {
-    return this.#jobs.rules()
+    return this.#parts.jobs.rules()
   }
 
   /**
@@ -278,15 +235,15 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * @throws StemworkError `INVALID_PARAMS`.
    */
   async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
-    await this.#rules.change(target, change)
-    this.#logger.info({ target, change }, 'A scheduling rule was changed.')
+    await this.#parts.rules.change(target, change)
+    this.#parts.logger.info({ target, change }, 'A scheduling rule was changed.')
     // There may be work now.
-    await this.#intake.notify()
+    await this.#parts.intake.notify()
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
   cancel(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
-    return this.#ends.cancel(id, scope)
+    return this.#parts.ends.cancel(id, scope)
   }
 
   /**
@@ -297,7 +254,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * @throws StemworkError `NOT_FAILED`; `INPUT_EXPIRED`; `QUEUE_FULL`; `QUOTA_EXCEEDED`; `DRAINING`; `SHUTTING_DOWN`.
    */
   retry(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
-    return this.#intake.retry(id, scope)
+    return this.#parts.intake.retry(id, scope)
   }
 
   /**
@@ -305,7 +262,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * result files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
-    return this.#ends.delete(id, scope)
+    return this.#parts.ends.delete(id, scope)
   }
 
   /**
@@ -316,8 +273,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * @throws the signal's reason; StemworkError `SHUTTING_DOWN` when the engine closes.
    */
   run(id?: string, { signal }: { signal?: AbortSignal } = {}): Promise<JobRecord | undefined> {
-    const ports = { jobs: this.#jobs, events: this.#events, dispatcher: this.#dispatcher }
-    return runToEnd(ports, id, { signal, closing: this.#lifecycle.closing })
+    return runToEnd(this.#parts, id, { signal, closing: this.#parts.lifecycle.closing })
   }
 
   /**
@@ -325,7 +281,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * due at `notBefore`. `undefined`: nothing to claim.
    */
   runOnce(id?: string): Promise<JobRecord | undefined> {
-    return this.#dispatcher.run(id)
+    return this.#parts.dispatcher.run(id)
   }
 
   /**
@@ -337,7 +293,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * queue as they are.
    */
   start(): Promise<void> {
-    return this.#lifecycle.start()
+    return this.#parts.lifecycle.start()
   }
 
   /**
@@ -348,7 +304,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * the like from the workflows.
    */
   ready(): Promise<void> {
-    return this.#lifecycle.ready()
+    return this.#parts.lifecycle.ready()
   }
 
   /**
@@ -356,12 +312,12 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * most of 20 files or more, none is removed unless `allowMassRemoval` is given: the job store may be the wrong one.
    */
   sweep({ files = false, allowMassRemoval = false } = {}): Promise<SweepReport> {
-    return this.#maintenance.sweepNow({ files, allowMassRemoval })
+    return this.#parts.maintenance.sweepNow({ files, allowMassRemoval })
   }
 
   /** Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does it by itself. */
   sendWebhooks(): Promise<number> {
-    return this.#maintenance.sendWebhooks()
+    return this.#parts.maintenance.sendWebhooks()
   }
 
   /**
@@ -372,7 +328,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
-    return this.#lifecycle.close(options.timeoutMs ?? 10_000)
+    return this.#parts.lifecycle.close(options.timeoutMs ?? 10_000)
   }
 
   /**
@@ -380,16 +336,16 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * it can: the first call makes it `ready()`, the others cost nothing.
    */
   health(): Promise<EngineHealth> {
-    return this.#lifecycle.health()
+    return this.#parts.lifecycle.health()
   }
 
   on<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.on(name, listener)
+    this.#parts.events.on(name, listener)
     return this
   }
 
   off<Name extends EngineEventName>(name: Name, listener: EngineEvents[Name]): this {
-    this.#events.off(name, listener)
+    this.#parts.events.off(name, listener)
     return this
   }
 }

@@ -7,6 +7,7 @@ import type { JobEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
 import { newJob } from './job/new-job.js'
 import { jobInScope, type JobScope } from './job-scope.js'
+import type { DeploymentLimits } from './limits.js'
 import { withLocalFiles } from './local-file.js'
 import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
@@ -32,6 +33,7 @@ interface IntakeParts extends AdmissionParts {
   logger: Logger
   rules: RememberedRules
   batches: Batches
+  deploymentLimits: DeploymentLimits
   /** Aborted once no job is taken any more. */
   closing: AbortSignal
   /** Looks whether the batch of a job has ended. */
@@ -57,6 +59,8 @@ export class JobIntake {
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
     await rules.refuseDraining(input)
+    // Not beside an open transaction of the host's, whose store may have one connection.
+    if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
     const complete = checkSubmission(input, workflows.require(input.workflow))
     const { limits, fieldsOf } = await this.#admission.of(input.app)
     const { webhook, ...fields } = fieldsOf(complete)
@@ -81,17 +85,18 @@ export class JobIntake {
   /** See `JobEngine.submitBatch`. */
   async submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate'>,
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'>,
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
     const { batches, events, rules, workflows } = this.#parts
     const batch = checkBatch(given, workflows)
     for (const workflow of new Set(batch.jobs.map((job) => job.workflow)))
       await rules.refuseDraining({ app: batch.app, workflow })
+    await this.#parts.deploymentLimits.tell()
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
     const jobs = jobsOfBatch(batch, fieldsOf)
     await options.beforeCreate?.()
-    const created = await batches.add({ ...batch, jobs }, limits)
+    const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {
       for (const job of created) events.announce('job.created', job)
       await this.notify()

@@ -3,23 +3,28 @@ import { closeParts } from './close-parts.js'
 import type { Maintenance } from './dispatch/maintenance.js'
 import { type EngineHealth, engineHealth, type ExaminedParts } from './engine-health.js'
 import { shuttingDown, StemworkError } from './errors.js'
+import type { JobEvents } from './events.js'
+import { remindToStart } from './not-started.js'
 import type { Outbox } from './webhooks/outbox.js'
 
 interface LifecycleParts extends ExaminedParts {
   maintenance: Maintenance
   batches: Batches
   outbox: Outbox
+  events: JobEvents
 }
 
 /** When the parts of an engine begin their work, in which order they end it, and whether they do it. */
 export class Lifecycle {
   readonly #parts: LifecycleParts
   readonly #closingSignal = new AbortController()
+  readonly #forgetReminder: () => void
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts
+    this.#forgetReminder = remindToStart(parts)
   }
 
   /** Aborted with `SHUTTING_DOWN` as soon as the engine closes. */
@@ -30,6 +35,7 @@ export class Lifecycle {
   /** See `JobEngine.start`. */
   async start(): Promise<void> {
     this.#refuseClosed()
+    this.#forgetReminder()
     this.#starting ??= this.#start().catch((error: unknown) => {
       this.#starting = undefined
       throw error
@@ -69,6 +75,7 @@ export class Lifecycle {
     const { dispatcher, maintenance, batches, outbox, workers, queue, runner, options, logger } = this.#parts
     // A running attempt is the dispatcher's to end; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
+    this.#forgetReminder()
     maintenance.stop()
     batches.close()
     // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.

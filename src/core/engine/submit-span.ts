@@ -24,6 +24,7 @@ export function inSubmitSpan<Result>(
 export function inBatchSpan<Result>(
   tracing: Tracing,
   { app, name, jobs }: { app: string; name: string; jobs: readonly JobRecord[] },
+  parent: TraceContext | undefined,
   store: (jobs: JobRecord[], trace: TraceContext | null) => Promise<Result>,
 ): Promise<Result> {
   const attributes = {
@@ -34,7 +35,7 @@ export function inBatchSpan<Result>(
     'stemwork.app': app,
     'stemwork.batch': name,
   }
-  return traced(tracing, { name: 'submit batch', kind: 'producer', attributes }, (span) => {
+  return traced(tracing, { name: 'submit batch', kind: 'producer', parent, attributes }, (span) => {
     const trace = span.context ?? null
     return store(
       jobs.map((job) => ({ ...job, trace })),

@@ -46,6 +46,7 @@ export const batchRoutes = [
           idempotencyKey: idempotencyKey(call.request.headers),
         },
         {
+          trace: call.trace,
           async beforeCreate() {
             await storage.refuseFull(call.caller.id)
             for (const { uploads } of jobs) await requireUploads(call, uploads)

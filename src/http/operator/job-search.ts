@@ -1,16 +1,14 @@
 import { z } from 'zod'
-import { bulk, type BulkAction, hasNoRoom, possibleStatuses } from '../../core/engine/bulk.js'
-import { type JobRecord, type JobStatus, jobStatusSchema } from '../../core/engine/job/job.js'
+import type { BulkAction } from '../../core/engine/engine.js'
+import { type JobRecord, jobStatusSchema } from '../../core/engine/job/job.js'
 import { labelsOf } from '../../core/engine/job/pool.js'
+import type { JobQuery } from '../../core/engine/ports/job-store.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { BulkFacts, JobFacts, JobPage, JobRow } from './answers.js'
 
-const cursorForm = /^(\d{1,15})@([0-9a-f-]{36})$/i
+const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 const idForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const pageSize = 50
-/** Jobs that are looked at for a text that no index has. */
-const mostLooked = 2_000
-const readSize = 200
 
 export const jobSearchSchema = z.object({
   status: jobStatusSchema.optional(),
@@ -25,63 +23,41 @@ export type JobSearch = z.output<typeof jobSearchSchema>
 
 /** Jobs of all applications, newest first. */
 export async function searchJobs(engine: HttpEngine, query: JobSearch): Promise<JobPage> {
-  const { jobs, next, looked } = await findJobs(engine, query, query.status && [query.status])
-  return { jobs: jobs.map(jobRow), next, looked }
+  const text = textOf(query)
+  if (idForm.test(text)) {
+    const job = await engine.get(text)
+    return { jobs: job ? [jobRow(job)] : [], next: null, looked: null }
+  }
+  const page = { ...filtersOf(query), limit: pageSize, after: cursorOf(query.after) }
+  const { jobs, next, looked } = await engine.search(page, whereOf(text))
+  return { jobs: jobs.map(jobRow), next: next ? cursorText(next) : null, looked: text === '' ? null : looked }
 }
 
 /** Does it to a page of the jobs that the search shows and to which it can be done. Go on with `after: next`. */
 export async function actOnFound(engine: HttpEngine, action: BulkAction, query: JobSearch): Promise<BulkFacts> {
-  const statuses = possibleStatuses(action, query.status && [query.status])
-  const { jobs, next } = await findJobs(engine, query, statuses)
-  const report = await bulk(
+  const text = textOf(query)
+  const named = idForm.test(text) ? await engine.get(text) : undefined
+  if (idForm.test(text) && !named) return { done: 0, refused: [], next: null, isFull: false }
+  const { done, refused, next, isFull } = await engine.bulk(
     action,
-    { statuses },
-    { limit: pageSize },
-    {
-      // An id is found in any state.
-      list: (page) => Promise.resolve(jobs.filter(({ status }) => page.statuses?.includes(status) ?? true)),
-      act: ({ id }) => engine[action](id),
-    },
+    // An id is found however many jobs came after it.
+    { ...filtersOf(query), ...(named && { createdAfter: named.createdAt, createdBefore: named.createdAt + 1 }) },
+    { limit: pageSize, after: cursorOf(query.after), where: whereOf(text) },
   )
-  return { done: report.done, refused: report.refused, next, isFull: hasNoRoom(report) }
+  return { done, refused, next: next ? cursorText(next) : null, isFull }
 }
 
-interface Found {
-  jobs: JobRecord[]
-  next: string | null
-  looked: number | null
+function textOf({ text }: JobSearch): string {
+  return text?.trim().toLowerCase() ?? ''
 }
 
-async function findJobs(
-  engine: HttpEngine,
-  query: JobSearch,
-  statuses: readonly JobStatus[] | undefined,
-): Promise<Found> {
-  const { workflow, app, after } = query
-  const text = query.text?.trim() ?? ''
-  if (idForm.test(text)) {
-    const job = await engine.get(text)
-    return { jobs: job ? [job] : [], next: null, looked: null }
-  }
-  const filters = { statuses, workflows: workflow === undefined ? undefined : [workflow], app }
-  let cursor = cursorOf(after)
-  if (text === '') {
-    const found = await engine.list({ ...filters, after: cursor, limit: pageSize + 1 })
-    const jobs = found.slice(0, pageSize)
-    return { jobs, next: nextOf(jobs, found.length > pageSize), looked: null }
-  }
-  const jobs: JobRecord[] = []
-  for (let looked = 0; ; looked += readSize) {
-    const read = await engine.list({ ...filters, after: cursor, limit: readSize })
-    for (const [index, job] of read.entries()) {
-      if (matches(job, text.toLowerCase())) jobs.push(job)
-      if (jobs.length === pageSize) return { jobs, next: nextOf(jobs, true), looked: looked + index + 1 }
-    }
-    const isAll = read.length < readSize
-    if (isAll || looked + readSize >= mostLooked)
-      return { jobs, next: nextOf(read, !isAll), looked: looked + read.length }
-    cursor = read.at(-1)
-  }
+function filtersOf({ status, workflow, app }: JobSearch): JobQuery {
+  return { statuses: status && [status], workflows: workflow === undefined ? undefined : [workflow], app }
+}
+
+function whereOf(text: string): ((job: JobRecord) => boolean) | undefined {
+  if (text === '') return undefined
+  return idForm.test(text) ? ({ id }) => id === text : (job) => matches(job, text)
 }
 
 function matches({ id, name, batchName, error, failure, workflow }: JobRecord, text: string): boolean {
@@ -94,9 +70,8 @@ function cursorOf(text: string | undefined): { createdAt: number; id: string } |
   return id === undefined ? undefined : { createdAt: Number(createdAt), id }
 }
 
-function nextOf(jobs: readonly JobRecord[], hasMore: boolean): string | null {
-  const last = hasMore ? jobs.at(-1) : undefined
-  return last ? `${last.createdAt}@${last.id}` : null
+function cursorText({ createdAt, id }: { createdAt: number; id: string }): string {
+  return `${createdAt}@${id}`
 }
 
 function jobRow(job: JobRecord): JobRow {

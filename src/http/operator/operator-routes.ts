@@ -1,38 +1,26 @@
 import { z } from 'zod'
+import type { ApplicationLimits } from '../../core/engine/engine.js'
+import { limitChangeSchema } from '../../core/engine/job/quota.js'
 import { ruleChangeSchema, ruleTargetSchema } from '../../core/engine/job/scheduling.js'
-import { empty, json, text } from '../routing/answer.js'
+import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
-import { pageHeaders } from '../service/console.js'
+import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAsset } from '../service/page-assets.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
 import { requireOperator } from './operator-access.js'
 import { OverviewReader } from './overview.js'
 
-// Relative, so that it also works under a path that a proxy adds.
-const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Operator · stemwork</title>
-<link rel="icon" href="operator/icon.svg">
-<link rel="stylesheet" href="operator/operator-style.css">
-<script type="module" src="operator/operator.js"></script>
-</head>
-<body>
-<div id="app"></div>
-<noscript>
-<main class="plain-page">
-<h1>stemwork</h1>
-<p>This page needs JavaScript. Without it, use <code>stemwork jobs</code> and <code>stemwork schedule</code> in a terminal.</p>
-</main>
-</noscript>
-</body>
-</html>
-`
+const page: PageText = {
+  name: 'operator',
+  title: 'Operator · stemwork',
+  style: 'operator-style.css',
+  script: 'operator.js',
+  withoutScript: [
+    'This page needs JavaScript. Without it, use <code>stemwork jobs</code> and <code>stemwork schedule</code> in a terminal.',
+  ],
+}
 
 const readers = new WeakMap<object, OverviewReader>()
 
@@ -55,11 +43,7 @@ export const operatorPageRoutes: readonly Route[] = [
     summary: 'A page to see and control the whole service',
     access: 'open',
     answer: { description: 'The page.', contentType: 'text/html' },
-    async handle(call) {
-      // The page's relative addresses need it to end without a slash.
-      if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../operator' })
-      return text(html, 'text/html; charset=utf-8', pageHeaders(call))
-    },
+    handle: (call) => Promise.resolve(pageAnswer(call, page)),
   }),
   defineRoute({
     method: 'GET',
@@ -182,7 +166,45 @@ export const operatorPageRoutes: readonly Route[] = [
       return json(await overviewOf(call).read(), noStore)
     },
   }),
+  defineRoute({
+    method: 'GET',
+    path: '/operator/api/application/:id/limits',
+    operation: 'getAnyLimits',
+    summary: 'What an application may do, and what it has used today',
+    access: 'open',
+    answer,
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      requireOperator(call)
+      return json(await limitsOf(call, params.id), noStore)
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/operator/api/application/:id/limits',
+    operation: 'setAnyLimits',
+    summary: 'Gives an application limits of its own',
+    access: 'open',
+    answer,
+    body: limitChangeSchema,
+    problems: ['NOT_FOUND'],
+    async handle(call, { params, body }) {
+      requireOperator(call)
+      await limitsOf(call, params.id)
+      await call.service.engine.setLimits(params.id, body)
+      return json(await limitsOf(call, params.id), noStore)
+    },
+  }),
 ]
+
+async function limitsOf({ service: { engine } }: Call, app: string): Promise<ApplicationLimits> {
+  if (!(await engine.applications.getApplication(app))) throw noApplication()
+  return await engine.limits(app)
+}
+
+function noApplication(): Problem {
+  return new Problem('NOT_FOUND', 'There is no application with this id.')
+}
 
 function noJob(): Problem {
   return new Problem('NOT_FOUND', 'There is no job with this id, or it was deleted.')

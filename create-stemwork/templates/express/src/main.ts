@@ -14,7 +14,8 @@ app.get('/', (request, response) => response.redirect('/v1/console'))
 
 const port = Number(process.env.PORT ?? 8080)
 const host = process.env.HOST ?? '127.0.0.1'
-const server = app.listen(port, host, () => {
+const server = app.listen(port, host, (error) => {
+  if (error) throw error // the port is taken, for example
   console.log(`http://${host}:${port}/v1/console${key === undefined ? '' : ` with API key ${key}`}`)
 })
 

@@ -183,7 +183,7 @@ function causeOf(error: unknown): string {
 
 function failure(error: unknown): StemworkError {
   if (StemworkError.is(error)) return error
-  const code = codeOf(error)
+  const code = lacksPassword(error) ? '28P01' : codeOf(error)
   switch (code) {
     case '42P01':
     case '3F000':
@@ -198,6 +198,11 @@ function failure(error: unknown): StemworkError {
         'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.',
         { cause: error },
       )
+    case '28P01':
+    case '28000':
+    case '3D000':
+    case '42501':
+      return new StemworkError('STORE_UNAVAILABLE', refusals[code], { retryable: true, cause: error })
     default: {
       // Class 22: a value that the server cannot take, class 42: a statement that it does not understand.
       const retryable = !/^(22|42)/.test(code)
@@ -208,6 +213,20 @@ function failure(error: unknown): StemworkError {
       )
     }
   }
+}
+
+/** What somebody must change on one of the two sides. */
+const refusals = {
+  '28P01': 'Postgres refuses the user or the password. Check both in the connection string, and PGPASSWORD.',
+  '28000':
+    'Postgres refuses this user from here. Check the user of the connection string and pg_hba.conf of the server.',
+  '3D000': 'Postgres has no such database. Create it (createdb), or name another in the connection string.',
+  '42501': 'The user may not do this in Postgres. Give it the rights on the schema, or let its owner call `migrate()`.',
+}
+
+/** pg's own words, without a code, for a server that asks for a password when there is none. */
+function lacksPassword(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('client password must be a string')
 }
 
 function codeOf(error: unknown): string {

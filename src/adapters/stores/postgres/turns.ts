@@ -19,12 +19,12 @@ export function joinTurns(schema: string, app: string): string {
 }
 
 /**
- * The lists in which an application's jobs wait, one for each workflow and pool, each in the order of claims: a query with the columns
- * `workflow` and `pool`, which goes from one list to the next without the jobs between them.
+ * The lists in which jobs wait, one for each workflow and pool, of an application or of all: a query with the columns `workflow` and
+ * `pool`, which goes from one list to the next without the jobs between them.
  */
-export function waitingLists(schema: string, app: string): string {
+export function waitingLists(schema: string, app?: string): string {
   const next = (behind: string) => `
-    SELECT workflow, pool FROM ${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
+    SELECT workflow, pool FROM ${schema}.jobs WHERE ${app ? `app = ${app} AND ` : ''}waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
   return `
     WITH RECURSIVE list (workflow, pool) AS (
       (${next('')})
@@ -54,18 +54,22 @@ export function claimNextStatement(schema: string): string {
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
-  const isAppOpen = (app: string) =>
-    `${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})`
+  /** Whether the application may have a turn. What has nothing for the worker is passed before its row is locked, which costs most. */
+  const isAppOpen = (app: string) => `
+    ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})
+    AND (
+      SELECT true FROM lists CROSS JOIN LATERAL (
+        SELECT FROM ${schema}.jobs WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since IS NOT NULL
+        ORDER BY rank LIMIT 1
+      ) AS any_job LIMIT 1
+    )`
   const first = (app: string, look: number) => `
     SELECT locked.id FROM (
-      SELECT head.id FROM (${waitingLists(schema, app)}) AS list
-      CROSS JOIN LATERAL (
+      SELECT head.id FROM lists CROSS JOIN LATERAL (
         SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = list.workflow AND pool = list.pool AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
+        WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
-      WHERE (${asked('workflows')} IS NULL OR list.workflow = ANY(${asked('workflows')})) AND ${isServed('list.pool')}
-        AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = list.workflow)
       ORDER BY head.rank, head.waiting_since, head.id
     ) AS head
     CROSS JOIN LATERAL (
@@ -87,8 +91,16 @@ export function claimNextStatement(schema: string): string {
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
+    -- Those that have a job for the worker now. Where there are none, no application is passed.
+    lists AS MATERIALIZED (
+      SELECT workflow, pool FROM (${waitingLists(schema)}) AS list
+      WHERE (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
+        AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = workflow)
+        AND (SELECT min(waiting_since) FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool AND waiting_since IS NOT NULL) <= ${nowSql}
+    ),
     proceed AS MATERIALIZED (
       SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
+        AND EXISTS (SELECT FROM lists)
     ),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (

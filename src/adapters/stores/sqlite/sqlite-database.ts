@@ -169,7 +169,19 @@ function storageError(cause: unknown): StemworkError {
   })
 }
 
+const notMade =
+  'The job database cannot be made or opened: this process may not use its file or its folder. Check who owns them and whether they can be written, or name another path.'
+
+const fileInTheWay = 'The job database cannot be made: a file is where its folder should be. Name another path.'
+
 const explanations: Record<string, string> = {
+  EACCES: notMade,
+  EPERM: notMade,
+  EROFS: notMade,
+  ENOTDIR: fileInTheWay,
+  EEXIST: fileInTheWay,
+  EISDIR: 'The path of the job database is a folder. Name a file.',
+  ENOSPC: 'The disk of the job database is full. Free some space, then try again.',
   SQLITE_FULL: 'The disk of the job database is full. Free some space, then try again.',
   SQLITE_CORRUPT: 'The job database is damaged. Restore it from a backup, or move it away to begin a new one.',
   SQLITE_NOTADB: 'The file given for the job database is not a SQLite database. Name another file.',

@@ -3,7 +3,7 @@ import { resample } from '../../separation/dsp/resample.js'
 import { withChannels } from '../transcode/edits.js'
 import { estimateBars, trackBeats } from './beats.js'
 import { estimateKey, type Key } from './key.js'
-import { analysisRate, frameSeconds, framesPerSecond, spectralFeatures, tunedChroma } from './spectral-features.js'
+import { analysisRate, frameSeconds, framesPerSecond, spectralFeatures } from './spectral-features.js'
 import { estimateTempo, flattened } from './tempo.js'
 
 export interface MusicAnalysis {
@@ -25,15 +25,14 @@ const shortestSilenceSeconds = 0.5
 
 /** Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps some 2 kB for each second. */
 export async function analyzeAudio(stream: AudioStream, signal?: AbortSignal): Promise<MusicAnalysis> {
-  const { onsets, lowOnsets, levels, tones, sampleCount } = await spectralFeatures(
+  const { onsets, lowOnsets, levels, chroma, tuningCents, sampleCount } = await spectralFeatures(
     resample(withChannels(stream, 1), analysisRate),
     signal,
   )
   const flat = flattened(onsets)
   const tempo = estimateTempo(flat)
   const beats = tempo ? trackBeats(flat, tempo.bpm) : []
-  const { chroma, tuningCents } = tunedChroma(tones)
-  const bars = estimateBars(beats, flattened(lowOnsets), chroma)
+  const bars = estimateBars(beats, flattened(lowOnsets), chroma.all)
   const key = estimateKey(chroma)
   const times = beats.map((beat) => round(frameSeconds(beat)))
   return {

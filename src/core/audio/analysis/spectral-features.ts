@@ -1,5 +1,6 @@
 import type { AudioStream } from '../../separation/dsp/audio-stream.js'
 import { RealFft } from '../../separation/dsp/fft.js'
+import { type Chroma, ChromaGatherer } from './chroma.js'
 
 /** The features are of mono audio at this rate. */
 export const analysisRate = 22_050
@@ -16,11 +17,6 @@ const bandsPerOctave = 4
 const lowestBandHertz = 40
 const lowBandHertz = 160
 const highestBandHertz = 9000
-/** Of tones that tell the key: from the lowest bass to where overtones are more than notes. */
-const lowestToneHertz = 41
-const highestToneHertz = 1050
-/** Steps of a semitone in which the tuning is looked for. */
-const tuningSteps = 20
 
 export interface SpectralFeatures {
   /** Growth of the spectrum from frame to frame: of all bands, and of those below 160 Hz. */
@@ -28,8 +24,9 @@ export interface SpectralFeatures {
   lowOnsets: Float32Array
   /** Root mean square of each frame. */
   levels: Float32Array
-  /** Energy by `tuningSteps` of a semitone and pitch class from C on, for each chroma frame. */
-  tones: Float32Array[]
+  chroma: Chroma
+  /** How far the audio's A lies above 440 Hz, -50 to 50. */
+  tuningCents: number
   sampleCount: number
 }
 
@@ -39,7 +36,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   const toneFft = await RealFft.create(chromaWindow)
   const flux = new BandFlux()
   const [onsets, lowOnsets, levels]: number[][] = [[], [], []]
-  const tones: Float32Array[] = []
+  const gatherer = new ChromaGatherer(analysisRate / chromaWindow)
   const history = new Float32Array(chromaWindow)
   const [window, toneWindow] = [hann(onsetWindow), hann(chromaWindow)]
   let sampleCount = 0
@@ -58,7 +55,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
     const toneTime = toneFft.time()
     for (let i = 0; i < chromaWindow; i++) toneTime[i] = history[i] * toneWindow[i]
     toneFft.forward(1)
-    tones.push(tonesOf(toneFft.spectrum()))
+    gatherer.add(toneFft.spectrum())
   }
 
   try {
@@ -86,7 +83,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
     onsets: Float32Array.from(onsets),
     lowOnsets: Float32Array.from(lowOnsets),
     levels: Float32Array.from(levels),
-    tones,
+    ...gatherer.finish(),
     sampleCount,
   }
 }
@@ -127,54 +124,6 @@ class BandFlux {
     this.#before = bands
     return { all, low }
   }
-}
-
-/** Magnitudes of the spectrum's peaks, by pitch class and by how far they lie from equal temperament at 440 Hz. */
-function tonesOf(spectrum: Float32Array): Float32Array {
-  const tones = new Float32Array(12 * tuningSteps)
-  const magnitude = (bin: number) => Math.hypot(spectrum[2 * bin], spectrum[2 * bin + 1])
-  const first = Math.ceil((lowestToneHertz * chromaWindow) / analysisRate)
-  const last = Math.floor((highestToneHertz * chromaWindow) / analysisRate)
-  for (let bin = first; bin <= last; bin++) {
-    const [left, middle, right] = [magnitude(bin - 1), magnitude(bin), magnitude(bin + 1)]
-    if (middle < 1e-3 || middle < left || middle <= right) continue
-    // The top of the parabola through the three logarithms.
-    const [a, b, c] = [Math.log(left + 1e-9), Math.log(middle), Math.log(right + 1e-9)]
-    const offset = (0.5 * (a - c)) / (a - 2 * b + c)
-    const hertz = ((bin + offset) * analysisRate) / chromaWindow
-    const semitones = 12 * Math.log2(hertz / 440) + 69
-    const step = Math.floor((semitones + 120) * tuningSteps) % (12 * tuningSteps)
-    tones[step] += middle
-  }
-  return tones
-}
-
-/**
- * Folds tones into twelve pitch classes from C on, tuned to the audio: each frame sums to 1, or is all zero.
- *
- * @returns `tuningCents` is how far the audio's A lies above 440 Hz, -50 to 50
- */
-export function tunedChroma(tones: readonly Float32Array[]): { chroma: Float32Array[]; tuningCents: number } {
-  // The circular mean of the distances from equal temperament.
-  let [real, imaginary] = [0, 0]
-  for (const frame of tones) {
-    frame.forEach((value, step) => {
-      const angle = (2 * Math.PI * ((step % tuningSteps) + 0.5)) / tuningSteps
-      real += value * Math.cos(angle)
-      imaginary += value * Math.sin(angle)
-    })
-  }
-  const tuning = Math.atan2(imaginary, real) / (2 * Math.PI)
-  const chroma = tones.map((frame) => {
-    const classes = new Float32Array(12)
-    frame.forEach((value, step) => {
-      const semitone = Math.round((step + 0.5) / tuningSteps - tuning)
-      classes[(semitone + 12) % 12] += value
-    })
-    const sum = classes.reduce((total, value) => total + value, 0)
-    return sum > 0 ? classes.map((value) => value / sum) : classes
-  })
-  return { chroma, tuningCents: Math.round(100 * tuning) }
 }
 
 function hann(size: number): Float32Array {

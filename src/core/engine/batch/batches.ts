@@ -62,7 +62,7 @@ export class Batches {
    */
   async add(
     { app, name, webhook, request, jobs }: NewBatch,
-    limits: { maxQueued?: number; quota?: Quota },
+    { trace: parent, ...limits }: { maxQueued?: number; quota?: Quota; trace?: TraceContext },
   ): Promise<JobRecord[] | undefined> {
     let isRepeated = false
     await this.#change(app, name, (known) => {
@@ -95,7 +95,7 @@ export class Batches {
     let trace: TraceContext | null = null
     let failure: { error: unknown } | undefined
     try {
-      created = await inBatchSpan(this.#ports.options.tracing, { app, name, jobs }, (traced, context) => {
+      created = await inBatchSpan(this.#ports.options.tracing, { app, name, jobs }, parent, (traced, context) => {
         trace = context
         return this.#ports.jobs.createAll(traced, limits)
       })

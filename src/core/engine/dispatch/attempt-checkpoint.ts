@@ -150,11 +150,14 @@ export class AttemptCheckpoint implements RunCheckpoint {
   }
 
   async #storeUntilEnd(part: number): Promise<void> {
+    // One that was on its way before ends no hand-back: what was done since then is still to come.
+    const isLast = this.#handBack.signal.aborted
     for (let tries = 0; !this.#ended.signal.aborted; tries++) {
       try {
         await this.#storeOnce(part)
         this.#ports.onStored()
-        return this.#stored()
+        if (isLast) this.#stored()
+        return
       } catch (error) {
         if (this.#ended.signal.aborted) return
         this.#warn('A part of the checkpoint could not be stored; the job goes on, and the part is tried again.', error)

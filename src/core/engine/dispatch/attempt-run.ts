@@ -2,8 +2,9 @@ import type { JobRecord } from '../job/job.js'
 import type { EngineOptions } from '../options.js'
 import type { Logger } from '../ports/logger.js'
 import type { InputFile, RunCheckpoint, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
-import type { Workflow } from '../workflow/workflow.js'
+import type { Step, Workflow } from '../workflow/workflow.js'
 import type { AttemptSpans } from './attempt-spans.js'
+import { type Policy, policyOf } from './policy.js'
 import { runSteps } from './run-steps.js'
 
 interface RunContext {
@@ -14,6 +15,7 @@ interface RunContext {
   kept: WorkOrder['checkpoint']
   checkpoint: RunCheckpoint
   runner: Runner
+  policy: Policy
   options: EngineOptions
   logger: Logger
   spans: AttemptSpans
@@ -24,7 +26,7 @@ interface RunContext {
 /** Has the runner do the workflow's work on the inputs: as one order, or those of its steps. */
 export function runWorkflow(
   workflow: Workflow,
-  { job, inputs, directory, kept, checkpoint, runner, options, logger, spans, signal, onProgress }: RunContext,
+  { job, inputs, directory, kept, checkpoint, runner, policy, options, logger, spans, signal, onProgress }: RunContext,
 ): Promise<WorkResult> {
   const { composition } = workflow
   const order: WorkOrder = {
@@ -48,6 +50,10 @@ export function runWorkflow(
       },
     }
     const traced = { ...order, trace }
-    return composition ? runSteps(workflow, composition, traced, { runner, logger }, run) : runner.run(traced, run)
+    if (!composition) return runner.run(traced, run)
+    // No step may take longer than the job.
+    const defaults = { ...options, limits: { ...options.limits, jobTimeoutMs: policy.timeoutMs } }
+    const ofStep = (step: Step) => policyOf(step.workflow.id, step.policy, defaults)
+    return runSteps(workflow, composition, traced, { runner, logger, policy: ofStep }, run)
   })
 }

@@ -217,6 +217,7 @@ export class Attempt {
       directory,
       kept,
       checkpoint: this.#checkpoint,
+      policy: this.#policy,
       spans: this.#spans,
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),

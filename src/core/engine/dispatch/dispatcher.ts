@@ -54,6 +54,7 @@ export class Dispatcher {
 
   /** May be called again after it failed. */
   async start(): Promise<void> {
+    await this.#scratch.check()
     this.#subscription ??= this.#subscribe()
     try {
       await this.#subscription

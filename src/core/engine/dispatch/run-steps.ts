@@ -1,17 +1,19 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { internalError, StemworkError } from '../errors.js'
-import { isTransient, jobError } from '../job/failure.js'
+import { jobError } from '../job/failure.js'
 import type { Logger } from '../ports/logger.js'
 import type { InputFile, OutputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import { runInline } from '../runner/inline-runner.js'
 import { stageProgress } from '../runner/stage-progress.js'
 import type { Step, Steps, Workflow } from '../workflow/workflow.js'
+import type { Policy } from './policy.js'
 import { StepsCheckpoint } from './steps-checkpoint.js'
 
 /**
  * Runs the steps of a composed workflow one after the other, each as an order of its own: a step that fails or whose process dies is tried
- * again by itself, on the files that the others have made. What earlier attempts at the job have finished is not run again.
+ * again by itself, as its policy says, on the files that the others have made. What earlier attempts at the job have finished is not run again.
  *
  * @throws as the runner does for the step that failed; the signal's reason
  */
@@ -19,7 +21,7 @@ export async function runSteps(
   workflow: Workflow,
   { steps, outputs }: Steps,
   order: WorkOrder,
-  { runner, logger }: { runner: Runner; logger: Logger },
+  { runner, logger, policy }: { runner: Runner; logger: Logger; policy: (step: Step) => Policy },
   { signal, onProgress, checkpoint: host }: RunOptions,
 ): Promise<WorkResult> {
   const checkpoint = await StepsCheckpoint.open(order, host)
@@ -39,7 +41,9 @@ export async function runSteps(
         const stepOrder = await prepared(step, order, params, results)
         const report = (fraction: number) => progress.report(index, fraction)
         const finished = await checkpoint.finished(step, stepOrder)
-        const result = finished ?? (await tried(step, stepOrder, { runner, logger, checkpoint }, signal, report))
+        const result =
+          finished ??
+          (await tried(step, stepOrder, { runner, logger, checkpoint, policy: policy(step) }, signal, report))
         results.set(step.name, result)
         if (!finished) await checkpoint.keep(step, stepOrder, result)
       } catch (error) {
@@ -93,7 +97,12 @@ async function prepared(
 async function tried(
   step: Step,
   plain: WorkOrder,
-  { runner, logger, checkpoint }: { runner: Runner; logger: Logger; checkpoint: StepsCheckpoint },
+  {
+    runner,
+    logger,
+    checkpoint,
+    policy,
+  }: { runner: Runner; logger: Logger; checkpoint: StepsCheckpoint; policy: Policy },
   signal: AbortSignal,
   report: (fraction: number) => void,
 ): Promise<WorkResult> {
@@ -103,7 +112,7 @@ async function tried(
     await rm(order.directory, { recursive: true, force: true })
     await mkdir(order.directory, { recursive: true })
     try {
-      return await withTimeLimit(step, signal, (limited) => {
+      return await withTimeLimit(step, policy, signal, (limited) => {
         const onProgress = ({ progress }: { progress: number }) => report(progress)
         const options = { signal: limited, checkpoint: kept, onProgress }
         // A workflow without a module need not be one of the engine's, so only the step knows it.
@@ -113,19 +122,21 @@ async function tried(
       })
     } catch (error) {
       signal.throwIfAborted()
-      if (attempt >= step.attempts || !isTransient(error)) throw error
-      const message = `Try ${attempt} of ${step.attempts} of a step failed; it is tried again.`
-      logger.warn({ jobId: order.jobId, step: step.name, err: error }, message)
+      if (attempt >= policy.maxAttempts || !policy.mayPass(error)) throw error
+      const delayMs = policy.delayMs(attempt)
+      const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; it is tried again.`
+      logger.warn({ jobId: order.jobId, step: step.name, delayMs, err: error }, message)
+      await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
   }
 }
 
 async function withTimeLimit<Result>(
-  { name, timeoutMs }: Step,
+  { name }: Step,
+  { timeoutMs }: Policy,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  if (timeoutMs === undefined) return work(signal)
   const limit = new AbortController()
   const message = `The step "${name}" took longer than the ${timeoutMs / 1000} seconds that it may take. Send a shorter file.`
   const timer = setTimeout(() => limit.abort(new StemworkError('TIMEOUT', message)), timeoutMs)

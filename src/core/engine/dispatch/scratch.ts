@@ -1,5 +1,6 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { access, constants, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { StemworkError } from '../errors.js'
 import type { Logger } from '../ports/logger.js'
 import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
@@ -15,6 +16,16 @@ export class Scratch {
   constructor(directory: string, logger: Logger) {
     this.#directory = directory
     this.#logger = logger
+  }
+
+  /** @throws StemworkError `RUNNER_UNAVAILABLE` if no folder can be made there. */
+  async check(): Promise<void> {
+    try {
+      await mkdir(this.#directory, { recursive: true })
+      await access(this.#directory, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      throw this.#unusable(error)
+    }
   }
 
   /** An empty folder of its own for one attempt. */
@@ -47,7 +58,17 @@ export class Scratch {
   }
 
   async #makeRoot(): Promise<string> {
-    await mkdir(this.#directory, { recursive: true })
+    await this.check()
     return await makeProcessFolder(this.#directory, prefix)
+  }
+
+  #unusable(cause: unknown): unknown {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    if (!['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'].includes(code)) return cause
+    return new StemworkError(
+      'RUNNER_UNAVAILABLE',
+      `The folder for the files of running jobs cannot be used (${code}): this process must be able to make folders in it. Name another as scratchDirectory, or change its owner.`,
+      { cause },
+    )
   }
 }

@@ -9,9 +9,14 @@ interface Detail {
   detail?: boolean
 }
 
-/** The address guard refused the URL for something that can be read off the URL itself. */
-export function blocked(what: string, { detail }: Detail): StemworkError {
-  return new StemworkError('BAD_INPUT', worded(what, detail), { reason: 'blocked_address', cause: new Error(what) })
+/**
+ * The address guard refused the URL for something that can be read off the URL itself.
+ *
+ * @param remedy for the operator alone, who reads it in the log
+ */
+export function blocked(what: string, { detail }: Detail, remedy?: string): StemworkError {
+  const cause = new Error(remedy === undefined ? what : `${what}. ${remedy}`)
+  return new StemworkError('BAD_INPUT', worded(what, detail), { reason: 'blocked_address', cause })
 }
 
 /** No usable answer came. */

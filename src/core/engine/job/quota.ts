@@ -9,6 +9,20 @@ export const quotaSchema = z.strictObject({
 })
 export type Quota = z.infer<typeof quotaSchema>
 
+export const limitsSchema = quotaSchema.extend({ maxQueuedJobs: z.number().positive().optional() })
+/** Jobs that may wait, and what may be used in a day (UTC). What is left out is not limited, or is as for all. */
+export type Limits = z.infer<typeof limitsSchema>
+
+const figure = z.number().int().nonnegative().nullable().optional()
+/** What is given is changed; null: as for all from now on. */
+export const limitChangeSchema = z.strictObject({
+  maxQueuedJobs: z.number().int().positive().nullable().optional(),
+  jobs: figure,
+  audioMinutes: z.number().nonnegative().nullable().optional(),
+  bytes: figure,
+} satisfies Record<keyof Limits, z.ZodType>)
+export type LimitChange = z.input<typeof limitChangeSchema>
+
 /** What an application has used today. */
 export interface Usage {
   jobs: number

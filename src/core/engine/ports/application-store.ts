@@ -12,6 +12,8 @@ export const applicationSchema = z.object({
   webhookSecrets: z.array(z.object({ secret: z.string(), expiresAt: z.number().nullable() })).optional(),
   /** What it may use in a day; what is left out is as for all (`quota` of the engine). */
   quota: quotaSchema.optional(),
+  /** Queued jobs that it may have; absent: as for all (`limits.maxQueuedJobs` of the engine). */
+  maxQueuedJobs: z.number().positive().optional(),
 })
 export type Application = z.infer<typeof applicationSchema>
 

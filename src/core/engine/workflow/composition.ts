@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { needsOf } from './needs.js'
+import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText } from './schema-issues.js'
 import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
 
@@ -17,13 +18,7 @@ const stepSchema = z.strictObject({
   inputs: z.record(z.string(), z.string().min(1)).default({}),
   params: z.record(z.string(), z.unknown()).default({}),
   weight: z.number().positive().optional(),
-  attempts: z.number().int().min(1).max(10).default(3),
-  timeoutMs: z
-    .number()
-    .int()
-    .positive()
-    .max(2 ** 31 - 1)
-    .optional(),
+  policy: workflowPolicySchema.default({}),
   mayFail: z.boolean().default(false),
 })
 
@@ -35,6 +30,7 @@ const compositionSchema = z.strictObject({
   params: z.record(stepName, reference).default({}),
   steps: z.record(stepName, stepSchema),
   outputs: z.record(stepName, reference),
+  policy: workflowPolicySchema.optional(),
 })
 
 /** A step as a composition declares it. */
@@ -50,10 +46,12 @@ export interface StepDefinition {
   params?: Record<string, unknown>
   /** Share of the progress, relative to the other steps. Default: 1. */
   weight?: number
-  /** How often it is tried before the job fails, while the other steps keep what they have made. Default: 3. */
-  attempts?: number
-  /** Time for one try, in milliseconds. Default: that of the job. */
-  timeoutMs?: number
+  /**
+   * How it is run and tried again, while the other steps keep what they have made. What is left out is as its workflow says (`policy`), then
+   * as for all workflows; `timeoutMs` is by default that of the job. The host's `policies` for its workflow go before it. The job waits
+   * between the attempts, and keeps its place on the worker.
+   */
+  policy?: WorkflowPolicy
   /** Whether the job goes on without it; `details.failed` says why it failed. Default: false. */
   mayFail?: boolean
 }
@@ -70,6 +68,8 @@ export interface Composition {
   steps: Record<string, StepDefinition>
   /** What is published, each as an output of a step: `{ vocals: 'encode.audio' }`. */
   outputs: Record<string, string>
+  /** How its jobs are run and tried again when a step has failed for good or the worker is lost; the host's `policies` go before it. */
+  policy?: WorkflowPolicy
 }
 
 /** Files of earlier steps are local, and a step's params want an address. */
@@ -101,7 +101,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
       `Composed workflow ${JSON.stringify((composition as Composition | null)?.id)}: ${text}.`,
     )
   if (!checked.success) throw problem(firstIssueText(checked.error, 'composition'))
-  const { id, name, description, inputs, params, outputs, steps: declared } = checked.data
+  const { id, name, description, inputs, params, outputs, policy, steps: declared } = checked.data
   const steps = inOrder(declared, problem).map((stepId) => step(stepId))
   const published = Object.fromEntries(Object.entries(outputs).map(([output, text]) => [output, referred(text)]))
   for (const [output, { step: from }] of Object.entries(published))
@@ -113,6 +113,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
     name,
     description,
     inputs,
+    policy,
     params: paramsSchema(),
     outputs: (given: Record<string, unknown>) => declaredOutputs(given),
     stages: steps.map((each) => ({
@@ -150,8 +151,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
       name: stepId,
       workflow,
       inputs: Object.fromEntries(sources),
-      attempts: given.attempts,
-      timeoutMs: given.timeoutMs,
+      policy: { ...workflow.policy, ...given.policy },
       mayFail: given.mayFail,
       params: (job) => ({
         ...given.params,

@@ -157,8 +157,8 @@ export interface Step {
   readonly workflow: Workflow
   /** By the name of its input: an input of the whole, or an output of an earlier step. */
   readonly inputs: Record<string, { step: string | undefined; name: string }>
-  readonly attempts: number
-  readonly timeoutMs: number | undefined
+  /** Its own, and what its workflow says besides. */
+  readonly policy: WorkflowPolicy
   readonly mayFail: boolean
   /** Its params for those of a job. */
   params(given: Record<string, unknown>): Record<string, unknown>

@@ -17,8 +17,6 @@ export interface Mp3Options {
 const pieceBytes = 256 * 1024
 /** Samples that every decoder adds. */
 const decoderDelay = 529
-/** Of the largest sample that is encoded: beyond it, and for what is no number, there is nothing to hear. */
-const limit = 8
 
 /**
  * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before and
@@ -63,7 +61,7 @@ export class Mp3Writer implements AudioEncoder {
     for (let start = 0; start < count;) {
       const end = Math.min(start + frameSamples - this.#pending, count)
       for (const [channel, plane] of planes.entries())
-        copyLimited(plane, start, end, this.#planes[channel], this.#pending)
+        this.#planes[channel].set(plane.subarray(start, end), this.#pending)
       this.#pending += end - start
       if (this.#pending === frameSamples) await this.#endFrame()
       start = end
@@ -114,12 +112,5 @@ export class Mp3Writer implements AudioEncoder {
   async #flush(): Promise<void> {
     await this.#file.append(this.#piece.subarray(0, this.#pieceLength))
     this.#pieceLength = 0
-  }
-}
-
-function copyLimited(from: Float32Array, start: number, end: number, to: Float32Array, at: number): void {
-  for (let i = start; i < end; i++, at++) {
-    const sample = from[i]
-    to[at] = Math.abs(sample) <= limit ? sample : sample > 0 ? limit : sample < 0 ? -limit : 0
   }
 }

@@ -39,13 +39,46 @@ export interface FlacKernels {
    */
   foldedSums(residual: number, order: number, length: number, parts: number, to: number): void
   /**
-   * Writes the residuals in Rice codes with `parameter` bits, less than 31, after the `bit` bits that `to` holds already. The
-   * last word is filled up with zeros.
+   * Finds into how many equal parts to divide the residuals, each with Rice codes of a parameter of its own: the division with the
+   * fewest bits to be expected. Writes its order, of which the count of parts is a power of two, and the parameters, as integers
+   * (`partitionFields` in all).
    *
+   * @param sums of the folded residuals of the parts, which are overwritten
+   * @param parts how many there may be at most: a power of two up to `maxPartitions` that divides the samples
+   * @param order how many samples at the start have no residual
+   * @param parameterBits 4 or 5; parameters are less than the largest number that they hold
+   * @returns the bits, with those of the parameters
+   */
+  choosePartitions(
+    sums: number,
+    parts: number,
+    sampleCount: number,
+    order: number,
+    parameterBits: number,
+    to: number,
+  ): number
+  /**
+   * Writes the parameter of each part and its residuals in Rice codes, after the `bit` bits that `to` holds already. The last word is
+   * filled up with zeros.
+   *
+   * @param partitions as `choosePartitions` writes them
    * @returns how many bits `to` holds now
    */
-  writeRice(residual: number, count: number, parameter: number, to: number, bit: number): number
+  writePartitions(
+    residual: number,
+    sampleCount: number,
+    order: number,
+    partitions: number,
+    parameterBits: number,
+    to: number,
+    bit: number,
+  ): number
 }
+
+/** Parts of a block, at most. */
+export const maxPartitions = 32
+/** The order and the parameters of a division, and room for those of another one. */
+export const partitionFields = 1 + 2 * maxPartitions
 
 export const maxOrder = 8
 
@@ -125,7 +158,31 @@ export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels
       }
     },
 
-    writeRice(residual, count, parameter, to, bit) {
+    choosePartitions(sums, parts, sampleCount, order, parameterBits, to) {
+      const maxParameter = 2 ** parameterBits - 2
+      let least = Infinity
+      for (let rest = parts; ; rest /= 2) {
+        const parameters: number[] = []
+        let bits = rest * parameterBits
+        for (let part = 0; part < rest; part++) {
+          const sum = doubles[sums / 2 + part]
+          const count = sampleCount / rest - (part === 0 ? order : 0)
+          const parameter = bestParameter(sum, count, maxParameter)
+          parameters.push(parameter)
+          bits += count === 0 ? 0 : codeBits(sum, count, parameter)
+        }
+        integers.set(parameters, to + 1 + maxPartitions)
+        if (bits < least) {
+          least = bits
+          integers.set([Math.log2(rest), ...parameters], to)
+        }
+        if (rest === 1) return least
+        for (let part = 0; part < rest / 2; part++)
+          doubles[sums / 2 + part] = doubles[sums / 2 + 2 * part] + doubles[sums / 2 + 2 * part + 1]
+      }
+    },
+
+    writePartitions(residual, sampleCount, order, partitions, parameterBits, to, bit) {
       const start = 4 * to
       let at = start + (bit >> 3)
       let used = bit & 7
@@ -143,16 +200,35 @@ export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels
         at += 4
         pending = value & ((1 << used) - 1)
       }
-      for (let i = residual; i < residual + count; i++) {
-        const code = folded(integers[i])
-        let zeros = parameter === 0 ? code : code >>> parameter
-        for (; zeros + parameter >= 32; zeros -= Math.min(zeros, 32)) put(0, Math.min(zeros, 32))
-        put((1 << parameter) | (code & ((1 << parameter) - 1)), zeros + 1 + parameter)
+      const parts = 2 ** integers[partitions]
+      for (let part = 0; part < parts; part++) {
+        const parameter = integers[partitions + 1 + part]
+        put(parameter, parameterBits)
+        const from = residual + (part * sampleCount) / parts
+        for (let i = part === 0 ? from + order : from; i < from + sampleCount / parts; i++) {
+          const code = folded(integers[i])
+          let zeros = parameter === 0 ? code : code >>> parameter
+          for (; zeros + parameter >= 32; zeros -= Math.min(zeros, 32)) put(0, Math.min(zeros, 32))
+          put((1 << parameter) | (code & ((1 << parameter) - 1)), zeros + 1 + parameter)
+        }
       }
       view.setUint32(at, used === 0 ? 0 : pending << (32 - used))
       return 8 * (at - start) + used
     },
   }
+}
+
+function bestParameter(sum: number, count: number, maxParameter: number): number {
+  if (count === 0) return 0
+  const low = Math.min(31 - Math.clz32(Math.max(1, (sum / count) * Math.LN2)), maxParameter)
+  const high = Math.min(low + 1, maxParameter)
+  return codeBits(sum, count, high) < codeBits(sum, count, low) ? high : low
+}
+
+/** A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all on average. */
+function codeBits(sum: number, count: number, parameter: number): number {
+  const step = 2 ** parameter
+  return count * (1 + parameter) + Math.max(0, (sum - (count * (step - 1)) / 2) / step)
 }
 
 function folded(value: number): number {

@@ -1,6 +1,5 @@
-import { maxOrder } from '../../dsp/kernels/flac-kernels.js'
+import { maxOrder, maxPartitions, partitionFields } from '../../dsp/kernels/flac-kernels.js'
 import { planesOf } from './channel-ways.js'
-import { maxPartitions } from './rice-partitions.js'
 
 /** Samples per channel of every block but the last. */
 export const blockSamples = 4096
@@ -29,7 +28,8 @@ export function offsetsOf(channels: number) {
   const coefficients = take(doublesOf(maxOrder))
   const foldedSums = take(doublesOf(maxPartitions))
   const pairs = take(blockSamples)
-  const residuals = [take(blockSamples + margin), take(blockSamples + margin)] as const
+  /** Of the fixed and of the linear predictor. */
+  const attempts = [0, 1].map(() => ({ residual: take(blockSamples + margin), partitions: take(partitionFields) }))
   const frame = take(maxFrameBytes(channels) / 4)
   return {
     plane: (index: number) => first + index * planeFloats,
@@ -40,7 +40,7 @@ export function offsetsOf(channels: number) {
     coefficients,
     foldedSums,
     pairs,
-    residuals,
+    attempts,
     frame,
     end: at,
   }

@@ -1,15 +1,14 @@
 import { crc16, crc8 } from '../../decode/flac-checksum.js'
-import { createFlacKernels, maxOrder } from '../../dsp/kernels/flac-kernels.js'
+import { createFlacKernels, maxOrder, maxPartitions } from '../../dsp/kernels/flac-kernels.js'
 import { BitWriter } from '../bit-writer.js'
 import { blockSamples, differenceOrders, margin, maxFrameBytes, offsetsOf } from './block-memory.js'
 import { channelWays, type ChannelWay, type FlacFormat, planesOf, type Signal } from './channel-ways.js'
 import { fixedPredictor, linearPredictor, type Predictor } from './linear-prediction.js'
-import { mostPartitions, ricePartitions, type RicePartitions } from './rice-partitions.js'
 
 type Coded =
   | { kind: 'constant' }
   | { kind: 'verbatim' }
-  | { kind: 'predicted'; predictor: Predictor; residual: number; partitions: RicePartitions }
+  | { kind: 'predicted'; predictor: Predictor; residual: number; partitions: number; bits: number }
 
 // What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so large that compiling
 // them took half as long as encoding a song.
@@ -22,6 +21,10 @@ export class FlacBlocks {
   readonly #format: FlacFormat
   readonly #kernel
   readonly #doubles: Float64Array
+  readonly #integers: Int32Array
+  /** Of each plane. */
+  readonly #differenceSums: readonly Float64Array[]
+  readonly #lags: Float64Array
   readonly #offsets
   readonly #ways: readonly ChannelWay[]
   /** What is expected of each plane, per sample. */
@@ -39,6 +42,13 @@ export class FlacBlocks {
     this.#kernel = createFlacKernels(this.#offsets.end)
     const { buffer } = this.#kernel.memory
     this.#doubles = new Float64Array(buffer)
+    this.#integers = new Int32Array(buffer)
+    const { differenceSums, autocorrelation } = this.#offsets
+    this.#differenceSums = Array.from(
+      this.#planeBits,
+      (_, plane) => new Float64Array(buffer, 4 * differenceSums(plane), differenceOrders),
+    )
+    this.#lags = new Float64Array(buffer, 4 * autocorrelation, maxOrder + 1)
     this.#pairs = new Int16Array(buffer, 4 * this.#offsets.pairs, 2 * blockSamples)
     this.#frame = new Uint8Array(buffer, 4 * this.#offsets.frame, maxFrameBytes(format.channels))
   }
@@ -176,64 +186,60 @@ export class FlacBlocks {
   #writeResidual(writer: BitWriter, coded: Coded & { kind: 'predicted' }, sampleCount: number): void {
     const { predictor, partitions, residual } = coded
     const order = predictor.coefficients.length
-    const wide = this.#maxParameter > 14
-    writer.put(wide ? 1 : 0, 2)
-    writer.put(partitions.order, 4)
-    const length = sampleCount >> partitions.order
-    for (let index = 0; index < partitions.parameters.length; index++) {
-      const parameter = partitions.parameters[index]
-      writer.put(parameter, wide ? 5 : 4)
-      const skipped = index === 0 ? order : 0
-      const from = residual + index * length + skipped
-      writer.bit = this.#kernel.writeRice(from, length - skipped, parameter, this.#offsets.frame, writer.bit)
-    }
+    const { frame } = this.#offsets
+    const bits = this.#parameterBits
+    writer.put(bits === 5 ? 1 : 0, 2)
+    writer.put(this.#integers[partitions], 4)
+    writer.bit = this.#kernel.writePartitions(residual, sampleCount, order, partitions, bits, frame, writer.bit)
   }
 
-  get #maxParameter(): number {
-    return this.#format.bits === 16 ? 14 : 30
+  get #parameterBits(): number {
+    return this.#format.bits === 16 ? 4 : 5
   }
 
   /** The shortest way to code a signal. */
   #coded({ plane, bits }: Signal, sampleCount: number): Coded {
-    const { differenceSums, autocorrelation, window, windowed, residuals } = this.#offsets
+    const { autocorrelation, window, windowed, attempts } = this.#offsets
     const from = this.#offsets.plane(plane)
-    const sums = this.#doubles.subarray(differenceSums(plane) / 2, differenceSums(plane) / 2 + differenceOrders)
     if (this.#isConstant(from, sampleCount)) return { kind: 'constant' }
     if (sampleCount <= maxOrder) return { kind: 'verbatim' }
     this.#kernel.autocorrelate(from, window, windowed, autocorrelation, sampleCount)
-    const lags = this.#doubles.subarray(autocorrelation / 2, autocorrelation / 2 + maxOrder + 1)
     const block = { sampleCount, sampleBits: bits }
-    const fixed = fixedPredictor(sums, block)
-    const linear = linearPredictor(lags, block, this.#format.bits === 16 ? 12 : 15)
+    const fixed = fixedPredictor(this.#differenceSums[plane], block)
+    const linear = linearPredictor(this.#lags, block, this.#format.bits === 16 ? 12 : 15)
     const mostBits = Math.min(fixed.bits, linear?.bits ?? Infinity) + sampleCount * estimateErrorBits[this.#format.bits]
     let best: Coded = { kind: 'verbatim' }
     let leastBits = bits * sampleCount
     for (let index = 0; index < 2; index++) {
       const predictor = index === 0 ? fixed : linear
       if (!predictor || predictor.bits > mostBits) continue
-      const coded = this.#predicted(predictor, from, residuals[index], sampleCount)
+      const coded = this.#predicted(predictor, from, attempts[index], sampleCount)
       if (!coded) continue
       const order = predictor.coefficients.length
       const headBits = order * bits + (predictor.precision > 0 ? 9 + order * predictor.precision : 0) + 6
-      if (headBits + coded.partitions.bits >= leastBits) continue
-      leastBits = headBits + coded.partitions.bits
+      if (headBits + coded.bits >= leastBits) continue
+      leastBits = headBits + coded.bits
       best = coded
     }
     return best
   }
 
-  #predicted(predictor: Predictor, from: number, residual: number, sampleCount: number) {
+  #predicted(
+    predictor: Predictor,
+    from: number,
+    { residual, partitions }: { residual: number; partitions: number },
+    sampleCount: number,
+  ) {
     const { coefficients, shift } = predictor
+    const { coefficients: factors, foldedSums } = this.#offsets
     const order = coefficients.length
-    this.#doubles.set(coefficients, this.#offsets.coefficients / 2)
-    const largest = this.#kernel.residual(from, this.#offsets.coefficients, order, 2 ** -shift, residual, sampleCount)
+    for (let i = 0; i < order; i++) this.#doubles[factors / 2 + i] = coefficients[i]
+    const largest = this.#kernel.residual(from, factors, order, 2 ** -shift, residual, sampleCount)
     if (largest >= largestResidual) return undefined
     const parts = mostPartitions(sampleCount, order)
-    const { foldedSums } = this.#offsets
     this.#kernel.foldedSums(residual, order, sampleCount / parts, parts, foldedSums)
-    const sums = this.#doubles.subarray(foldedSums / 2, foldedSums / 2 + parts)
-    const partitions = ricePartitions(sums, sampleCount, order, this.#maxParameter)
-    return { kind: 'predicted' as const, predictor, residual, partitions }
+    const bits = this.#kernel.choosePartitions(foldedSums, parts, sampleCount, order, this.#parameterBits, partitions)
+    return { kind: 'predicted' as const, predictor, residual, partitions, bits }
   }
 
   #isConstant(from: number, sampleCount: number): boolean {
@@ -248,6 +254,14 @@ export class FlacBlocks {
  * the rounding of the coefficients, which is not expected, may matter more than the music.
  */
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
+
+/** Into how many parts a block may be divided, each time by two: the first holds what has no residual, and a residual. */
+function mostPartitions(sampleCount: number, predictorOrder: number): number {
+  let parts = 1
+  while (parts < maxPartitions && sampleCount % (2 * parts) === 0 && sampleCount / (2 * parts) > predictorOrder)
+    parts *= 2
+  return parts
+}
 
 /** Folded, it must fit in 32 bits. */
 const largestResidual = 2 ** 30

@@ -1,114 +1,63 @@
 import type { Kernel } from '../../dsp/kernels/kernel.js'
-import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
-
-/** Samples per channel and values of each of the two halves of a frame. */
-export const granuleSamples = 576
+import type { Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
+import { granuleSamples, historySamples, matrixColumns, type Places, rowFloats } from './frame-memory.js'
 
 /** How a granule is transformed: as one, as three short ones, or between the two. */
 export const blockTypes = { long: 0, start: 1, short: 2, stop: 3 } as const
 export type BlockType = (typeof blockTypes)[keyof typeof blockTypes]
 
-const historySamples = 480
-const rowFloats = 18 * 32
-const matrixColumns = 20
+/** Of samples: beyond it there is nothing to hear. */
+const loudest = 8
 
-/** Places in the kernel's memory, in floats. */
-const places = (() => {
-  let at = 0
-  const take = (floats: number) => {
-    const start = at
-    at += floats
-    return start
-  }
-  const window = take(512)
-  const cosines = take(32 * 16)
-  const matrices = take(4 * 36 * matrixColumns)
-  const scratch = take(96)
-  const samples = take(historySamples + granuleSamples)
-  /** Of the granule before, this one and the next. */
-  const rows = take(3 * rowFloats)
-  const granules = [0, 1].map(() => ({
-    values: take(granuleSamples + 4),
-    compressed: take(granuleSamples),
-    quantised: take(granuleSamples),
-  }))
-  return { window, cosines, matrices, scratch, samples, rows, granules, end: at }
-})()
-
-/** What comes out of the filters, and what becomes of it. */
-export class Granule {
-  readonly values: Float32Array
-  /** Magnitudes of the values to the power of 3/4, after `compress`. */
-  readonly compressed: Float32Array
-  /** The magnitudes as they are coded, after `quantise`. */
-  readonly quantised: Int32Array
-  readonly #kernel: Kernel<Mp3Kernels>
-  readonly #places
-
-  constructor(kernel: Kernel<Mp3Kernels>, index: number) {
-    this.#kernel = kernel
-    const { values, compressed, quantised } = (this.#places = places.granules[index])
-    this.values = kernel.memory.subarray(values, values + granuleSamples)
-    this.compressed = kernel.memory.subarray(compressed, compressed + granuleSamples)
-    this.quantised = new Int32Array(kernel.memory.buffer, 4 * quantised, granuleSamples)
-  }
-
-  compress(): void {
-    this.#kernel.compressed(this.#places.values, this.#places.compressed, granuleSamples)
-  }
-
-  quantise(scale: number): void {
-    this.#kernel.quantise(this.#places.compressed, scale, this.#places.quantised, granuleSamples)
-  }
+/** What the filters of all channels share. */
+export function writeFilterTables(memory: Float32Array<ArrayBuffer>, places: Places): void {
+  memory.set(prototypeFilter(), places.window)
+  for (let i = 0; i < 32; i++)
+    for (let subband = 0; subband < 16; subband++)
+      memory[places.cosines + 16 * i + subband] = Math.cos(((2 * subband + 1) * i * Math.PI) / 64)
+  for (const type of Object.values(blockTypes)) memory.set(transformMatrix(type), matrixAt(places, type))
+  new Float64Array(memory.buffer).set([...aliasCosines, ...aliasSines], places.aliasFactors / 2)
 }
 
 /** The filters of one channel: 32 subbands, and a transform of each (ISO/IEC 11172-3, C.1.3 and 2.4.3.4.10). */
 export class HybridFilter {
-  readonly #kernel = createMp3Kernels(places.end)
-  /** The two of a frame. */
-  readonly granules = [0, 1].map((index) => new Granule(this.#kernel, index))
+  readonly #kernel: Kernel<Mp3Kernels>
+  readonly #doubles: Float64Array
+  readonly #places: Places
+  readonly #channel: Places['channels'][number]
 
-  constructor() {
-    const { memory } = this.#kernel
-    memory.set(prototypeFilter(), places.window)
-    for (let i = 0; i < 32; i++)
-      for (let subband = 0; subband < 16; subband++)
-        memory[places.cosines + 16 * i + subband] = Math.cos(((2 * subband + 1) * i * Math.PI) / 64)
-    for (const type of Object.values(blockTypes)) memory.set(transformMatrix(type), matrixAt(type))
+  /** @param kernel whose memory holds the tables of the filters */
+  constructor(kernel: Kernel<Mp3Kernels>, places: Places, channel: number) {
+    this.#kernel = kernel
+    this.#doubles = new Float64Array(kernel.memory.buffer)
+    this.#places = places
+    this.#channel = places.channels[channel]
   }
 
   /** Takes the samples of the granule after the next. Returns energies of its three parts, without the lowest subbands. */
   add(samples: Float32Array): [number, number, number] {
     const { memory } = this.#kernel
-    const { rows, scratch, window, cosines } = places
-    memory.copyWithin(places.samples, places.samples + granuleSamples, places.samples + granuleSamples + historySamples)
-    memory.set(samples, places.samples + historySamples)
+    const { scratch, window, cosines, sums } = this.#places
+    const { rows, samples: at } = this.#channel
+    memory.copyWithin(at, at + granuleSamples, at + granuleSamples + historySamples)
+    memory.set(samples, at + historySamples)
+    this.#kernel.limited(at + historySamples, loudest, granuleSamples)
     memory.copyWithin(rows, rows + rowFloats, rows + 3 * rowFloats)
     const next = rows + 2 * rowFloats
-    this.#kernel.subbandRows(places.samples, window, cosines, scratch, next, 18)
-    const part = rowFloats / 3
-    return [
-      this.#energy(next, next + part),
-      this.#energy(next + part, next + 2 * part),
-      this.#energy(next + 2 * part, next + 3 * part),
-    ]
+    this.#kernel.subbandRows(at, window, cosines, scratch, next, 18)
+    this.#kernel.energies(next, sums)
+    return [this.#doubles[sums / 2], this.#doubles[sums / 2 + 1], this.#doubles[sums / 2 + 2]]
   }
 
   /** Writes the values of the granule before the one that was added last. */
   transform(type: BlockType, index: number): void {
-    this.#kernel.transform(places.rows, matrixAt(type), places.granules[index].values)
-    if (type !== blockTypes.short) reduceAliases(this.granules[index].values)
-  }
-
-  #energy(start: number, end: number): number {
-    const { memory } = this.#kernel
-    let sum = 0
-    for (let row = start; row < end; row += 32) for (let i = row + 3; i < row + 32; i++) sum += memory[i] * memory[i]
-    return sum
+    const { values } = this.#channel.granules[index]
+    this.#kernel.transform(this.#channel.rows, matrixAt(this.#places, type), values)
+    if (type !== blockTypes.short) this.#kernel.reduceAliases(values, this.#places.aliasFactors)
   }
 }
 
-function matrixAt(type: BlockType): number {
+function matrixAt(places: Places, type: BlockType): number {
   return places.matrices + type * 36 * matrixColumns
 }
 
@@ -116,17 +65,6 @@ function matrixAt(type: BlockType): number {
 const aliasFactors = [-0.6, -0.535, -0.33, -0.185, -0.095, -0.041, -0.0142, -0.0037]
 const aliasCosines = aliasFactors.map((factor) => 1 / Math.sqrt(1 + factor * factor))
 const aliasSines = aliasFactors.map((factor) => factor / Math.sqrt(1 + factor * factor))
-
-function reduceAliases(values: Float32Array): void {
-  for (let edge = 18; edge < granuleSamples; edge += 18) {
-    for (let i = 0; i < 8; i++) {
-      const below = values[edge - 1 - i]
-      const above = values[edge + i]
-      values[edge - 1 - i] = below * aliasCosines[i] + above * aliasSines[i]
-      values[edge + i] = above * aliasCosines[i] - below * aliasSines[i]
-    }
-  }
-}
 
 /** Window and cosine transform of a subband's 36 values, in rows of 20. */
 function transformMatrix(type: BlockType): Float32Array {

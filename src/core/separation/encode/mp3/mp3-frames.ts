@@ -1,8 +1,12 @@
 import { BitWriter } from '../bit-writer.js'
-import { type Bands, longBands, mp3SampleRates, shortBands } from './band-limits.js'
+import type { Kernel } from '../../dsp/kernels/kernel.js'
+import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
+import { longBands, mp3SampleRates, shortBands } from './band-limits.js'
 import { BlockChoice } from './block-choice.js'
-import { GranuleCoder } from './granule-coder.js'
-import { type BlockType, blockTypes, granuleSamples, HybridFilter } from './hybrid-filter.js'
+import { frameBytes, granuleSamples, placesOf, type Places } from './frame-memory.js'
+import { GranuleCoder, type PlacedBands, writeRegions } from './granule-coder.js'
+import { writeCodeTables } from './huffman-coding.js'
+import { type BlockType, blockTypes, HybridFilter, writeFilterTables } from './hybrid-filter.js'
 
 export const frameSamples = 2 * granuleSamples
 /**
@@ -21,11 +25,14 @@ const bitrateCode = 14
 /** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). The frames are the same with and without SIMD. */
 export class Mp3Frames {
   readonly #sampleRate: number
+  readonly #places: Places
+  readonly #kernel: Kernel<Mp3Kernels>
+  readonly #sums: Float64Array
   readonly #filters: HybridFilter[]
   readonly #coders: GranuleCoder[]
   readonly #choice: BlockChoice
-  readonly #bands: { long: Bands; short: Bands }
-  readonly #frame = new Uint8Array(2048)
+  readonly #bands: { long: PlacedBands; short: PlacedBands }
+  readonly #frame: Uint8Array
   /** Of the search for the gains: where it ended in the frame before. */
   #gain = 0
   /** Fractions of a byte that the frames so far are too short. */
@@ -34,10 +41,22 @@ export class Mp3Frames {
   /** @param sampleRate one of `mp3SampleRates` */
   constructor({ sampleRate, channels }: { sampleRate: number; channels: 1 | 2 }) {
     this.#sampleRate = sampleRate
-    this.#filters = Array.from({ length: channels }, () => new HybridFilter())
-    this.#coders = [0, 1].flatMap((granule) => this.#filters.map(({ granules }) => new GranuleCoder(granules[granule])))
+    const places = (this.#places = placesOf(channels))
+    const kernel = (this.#kernel = createMp3Kernels(places.end))
+    const { memory } = kernel
+    this.#sums = new Float64Array(memory.buffer, 4 * places.sums)
+    this.#frame = frameBytes(memory, places)
+    this.#filters = places.channels.map((_, channel) => new HybridFilter(kernel, places, channel))
+    this.#coders = [0, 1].flatMap((granule) =>
+      places.channels.map(({ granules }) => new GranuleCoder(kernel, places, granules[granule])),
+    )
     this.#choice = new BlockChoice(channels)
-    this.#bands = { long: longBands(sampleRate), short: shortBands(sampleRate) }
+    const [long, short] = [longBands(sampleRate), shortBands(sampleRate)]
+    this.#bands = { long: { bands: long, ends: places.longEnds }, short: { bands: short, ends: places.shortEnds } }
+    writeFilterTables(memory, places)
+    writeCodeTables(memory, places.codeTables)
+    writeRegions(memory, places, long)
+    for (const { bands, ends } of Object.values(this.#bands)) new Int32Array(memory.buffer).set(bands.ends, ends)
   }
 
   /**
@@ -111,14 +130,18 @@ export class Mp3Frames {
   /** Replaces the channels by their middle and side, if those take fewer bits. */
   #useMiddleAndSide(): boolean {
     if (this.#filters.length === 1) return false
-    const left = this.#filters[0]
-    const right = this.#filters[1]
+    const { sums } = this.#places
+    const { bands, ends } = this.#bands.long
+    const left = this.#places.channels[0].granules
+    const right = this.#places.channels[1].granules
     let difference = 0
-    for (let granule = 0; granule < 2; granule++)
-      difference += savedBits(left.granules[granule].values, right.granules[granule].values, this.#bands.long.ends)
+    for (let granule = 0; granule < 2; granule++) {
+      this.#kernel.stereoSums(left[granule].values, right[granule].values, ends, bands.ends.length, sums)
+      difference += savedBits(this.#sums, bands.ends)
+    }
     if (difference <= 0) return false
     for (let granule = 0; granule < 2; granule++)
-      toMiddleAndSide(left.granules[granule].values, right.granules[granule].values)
+      this.#kernel.middleAndSide(left[granule].values, right[granule].values, granuleSamples)
     return true
   }
 
@@ -153,33 +176,21 @@ export class Mp3Frames {
   }
 }
 
-function toMiddleAndSide(left: Float32Array, right: Float32Array): void {
-  for (let i = 0; i < left.length; i++) {
-    const a = left[i]
-    const b = right[i]
-    left[i] = (a + b) * Math.SQRT1_2
-    right[i] = (a - b) * Math.SQRT1_2
-  }
-}
-
-/** How many bits fewer the middle and the side take than the channels, by the levels of their bands. */
-function savedBits(left: Float32Array, right: Float32Array, ends: readonly number[]): number {
+/**
+ * How many bits fewer the middle and the side take than the channels, by the levels of their bands.
+ *
+ * @param sums of squares of the left and of the right, and of their products, for each band
+ */
+function savedBits(sums: Float64Array, ends: readonly number[]): number {
   // Below the smallest step of 16 bits there is nothing to save.
   const least = 2 ** -34
   let saved = 0
   let start = 0
   for (let band = 0; band < ends.length; band++) {
     const end = ends[band]
-    let ll = 0
-    let rr = 0
-    let lr = 0
-    for (let i = start; i < end; i++) {
-      const a = left[i]
-      const b = right[i]
-      ll += a * a
-      rr += b * b
-      lr += a * b
-    }
+    const ll = sums[3 * band]
+    const rr = sums[3 * band + 1]
+    const lr = sums[3 * band + 2]
     const width = end - start
     const mean = (ll + rr) / 2
     const floor = least * width

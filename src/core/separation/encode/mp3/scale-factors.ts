@@ -48,9 +48,9 @@ const silentLevel = -17
 /** Bands without a factor have the steps of the loudest band, but no more than those of a band that is so much louder (in octaves). */
 const loudestBeyond = 6
 
-/** @param values in the order of the bands */
-export function scaleFactorsOf(values: Float32Array, { ends, firstWidths, scaled }: Bands): ScaleFactors {
-  const levels = levelsOf(values, ends)
+/** @param squares the sum of each band's squares */
+export function scaleFactorsOf(squares: Float64Array, { ends, firstWidths, scaled }: Bands): ScaleFactors {
+  const levels = levelsOf(squares, ends)
   let loudest = silentLevel
   let unscaled = silentLevel
   for (let band = 0; band < levels.length; band++) {
@@ -88,30 +88,13 @@ function leastWidths(lower: number, upper: number, lowerBands: number, upperBand
   return best
 }
 
-/** Makes the compressed values of each band larger, as its steps become smaller. */
-export function applyScaleFactors(compressed: Float32Array, factors: readonly number[], ends: readonly number[]): void {
-  let start = 0
-  for (let band = 0; band < factors.length; band++) {
-    const factor = factors[band]
-    const end = ends[band]
-    if (factor > 0) {
-      const scale = 2 ** (0.375 * factor)
-      for (let i = start; i < end; i++) compressed[i] *= scale
-    }
-    start = end
-  }
-}
-
 /** Logarithms to base 2 of the mean magnitudes. */
-function levelsOf(values: Float32Array, ends: readonly number[]): Float64Array {
+function levelsOf(squares: Float64Array, ends: readonly number[]): Float64Array {
   const levels = new Float64Array(ends.length)
   let start = 0
   for (let band = 0; band < ends.length; band++) {
-    const end = ends[band]
-    let sum = 0
-    for (let i = start; i < end; i++) sum += values[i] * values[i]
-    levels[band] = Math.max(silentLevel, 0.5 * Math.log2(sum / (end - start)))
-    start = end
+    levels[band] = Math.max(silentLevel, 0.5 * Math.log2(squares[band] / (ends[band] - start)))
+    start = ends[band]
   }
   return levels
 }

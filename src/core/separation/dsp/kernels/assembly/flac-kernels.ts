@@ -1,8 +1,6 @@
-import { at, float, vector } from './memory'
+import { at, double, float, vector } from './memory'
 
 // See `FlacKernels` in `../flac-kernels.ts`, and `plainFlacKernels` there for the same in plain TypeScript.
-
-const double: usize = 8
 
 export function separatePairs(pairs: usize, left: usize, right: usize, count: i32): void {
   pairs = at(pairs)
@@ -170,34 +168,109 @@ function foldedSum(residual: usize, count: i32): f64 {
   return <f64>sum
 }
 
-export function writeRice(residual: usize, count: i32, parameter: u32, to: usize, bit: u32): u32 {
-  residual = at(residual)
+export function choosePartitions(
+  sums: usize,
+  parts: i32,
+  sampleCount: i32,
+  order: i32,
+  parameterBits: i32,
+  to: usize,
+): f64 {
+  sums = at(sums)
+  to = at(to)
+  const parameters = to + (1 + mostParts) * float
+  const maxParameter = (1 << parameterBits) - 2
+  let least = f64.MAX_VALUE
+  while (true) {
+    const length = sampleCount / parts
+    let bits = <f64>(parts * parameterBits)
+    for (let part = 0; part < parts; part++) {
+      const count = <f64>(part == 0 ? length - order : length)
+      const sum = load<f64>(sums + <usize>part * double)
+      let parameter = 0
+      let fewest: f64 = 0
+      if (count > 0) {
+        const mean = max<f64>(1, (sum / count) * Math.LN2)
+        parameter = min(31 - <i32>clz(<u32>mean), maxParameter)
+        fewest = codeBits(sum, count, parameter)
+        const next = min(parameter + 1, maxParameter)
+        const nextBits = codeBits(sum, count, next)
+        if (nextBits < fewest) {
+          fewest = nextBits
+          parameter = next
+        }
+      }
+      store<i32>(parameters + <usize>part * float, parameter)
+      bits += fewest
+    }
+    if (bits < least) {
+      least = bits
+      store<i32>(to, 31 - <i32>clz(parts))
+      for (let part: usize = 0; part < <usize>parts; part++)
+        store<i32>(to + (1 + part) * float, load<i32>(parameters + part * float))
+    }
+    if (parts == 1) return least
+    parts >>= 1
+    for (let part: usize = 0; part < <usize>parts; part++)
+      store<f64>(sums + part * double, load<f64>(sums + part * vector) + load<f64>(sums + part * vector, double))
+  }
+}
+
+const mostParts: usize = 32
+
+function codeBits(sum: f64, count: f64, parameter: i32): f64 {
+  const step = <f64>(1 << parameter)
+  return count * <f64>(1 + parameter) + max<f64>(0, (sum - (count * (step - 1)) / 2) / step)
+}
+
+export function writePartitions(
+  residual: usize,
+  sampleCount: i32,
+  order: i32,
+  partitions: usize,
+  parameterBits: u32,
+  to: usize,
+  bit: u32,
+): u32 {
+  residual = at(residual) + <usize>order * float
+  partitions = at(partitions)
+  const parts = 1 << load<i32>(partitions)
+  const length = sampleCount / parts
   const start = at(to)
   let address = start + (bit >> 3)
   /** The last bits that do not fill a word yet, and how many they are: fewer than 32. */
   let used = bit & 7
   let pending: u64 = (<u64>load<u8>(address)) >> (8 - used)
-  for (; count > 0; count--) {
-    const folded = fold(load<i32>(residual))
-    let zeros = folded >> parameter
-    for (; zeros + parameter >= 32; zeros -= min<u32>(zeros, 32)) {
-      const length = min<u32>(zeros, 32)
-      pending <<= length
-      used += length
-      if (used >= 32) {
-        used -= 32
-        store<u32>(address, bswap<u32>(<u32>(pending >> used)))
-        address += 4
-      }
-    }
-    const length = zeros + 1 + parameter
-    pending = (pending << length) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
-    used += length
-    // Written each time, also where the word is not full and is written again: whether it is cannot be predicted.
+  for (let part = 0; part < parts; part++) {
+    partitions += float
+    const parameter = load<u32>(partitions)
+    pending = (pending << parameterBits) | parameter
+    used += parameterBits
     store<u32>(address, bswap<u32>(<u32>(pending >> (used & 31))))
     address += (used >> 5) << 2
     used &= 31
-    residual += float
+    for (let count = part == 0 ? length - order : length; count > 0; count--) {
+      const folded = fold(load<i32>(residual))
+      let zeros = folded >> parameter
+      for (; zeros + parameter >= 32; zeros -= min<u32>(zeros, 32)) {
+        const skipped = min<u32>(zeros, 32)
+        pending <<= skipped
+        used += skipped
+        if (used >= 32) {
+          used -= 32
+          store<u32>(address, bswap<u32>(<u32>(pending >> used)))
+          address += 4
+        }
+      }
+      const width = zeros + 1 + parameter
+      pending = (pending << width) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
+      used += width
+      // Written each time, also where the word is not full and is written again: whether it is cannot be predicted.
+      store<u32>(address, bswap<u32>(<u32>(pending >> (used & 31))))
+      address += (used >> 5) << 2
+      used &= 31
+      residual += float
+    }
   }
   store<u32>(address, bswap<u32>(<u32>(pending << (32 - used))))
   return <u32>((address - start) << 3) + used

@@ -1,10 +1,7 @@
-import { at, float, vector } from './memory'
+import { at, double, float, vector } from './memory'
 
 // See `WienerKernels` in `../wiener-kernels.ts` for what these do, for the fields of both records and for their order, and `plainWienerKernels`
 // there for the same in plain TypeScript.
-
-/** Bytes of a double. */
-const double: usize = 8
 
 export function magnitudes(re: usize, im: usize, to: usize, bins: i32): f32 {
   re = at(re)
