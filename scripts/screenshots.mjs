@@ -102,7 +102,10 @@ async function pictures(colours, device, options) {
     page.screenshot({ path: join(target, `${name}-${device}-${colours}.png`), fullPage })
   const page = await signedIn(options)
   await page.locator('.rows li').nth(songs.length).waitFor()
-  await save(page, 'library')
+  // The small waveforms are drawn when their rows come into view.
+  await page.locator('.rows li').last().scrollIntoViewIfNeeded()
+  await page.waitForTimeout(1000)
+  await save(page, 'library', true)
   await openPlayer(page)
   await save(page, 'player', true)
   await page.getByRole('link', { name: 'Details' }).click()

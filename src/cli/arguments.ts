@@ -31,8 +31,7 @@ export function parseArguments(
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
     if (!option) throw unknownOption(token.rawName, Object.keys(options))
     if (option.type === 'boolean') {
-      if (token.value !== undefined)
-        throw new UsageError(`${token.rawName} takes no value, and "${token.value}" was given.`)
+      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value, but got "${token.value}".`)
       values[token.name] = true
       continue
     }
@@ -58,7 +57,7 @@ function checkCount(
   positionals: string[],
   { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>,
 ): void {
-  if (positionals.length < min) throw new UsageError(`Something is missing. Usage: stemwork ${usage}`)
+  if (positionals.length < min) throw new UsageError(`An argument is missing. Usage: stemwork ${usage}`)
   if (positionals.length > max)
     throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
 }

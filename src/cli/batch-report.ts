@@ -36,7 +36,9 @@ export class BatchReport {
     else this.#print(Object.values(outputs).join('\n'))
     const clipped = Number(details.clippedSamples)
     if (clipped > 0)
-      this.note(`${input}: ${clipped} samples were too loud for integers and were clipped; --format 32f keeps them.`)
+      this.note(
+        `${input}: ${clipped} samples were too loud for an integer format and were clipped. --format 32f keeps them.`,
+      )
     if (Array.isArray(details.warnings))
       for (const warning of details.warnings) this.note(`${input}: ${String(warning)}`)
     if (typeof details.hint === 'string') this.#hint = details.hint
@@ -59,7 +61,7 @@ export class BatchReport {
   end(isInterrupted: boolean): void {
     this.#progress.clear()
     const { stdout, stderr } = this.#terminal
-    if (isInterrupted) stderr.write('Stopped; unfinished files were removed. The same command goes on from here.\n')
+    if (isInterrupted) stderr.write('Stopped; unfinished files were removed. Run the same command to continue.\n')
     if (this.#failures.length > 0) {
       stderr.write(`\nFailed:\n${this.#failures.map(({ input, message }) => `  ${input}: ${message}\n`).join('')}`)
     }

@@ -32,7 +32,7 @@ export async function examine(check: string, work: () => Promise<Outcome>, timeo
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`No answer within ${timeoutMs / 1000} s. Look at the server and the network to it.`)),
+      () => reject(new Error(`No answer within ${timeoutMs / 1000} s. Check the server and the network.`)),
       timeoutMs,
     )
   })
@@ -78,7 +78,7 @@ export async function folder(path: string, { isPrivate }: { isPrivate: boolean }
     return {
       status: 'problem',
       found: room,
-      todo: 'Free some space, or name a folder on another disk: a job needs up to twice its input and twice its results.',
+      todo: 'Free some space, or choose a folder on another disk: a job needs up to twice the size of its input and results.',
     }
   if (isPrivate && place === resolve(path) && process.platform !== 'win32' && (mode & 0o077) !== 0)
     return { status: 'problem', found: `${room}, and other users can look into it`, todo: `chmod 700 ${path}` }
@@ -120,7 +120,7 @@ export async function jobStore(store: JobStore): Promise<Outcome> {
     return {
       status: 'problem',
       found: `its clock differs by ${(differenceMs / 1000).toFixed(1)} s from this machine's`,
-      todo: 'Let both take their time from NTP: links and retention follow the clocks.',
+      todo: 'Synchronize both clocks with NTP: links and retention depend on them.',
     }
   }
   return {
@@ -135,7 +135,7 @@ async function nearest(path: string): Promise<string> {
     throw error
   })
   if (found?.isDirectory()) return path
-  if (found) throw new Error(`${path} is a file where a folder is wanted. Name another folder.`)
+  if (found) throw new Error(`${path} is a file, but a folder is expected. Name another folder.`)
   return await nearest(dirname(path))
 }
 

@@ -77,7 +77,7 @@ async function providers(wanted = 'cpu'): Promise<Omit<Finding, 'check'>> {
   return {
     status: 'problem',
     found: `${found}, and --provider asks for ${wanted}`,
-    todo: 'Install onnxruntime-node with that provider, or leave --provider out: the CPU runs it otherwise.',
+    todo: 'Install onnxruntime-node with that provider, or leave --provider out to use the CPU.',
   }
 }
 
@@ -112,7 +112,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
       return {
         status: 'problem',
         found: 'none, and links must outlive the process',
-        todo: 'Give --data <dir>, or STEMWORK_LINK_SECRET to every node.',
+        todo: 'Set --data <dir>, or STEMWORK_LINK_SECRET on every node.',
       }
     })
   } finally {

@@ -36,12 +36,12 @@ export const evaluateCommand: Command = {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 is several, averaged or as --ensemble says. Default: embedded.',
+      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by default as an average (see --ensemble). Default: embedded.',
     },
     ensemble: {
       type: 'string',
       value: ensembleAlgorithms.join('|'),
-      help: 'How the estimates of several models become one. Default: avg_wave.',
+      help: 'How the estimates of several models are combined. Default: avg_wave.',
     },
     json: {
       type: 'boolean',

@@ -35,7 +35,7 @@ function environmentNote(options: Record<string, CommandOption>): string | undef
   if (variable === undefined) return undefined
   const which =
     named.length === Object.keys(options).length ? 'Each option' : named.map(([each]) => `--${each}`).join(', ')
-  return `Environment: ${which} may be set by a variable instead, as --${name} by ${variable}. Separate several values with commas; a switch is 1 or 0.`
+  return `Environment: ${which} can also be set by environment variables, for example --${name} by ${variable}. Separate several values with commas; a switch is 1 or 0.`
 }
 
 /** The help of the program: its commands. */
@@ -43,7 +43,7 @@ export function programHelp(commands: Record<string, { summary: string }>): stri
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const)
   return (
     'Usage: stemwork <command> [options]\n\nSeparates songs into vocals and accompaniment, here or as a service.\n\n' +
-    `Commands:\n${columns(rows)}\n"stemwork <command> --help" shows the options of a command; "stemwork --version" the version.\n`
+    `Commands:\n${columns(rows)}\n"stemwork <command> --help" shows the options of a command; "stemwork --version" shows the version.\n`
   )
 }
 

@@ -13,6 +13,6 @@ export async function linkSecret(path: string): Promise<string> {
   if (/^[0-9a-f]{64}$/.test(secret)) return secret
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `${path} does not hold a secret of 64 hexadecimal digits. Delete it to have a new one made; links given out so far then end.`,
+    `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing links then stop working.`,
   )
 }

@@ -6,18 +6,18 @@ import { onInterruption } from './interruption.js'
 export const mcpCommand: Command = {
   usage: 'mcp --url <base url> [options]',
   description:
-    'Serves the Model Context Protocol on standard input and output, for agents: tools to upload, run workflows, wait, read and delete, on a service.',
+    'Connects agents to a service by the Model Context Protocol on standard input and output, with tools to upload files, run workflows, wait, read and delete.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
     url: { type: 'string', value: 'url', help: 'Base address of the service, for example http://127.0.0.1:8080/v1.' },
     'api-key': {
       type: 'string',
       value: 'key',
-      help: 'The key of the application whose jobs they are. In STEMWORK_API_KEY no list of processes shows it.',
+      help: 'The key of the application whose jobs are used. Better set STEMWORK_API_KEY: process lists do not show it.',
     },
   }),
   notes:
-    'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files go by links, never through the conversation.\n' +
+    'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files are transferred by links, never through the conversation.\n' +
     'In the settings of an agent: { "command": "npx", "args": ["stemwork", "mcp"], "env": { "STEMWORK_URL": "...", "STEMWORK_API_KEY": "..." } }',
   async run(input) {
     const baseUrl = textOf(input, 'url')

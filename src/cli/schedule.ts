@@ -50,7 +50,7 @@ export const scheduleCommand: Command = {
       )
     const { data, store } = deploymentUrls(input)
     if (data === undefined && store === undefined)
-      throw new UsageError('Rules live in a store: give --data <dir> or --store <url>.')
+      throw new UsageError('Rules are kept in a store. Add --data <dir> or --store <url>.')
     // A durable store wants durable files beside it; none is read here, so any folder will do.
     const storage = await openStorage(
       { data, store, blobs: data === undefined ? 'file:.' : undefined },
@@ -71,11 +71,11 @@ export const scheduleCommand: Command = {
 
 async function targetOf(input: CommandInput, applications: ApplicationStore): Promise<RuleTarget> {
   const [app, workflow] = [textOf(input, 'app'), textOf(input, 'workflow')]
-  if (app !== undefined && workflow !== undefined) throw new UsageError('Give --app or --workflow, not both.')
+  if (app !== undefined && workflow !== undefined) throw new UsageError('Use --app or --workflow, not both.')
   if (workflow !== undefined) return { kind: 'workflow', id: workflow }
   if (app === undefined) return { kind: 'deployment' }
   const known = (await applications.listApplications()).find(({ name }) => name === app)
-  if (!known) throw new UsageError(`There is no application ${app}. Make one with keys create.`)
+  if (!known) throw new UsageError(`There is no application ${app}. Create one with: stemwork keys create`)
   return { kind: 'application', id: known.id }
 }
 

@@ -107,7 +107,7 @@ class Batch {
   /** Until the signal fires. */
   async follow(signal: AbortSignal): Promise<void> {
     const growing = new GrowingFiles()
-    this.#report.note('Waiting for files. Ctrl-C ends it.')
+    this.#report.note('Waiting for files. Press Ctrl-C to end.')
     for (;;) {
       const startedAt = performance.now()
       const { inputs } = await this.#find()
@@ -223,7 +223,7 @@ async function requireUnused(paths: readonly string[]): Promise<void> {
     if ((await stat(path).catch(() => undefined)) === undefined) continue
     throw new StemworkError(
       'ALREADY_EXISTS',
-      `${path} is there already, and this command has not made it. Move it away, or choose another --name or --output.`,
+      `${path} already exists and was not created by this command. Move it, or choose another --name or --output.`,
     )
   }
 }
@@ -233,7 +233,7 @@ async function requireUnchanged({ path, bytes, modifiedAt }: BatchInput): Promis
   if (now?.size === bytes && now.mtimeMs === modifiedAt) return
   throw new StemworkError(
     'BAD_INPUT',
-    'The file has changed while it was read. Give the command again when it is complete; --watch waits for that.',
+    'The file changed while it was being read. Run the command again when the file is complete, or use --watch, which waits for that.',
   )
 }
 

@@ -150,7 +150,9 @@ export function songSummary({ outputs, seconds, wallSeconds, speed, details }: S
   const clipped = Number(details.clippedSamples)
   const files = Object.values(outputs).map((path) => `${path}\n`)
   const warning =
-    clipped > 0 ? `${clipped} samples were too loud for integers and were clipped; --format 32f keeps them.\n` : ''
+    clipped > 0
+      ? `${clipped} samples were too loud for an integer format and were clipped. --format 32f keeps them.\n`
+      : ''
   const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
   const hint = typeof details.hint === 'string' ? `${details.hint}\n` : ''
   const time = `${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`

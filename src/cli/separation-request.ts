@@ -83,11 +83,13 @@ export function songRequest(input: CommandInput, source: string): SongRequest {
 export function batchRequest(input: CommandInput, processors: number): BatchRequest {
   const folder = textOf(input, 'output')
   if (folder === undefined)
-    throw new UsageError('Several files, a folder, --name, --jobs and --watch need a folder for the results: -o <dir>.')
+    throw new UsageError(
+      'Several files, a folder, --name, --jobs and --watch require a folder for the results: -o <dir>.',
+    )
   const address = input.positionals.find(isAddress)
   if (address !== undefined)
     throw new UsageError(
-      `Several songs must be files or folders of this machine, and "${address}" is a URL. Give it alone.`,
+      `Several songs must be files or folders on this machine, but "${address}" is a URL. Separate it on its own.`,
     )
   if (input.values.preset !== undefined)
     throw new UsageError('--preset takes one song at a time. Give its file alone, without --name, --jobs and --watch.')

@@ -39,7 +39,7 @@ export const serveCommand: Command = {
     host: {
       type: 'string',
       value: 'address',
-      help: 'Address to listen on. Default: 127.0.0.1, which only this machine reaches.',
+      help: 'Address to listen on. Default: 127.0.0.1, which only this machine can reach.',
     },
     port: { type: 'string', value: 'n', help: `Port to listen on, 0 for a free one. Default: ${defaultPort}.` },
     ...storageOptions,
@@ -63,12 +63,12 @@ export const serveCommand: Command = {
       value: 'key',
       multiple: true,
       variable: 'STEMWORK_API_KEYS',
-      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS takes several and keeps them out of process lists. Default: a key is created and shown once.',
+      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several and keeps them out of process lists. Default: a key is created and shown once.',
     },
     'operator-key': {
       type: 'string',
       value: 'key',
-      help: `Serve ${basePath}/operator, a page to see and steer all applications, which this key of 16 or more characters opens. Better in STEMWORK_OPERATOR_KEY, where no list of processes shows it.`,
+      help: `Serve ${basePath}/operator, a page to see and control all applications, with this key of 16 or more characters. Better set STEMWORK_OPERATOR_KEY: process lists do not show it.`,
     },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
     mcp: {
@@ -81,7 +81,7 @@ export const serveCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
+    'Ctrl-C stops it: running jobs get 10 seconds, then wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
     'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
@@ -197,7 +197,7 @@ async function runService(
     if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
-    stderr.write('Stopping. Again to stop at once.\n')
+    stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
     // What is not durable would be lost anyway, so nobody waits for it.
     const timeoutMs = durable ? graceMs : 0
     await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])

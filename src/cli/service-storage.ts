@@ -31,7 +31,7 @@ export const storageOptions = {
   queue: {
     type: 'string',
     value: 'url',
-    help: 'How workers are woken: memory: (this process only), postgres: (the Postgres of --store; the default with one), postgres://... (past a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
+    help: 'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), postgres://... (a direct address, if --store goes through a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
   },
   blobs: {
     type: 'string',
@@ -81,7 +81,7 @@ export function requiredSecret(storage: ServiceStorage, given: string | undefine
   const secret = given ?? storage.secret
   if (secret === undefined && storage.durable) {
     throw new UsageError(
-      'This store outlives the process, and links must too: give --data <dir>, or the same secret to every node in STEMWORK_LINK_SECRET.',
+      'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET on every node.',
     )
   }
   return secret

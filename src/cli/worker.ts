@@ -19,7 +19,7 @@ const operatorPaths = ['/healthz', '/readyz', '/metrics']
 export const workerCommand: Command = {
   usage: 'worker --store postgres://... --blobs s3://... [options]',
   description:
-    'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
+    'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
     store: storageOptions.store,
@@ -28,13 +28,13 @@ export const workerCommand: Command = {
     concurrency: {
       type: 'string',
       value: 'n',
-      help: 'Jobs at a time. Default: 1; a separation uses all processors but one.',
+      help: 'Number of jobs to run at a time. Default: 1; a separation uses all processors but one.',
     },
     label: {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'What this worker has, such as gpu: it takes jobs of workflows that need nothing else.',
+      help: 'What this worker has, for example gpu. It takes only jobs whose needs it meets.',
     },
     once: {
       type: 'boolean',
@@ -44,14 +44,14 @@ export const workerCommand: Command = {
     lease: {
       type: 'string',
       value: 'seconds',
-      help: 'After how long without a sign of life another worker takes a job over. Default: 30.',
+      help: 'How long after the last heartbeat of a worker another one takes over its job. Default: 30.',
     },
     ...serviceModelOptions,
     workflows: {
       type: 'string',
       value: 'file',
       multiple: true,
-      help: 'ES module with workflows of your own, or JSON with compositions; give the same to every node.',
+      help: 'ES module with your own workflows, or JSON file with compositions. Use the same on every node.',
     },
     'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
     'health-port': {
@@ -72,7 +72,7 @@ export const workerCommand: Command = {
     for (const name of ['store', 'queue', 'blobs'] as const) {
       if (urls[name] === undefined || urls[name] === 'memory:')
         throw new UsageError(
-          `A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`,
+          `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,
         )
     }
     const once = input.values.once === true
@@ -126,7 +126,7 @@ export const workerCommand: Command = {
         await engine.start()
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
         await interruption.stopped
-        stderr.write('Stopping. Again to stop at once.\n')
+        stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
       } finally {
         try {
           await engine.close({ timeoutMs: graceMs })

@@ -33,9 +33,7 @@ export const handlerOptionsSchema = z.strictObject({
   basePath: z
     .union([pathSchema.transform((path) => [path]), z.array(pathSchema).min(1)])
     .default([''])
-    .describe(
-      'Path under which the routes lie, below the path that the mount is put at; several are aliases of each other.',
-    ),
+    .describe('Path of the routes, below the path of the mount. Several paths are aliases of each other.'),
   publicUrl: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -47,14 +45,14 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Believe X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Only behind a proxy that sets them itself.',
+      'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that sets these headers itself.',
     ),
   secrets: z
     .array(z.string().min(32))
     .min(1)
     .optional()
     .describe(
-      'Sign links; the first one signs, all verify. Default: random for this process, so links end with it and no other process knows them.',
+      'Secrets that sign links. The first one signs, and all are accepted. Default: a random one, so links work only as long as this process, and only in it.',
     ),
   authenticate: z
     .custom<Authenticate>((value) => typeof value === 'function')
@@ -127,9 +125,7 @@ export const handlerOptionsSchema = z.strictObject({
         .int()
         .positive()
         .default(15_000)
-        .describe(
-          'How often an event stream on which nothing happens shows that it is there, and whether its key still works is looked at.',
-        ),
+        .describe('How often an idle event stream sends a sign of life, and how often its key is checked.'),
       minBytesPerSecond: z
         .number()
         .positive()
@@ -141,7 +137,7 @@ export const handlerOptionsSchema = z.strictObject({
         .nonnegative()
         .default(64 * 1024 ** 2)
         .describe(
-          'How much of a rejected body is still read before the answer, so that clients that go on sending can read the answer.',
+          'How much of a rejected body is still read before the answer, so that clients that continue to send can read the answer.',
         ),
     })
     .prefault({}),
@@ -154,7 +150,7 @@ export const handlerOptionsSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Requests an application may make, for each process; a list counts as one of the others, and as one more for each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are looked at.',
+      'Requests an application may make, for each process; a list counts as one of the others, and as one more for each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked.',
     ),
   cors: z
     .union([
@@ -178,19 +174,19 @@ export const handlerOptionsSchema = z.strictObject({
     .strictObject({ key: z.string().min(16) })
     .optional()
     .describe(
-      'Serve /operator, a page for who runs the service: it shows and steers the jobs of all applications. `key` opens it, of 16 or more characters, and nothing else. Default: there is no such page.',
+      'Serve /operator, a page for the operators of the service: it shows and controls the jobs of all applications. `key` (16 or more characters) opens this page and nothing else. Default: there is no such page.',
     ),
   manageKeys: z
     .boolean()
     .default(false)
     .describe(
-      'Serve /application/key, where the holder of a key lists, makes and ends the keys of its own application.',
+      'Serve /application/key, where the holder of a key lists, creates and revokes the keys of its own application.',
     ),
   resumableUploads: z
     .boolean()
     .default(false)
     .describe(
-      'Serve /upload/resumable, where an upload that was cut goes on (tus 1.0), beside the tickets. Needs the package `@tus/server`.',
+      'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs the package `@tus/server`.',
     ),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),

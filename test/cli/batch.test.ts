@@ -91,7 +91,7 @@ describe('separating a folder', () => {
       const run = new Stemwork(args, folder, endingAtFirstResult(signal))
       const ended = await run.finished()
       expect(ended.status).toBe(status)
-      if (signal === 'SIGINT') expect(ended.stderr).toContain('The same command goes on from here.')
+      if (signal === 'SIGINT') expect(ended.stderr).toContain('Run the same command to continue.')
     }
     const before = await finishedInputs()
     expect(before.length).toBeGreaterThanOrEqual(1)

@@ -169,7 +169,7 @@ describe('stemwork models', () => {
     [['models', 'pul', 'x'], 'There is no "models pul". Did you mean pull?'],
     [['models', 'pull'], 'models pull needs the name of a model'],
     [['models', 'list', 'x'], 'models list takes no name'],
-    [['models'], 'Something is missing.'],
+    [['models'], 'An argument is missing.'],
   ])('refuses %j with status 2', async (args, message) => {
     expect(await stemwork(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
   })

@@ -34,12 +34,12 @@ describe('the command line', () => {
       ['serve', '--public-url', 'stems.example.org'],
       '--public-url must be like https://stems.example.org, not "stems.example.org".',
     ],
-    [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
+    [['separate', 'song.mp3', '--json=yes'], '--json takes no value, but got "yes".'],
     [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
-    [['separate', 'a.mp3', 'b.mp3'], 'Several files, a folder, --name, --jobs and --watch need a folder'],
+    [['separate', 'a.mp3', 'b.mp3'], 'Several files, a folder, --name, --jobs and --watch require a folder'],
     [
       ['separate', 'a.mp3', 'https://example.org/b.mp3', '-o', 'out'],
-      'Several songs must be files or folders of this machine, and "https://example.org/b.mp3" is a URL.',
+      'Several songs must be files or folders on this machine, but "https://example.org/b.mp3" is a URL.',
     ],
     [['separate', 'a.mp3', '-o', 'out', '--name', '{artist} - {title}'], '--name must have {stem} in the name'],
     [
@@ -47,7 +47,7 @@ describe('the command line', () => {
       '--name knows {artist}, {title}, {album}, {track}, {year}, {genre}, {file}, {stem}, {folder}, not {singer}.',
     ],
     [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
-    [['separate'], 'Something is missing.'],
+    [['separate'], 'An argument is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what is meant', async (args, message) => {
@@ -72,7 +72,7 @@ describe('the command line', () => {
     ],
     [
       ['worker', '--store', 'postgres://db/jobs', '--blobs', 'file:blobs', '--queue', 'memory:'],
-      '--queue must name a server that all of them reach.',
+      '--queue must name a server that all of them can reach.',
     ],
     [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
   ])('refuses parts that do not fit together: %j', async (args, message) => {

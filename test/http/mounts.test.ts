@@ -170,9 +170,9 @@ test('a handler of the host that fails is answered with 500 and logged, not by a
 test.each([
   ['createHandler()', () => createHandler(undefined as never), 'takes an engine'],
   ['createHandler({})', () => createHandler({} as never), 'takes an engine'],
-  ['expressMount(engine)', () => expressMount({} as never), 'what createHandler(engine) returns'],
-  ['koaMount(undefined)', () => koaMount(undefined as never), 'what createHandler(engine) returns'],
-  ['honoMount({})', () => honoMount({} as never), 'what createHandler(engine) returns'],
+  ['expressMount(engine)', () => expressMount({} as never), 'that createHandler(engine) returns'],
+  ['koaMount(undefined)', () => koaMount(undefined as never), 'that createHandler(engine) returns'],
+  ['honoMount({})', () => honoMount({} as never), 'that createHandler(engine) returns'],
   ["koaMount(handler, { path: 'v1' })", () => koaMount(handlerOf(), { path: 'v1' }), 'must begin with "/"'],
   ["honoMount(handler, { path: 'v1' })", () => honoMount(handlerOf(), { path: 'v1' }), 'must begin with "/"'],
   ["listener(handler, { path: 'v1' })", () => listener(handlerOf(), { path: 'v1' }), 'must begin with "/"'],

@@ -240,7 +240,7 @@ describe('an upload that can be resumed', () => {
     expect(await refused(tus(service, 'POST', { headers: { 'upload-length': '2001' } }))).toEqual([
       413,
       'TOO_LARGE',
-      expect.stringMatching(/larger than 2000 bytes/),
+      expect.stringMatching(/larger than the limit of 2000 bytes/),
     ])
     expect(await refused(tus(service, 'POST', { headers: { 'upload-length': '1001' } }))).toEqual([
       429,

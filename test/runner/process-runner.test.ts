@@ -283,7 +283,7 @@ describe('a child that dies', () => {
     expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
       code: 'RUNNER_UNAVAILABLE',
       retryable: false,
-      message: expect.stringContaining('exit code 3'),
+      message: expect.stringContaining('exited with code 3'),
       cause: { message: expect.stringContaining('no such loader') },
     })
   })

@@ -99,6 +99,6 @@ describe('a host whose child process cannot work is told so when it starts', () 
 
   test("because the child's program is not where the code is", async () => {
     await rm(join(modules, 'stemwork/dist/core/engine/runner/main.js'))
-    expectRefusal(host(), 'MISSING_DEPENDENCY', 'Leave the package out of the bundle')
+    expectRefusal(host(), 'MISSING_DEPENDENCY', 'Keep the package out of the bundle')
   })
 })

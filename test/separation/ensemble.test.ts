@@ -214,7 +214,7 @@ describe('separate with other architectures', () => {
     [{ batch: 1.5 }, 'batch is 1.5'],
     [{ denoise: true }, 'does not support the option denoise'],
     [{ outputs: {} }, 'outputs is empty'],
-    [{ outputs: { piano: 'piano.wav' } }, 'does not give piano; it gives drums, bass, other, vocals'],
+    [{ outputs: { piano: 'piano.wav' } }, 'does not produce piano; it produces drums, bass, other, vocals'],
     [{ model: [] }, 'model is an empty list'],
     [{ model: [{ model: 'demucs', weight: -1 }] }, 'The weight of model demucs is -1'],
   ])('refuses %j, saying why', async (wrong, reason) => {
@@ -229,7 +229,7 @@ describe('separate with other architectures', () => {
   it('refuses stems that only some models of an ensemble have', async () => {
     const model = [{ model: own('demucs') }, { model: own('instrumental') }]
     await expect(separate(own('song.wav'), { outputs: { drums: own('never.wav') }, model })).rejects.toThrow(
-      'instrumental does not give drums',
+      'instrumental does not produce drums',
     )
   })
 

@@ -202,7 +202,7 @@ describe('the mdx architecture', () => {
     await expect(createArchitecture(manifest, [wide])).rejects.toThrow(
       'at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]',
     )
-    await expect(createArchitecture(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not give drums')
+    await expect(createArchitecture(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not produce drums')
     await expect(createArchitecture({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })

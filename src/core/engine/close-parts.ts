@@ -35,7 +35,7 @@ export async function closeParts(groups: readonly (readonly ClosingPart[])[], lo
   const names = failures.map(({ name }) => name)
   throw new StemworkError(
     'CLOSE_FAILED',
-    `The engine was closed, but not all of it: ${names.join(', ')} failed. What they hold (connections, child processes) may keep the process alive; look at the causes, and end the process if it stays.`,
+    `The engine was closed, but these parts failed to close: ${names.join(', ')}. Their connections or child processes may keep the process alive. Check the causes, and end the process if it does not exit.`,
     { cause: new AggregateError(failures.map(({ error }) => error)), details: { parts: names } },
   )
 }

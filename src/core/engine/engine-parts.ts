@@ -118,7 +118,7 @@ function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
   if (blobs.traits.scope !== 'shared') {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a common folder; this one lives in one process.',
+      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a shared folder; this one exists in one process only.',
     )
   }
 }

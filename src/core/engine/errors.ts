@@ -113,20 +113,20 @@ export function isSetupError(error: unknown): error is StemworkError {
 export function notSetUp(cause: StemworkError): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    'The service is not set up to run this job. Submitting it again does not help before its operator has mended that: tell them the job id.',
+    'The service is not set up to run this job. Submitting it again does not help until its operator has fixed this. Tell the operator the job id.',
     { cause },
   )
 }
 
 /** The client's file is over the limit. */
 export function tooLarge(maxBytes: number): StemworkError {
-  const message = `The file is larger than ${maxBytes} bytes, which is the limit. Give a smaller or compressed one.`
+  const message = `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`
   return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
 }
 
 /** A part of the engine takes no new work, or interrupts what it has, because the engine closes. */
 export function shuttingDown(): StemworkError {
   const message =
-    'The service is shutting down. Jobs that it has accepted go on elsewhere or after the restart; try again then.'
+    'The service is shutting down. Accepted jobs continue on another worker or after the restart. Try again in a moment.'
   return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }

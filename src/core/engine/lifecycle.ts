@@ -99,6 +99,6 @@ export class Lifecycle {
 
   #refuseClosed(): void {
     if (this.closing.aborted)
-      throw new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Make a new one.')
+      throw new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Create a new one.')
   }
 }

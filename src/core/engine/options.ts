@@ -38,18 +38,16 @@ export const limitsSchema = z.strictObject({
 
 export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
-  unusedUploadsMs: milliseconds
-    .default(24 * hours)
-    .describe('How long an upload is kept; while a job waits for it or runs, longer.'),
+  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload is kept that no job uses.'),
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(
-      'Age from which a file is removed that belongs to no result: younger ones may be a write that is not yet recorded.',
+      'Age from which files that belong to no result are removed. A newer one may belong to a write that is not recorded yet.',
     ),
   failedInputsMs: milliseconds
     .default(72 * hours)
     .describe(
-      'How long the input of a failed job is kept, and what its attempts have made, so that it can be run again: its upload, and where checkpoints are kept also what was downloaded.',
+      'How long the input of a failed job and the work of its attempts are kept, so that the job can be run again: its upload and, with checkpoints, also a downloaded input.',
     ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
 })
@@ -66,9 +64,11 @@ export const dispatchSchema = z.strictObject({
   labels: z
     .array(labelSchema)
     .default([])
-    .describe('What this worker has, such as `gpu`: it takes jobs that need nothing else (`needs` of their workflow).'),
+    .describe(
+      'What this worker has, such as `gpu`. It takes only jobs whose needs (`needs` of their workflow) it meets.',
+    ),
   niceness: nicenessSchema.describe(
-    'Priority of the child processes that do the work: with 10 other programs go first, with 0 all are equal.',
+    'Niceness of the child processes that do the work: with 10, other programs have priority; with 0, all are equal.',
   ),
   leaseMs: milliseconds
     .min(300)
@@ -90,7 +90,7 @@ export const dispatchSchema = z.strictObject({
     .nonnegative()
     .default(5)
     .describe(
-      'Workers that a job may lose (killed, stopped or cut off for longer than a lease) without losing an attempt; one more ends it FAILED.',
+      'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting an attempt. After one more, it ends FAILED.',
     ),
   maxShutdownRequeues: z
     .number()
@@ -101,24 +101,24 @@ export const dispatchSchema = z.strictObject({
   storageOutageMs: milliseconds
     .default(30 * minutes)
     .describe(
-      'How long a job waits for a blob store that is away, to read its upload or to store its results; then it ends FAILED.',
+      'How long a job waits for an unavailable blob store, to read its upload or to store its results; then it ends FAILED.',
     ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
-  maxRetryDelayMs: milliseconds
-    .default(10 * minutes)
-    .describe('The wait between attempts grows to this and no further.'),
+  maxRetryDelayMs: milliseconds.default(10 * minutes).describe('Longest wait between attempts.'),
   retryJitter: z
     .number()
     .min(0)
     .max(1)
     .default(0.2)
     .describe(
-      'Share of the wait by which it is made longer at random, so that jobs that failed together do not come back together.',
+      'The wait is extended at random by up to this share of it, so that jobs that failed together are not retried together.',
     ),
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)
-    .describe('How often waiting jobs, expired files and unfinished deletions are looked for without being notified.'),
+    .describe(
+      'How often the worker looks for waiting jobs, expired files and unfinished deletions without a notification.',
+    ),
 })
 
 export const checkpointsSchema = z.strictObject({
@@ -126,7 +126,7 @@ export const checkpointsSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job goes on there. Never in a store that lives in one process.',
+      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job continues from there. Never in a store that exists in one process only.',
     ),
   afterMs: milliseconds
     .default(10 * seconds)
@@ -134,13 +134,15 @@ export const checkpointsSchema = z.strictObject({
   everyMs: milliseconds
     .positive()
     .default(2 * seconds)
-    .describe('Shortest time between two parts of a checkpoint; it grows to 15 times that while an attempt runs long.'),
+    .describe(
+      'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 15 times this value.',
+    ),
   maxBytes: z
     .number()
     .int()
     .positive()
     .default(1024 ** 3)
-    .describe('What one job may keep, in bytes; beyond that it keeps no more. 10 minutes of one stem are 212 MB.'),
+    .describe('Most bytes that the checkpoint of one job may take. 10 minutes of one stem take 212 MB.'),
 })
 
 export const inputsSchema = z.strictObject({
@@ -149,18 +151,18 @@ export const inputsSchema = z.strictObject({
     .int()
     .nonnegative()
     .default(16)
-    .describe('Inputs that come slowly and are fetched beside the running jobs, in this process.'),
+    .describe('How many slow inputs this process may fetch in addition to those of the running jobs.'),
   slowInputsPerApplication: z
     .number()
     .int()
     .positive()
     .default(4)
-    .describe('Of these, how many one application may have; at that number, this process claims no other job of it.'),
+    .describe('How many of these one application may have. At this number, this process claims no more jobs of it.'),
   minBytesPerSecond: z
     .number()
     .positive()
     .default(8192)
-    .describe('An input that is slower than this fails and is not fetched again.'),
+    .describe('An input that arrives more slowly than this fails and is not fetched again.'),
   totalMs: milliseconds
     .positive()
     .default(20 * minutes)
@@ -175,7 +177,7 @@ export const webhooksSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'For the webhooks of applications that have no secret of their own: a secret for each is derived from it (`applicationSecret`). "whsec_" and the base64 of 24 to 64 bytes.',
+      'Used for applications without their own webhook secret: the secret of each is derived from it (`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
     ),
   timeoutMs: milliseconds
     .positive()
@@ -184,7 +186,7 @@ export const webhooksSchema = z.strictObject({
   retryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
-    .describe('Waits between the tries of a message: by default seven tries over about 18 hours.'),
+    .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
 })
 
 const policySchema = z.custom<AddressPolicy>((value) => typeof value === 'object' && value !== null)
@@ -197,13 +199,13 @@ export const engineOptionsSchema = z.strictObject({
   quota: quotaSchema
     .optional()
     .describe(
-      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have figures of their own. Default: no limit.',
+      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have their own quotas. Default: no limit.',
     ),
   policies: z
     .record(z.string(), workflowPolicySchema)
     .default({})
     .describe(
-      'What holds for single workflows, by id, before what they say themselves (`policy` of `defineWorkflow`): `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+      'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
     ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),

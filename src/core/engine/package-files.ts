@@ -48,7 +48,7 @@ export function assertInstalled(): void {
 function bundled(url: URL, cause?: unknown): StemworkError {
   return new StemworkError(
     'MISSING_DEPENDENCY',
-    'A file of the package stemwork is not there. A bundler has taken its code without its other files. Leave the package out of the bundle and install it where the program runs. esbuild: --external:stemwork; webpack: ' +
+    'A file of the stemwork package is missing, probably because a bundler copied its code without its other files. Keep the package out of the bundle and install it where the program runs. esbuild: --external:stemwork; webpack: ' +
       'externals: [/^stemwork/]; Next.js: withStemwork() of stemwork/next. All of it: ' +
       'https://github.com/stemwork/stemwork/blob/main/docs/platforms.md',
     { cause: cause ?? new Error(`there is no ${fileURLToPath(url)} of the package stemwork`) },

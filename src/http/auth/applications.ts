@@ -110,7 +110,10 @@ export async function rotateKey(
   const old = await requireKey(store, keyId)
   const now = Date.now()
   if (old.expiresAt !== null && old.expiresAt <= now) {
-    throw new StemworkError('NOT_FOUND', `The key ${keyId} has ended already. Issue a new one instead.`)
+    throw new StemworkError(
+      'NOT_FOUND',
+      `The key ${keyId} has already expired or been revoked. Issue a new one instead.`,
+    )
   }
   const successor = await issueKey(store, old.app, { label: old.label })
   const end = now + (options.overlapMs ?? defaultOverlapMs)

@@ -60,13 +60,13 @@ export const batchRoutes = [
     method: 'GET',
     path: '/batch',
     operation: 'getBatch',
-    summary: 'Get how a batch stands',
+    summary: 'Get the state of a batch',
     description:
       'Of any jobs with this `batchName`. `GET /job?batchName=` lists them, `GET /archive?batchName=` has their results.',
     access: 'key',
     bucket: 'other',
     query: nameSchema,
-    answer: { description: 'How it stands.', schema: batchViewSchema },
+    answer: { description: 'The state of the batch.', schema: batchViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { query: { name } }) {
       const batch = await call.service.engine.batch(call.caller.id, name)

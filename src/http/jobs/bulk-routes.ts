@@ -62,7 +62,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     access: 'key',
     bucket: 'other',
     body: jobFilterSchema,
-    answer: { description: 'What was done.', schema: bulkReportSchema },
+    answer: { description: 'The result of the request.', schema: bulkReportSchema },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
     async handle(call, { body }) {
       const { engine, limiter } = call.service

@@ -46,7 +46,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
     await result.close()
     throw new Problem(
       'RANGE_NOT_SATISFIABLE',
-      `The file has ${result.bytes} bytes so far. Ask again when the job has gone on.`,
+      `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`,
       {
         headers: { 'retry-after': '1' },
       },
@@ -80,19 +80,16 @@ function notHere(job: JobRecord, isRunningHere: boolean): Problem {
   if (job.status === 'STARTED' && !isRunningHere) {
     return new Problem(
       'NOT_FOUND',
-      'The job runs on another machine of the service, and its results can be read from this one when it has ended. Wait for that: follow its events, or ask with Prefer: wait.',
+      'The job runs on another machine of the service, so its results can be read here only after it has ended. Wait for its end: follow its events, or send Prefer: wait.',
       { reason: 'elsewhere', headers: { 'retry-after': '15' } },
     )
   }
   if (job.status === 'QUEUED' || job.status === 'STARTED') {
     return new Problem(
       'NOT_FOUND',
-      'Nothing of this result is here yet: the job has not begun with it. Ask again, or wait for the job to end.',
+      'There is nothing of this result yet: the job has not started to write it. Ask again, or wait for the job to end.',
       { reason: 'not_begun', headers: { 'retry-after': '1' } },
     )
   }
-  return new Problem(
-    'NOT_FOUND',
-    'The job has ended without such a result file here. Look at its `result` and `error`.',
-  )
+  return new Problem('NOT_FOUND', 'The job has ended without such a result file. Check its `result` and `error`.')
 }

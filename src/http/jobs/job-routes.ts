@@ -85,7 +85,7 @@ export const jobRoutes = [
     path: '/job/:id/status',
     operation: 'getJobStatus',
     summary: 'Get the status of a job',
-    description: 'Cheap to poll, and in a rate limit of its own.',
+    description: 'Cheap to poll, with its own rate limit.',
     access: 'key',
     bucket: 'status',
     answer: { description: 'The status of the job.', schema: jobStatusViewSchema },
@@ -184,7 +184,7 @@ export const jobRoutes = [
       if (peaks === undefined)
         throw new Problem(
           'NOT_FOUND',
-          'The job has no such result file here. Its outputs are in `result`, unless they have expired or were sent to other storage.',
+          'The job has no such result file. Its outputs are in `result`, unless they have expired or were sent to other storage.',
         )
       const answer =
         length === undefined ? peaks : JSON.stringify(fewerPeaks(peaksSchema.parse(JSON.parse(peaks)), length))
@@ -195,7 +195,7 @@ export const jobRoutes = [
     method: 'GET',
     path: '/job/:id/growing/:output',
     operation: 'getGrowingResult',
-    summary: 'Get a result while it is made',
+    summary: 'Get a result while the job is running',
     description:
       'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job; any other answers 404 with the reason `elsewhere`.',
     access: 'key',

@@ -45,7 +45,7 @@ export function answerBrokenRequests(server: Server): void {
       response,
       new Problem(
         'EXPECTATION_FAILED',
-        'The service meets no expectation but 100-continue. Leave the header Expect out.',
+        'The service supports no expectation other than 100-continue. Leave the Expect header out.',
       ),
     ),
   )
@@ -57,7 +57,7 @@ export function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
 }
 
 export function missingHost(): Problem {
-  return new Problem('BAD_INPUT', 'The request has no Host header, which HTTP/1.1 demands. Send it.')
+  return new Problem('BAD_INPUT', 'The request has no Host header, which HTTP/1.1 requires. Send it.')
 }
 
 export function refuse(response: ServerResponse, problem: Problem): void {

@@ -37,7 +37,7 @@ export function checkHandler(handler: unknown): void {
   if (typeof handler === 'function') return
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `A mount takes what createHandler(engine) returns, and this is ${handler === null ? 'null' : typeof handler}.`,
+    `A mount needs the handler that createHandler(engine) returns, but got ${handler === null ? 'null' : typeof handler}.`,
   )
 }
 
@@ -50,6 +50,6 @@ export function mountPathOf({ path = '' }: { path?: string }): string {
   if (typeof path === 'string' && /^(\/.*)?$/.test(path)) return path.replace(/\/+$/, '')
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The path of a mount must begin with "/", like "/v1", and this is ${JSON.stringify(path)}.`,
+    `The path of a mount must begin with "/", for example "/v1", but is ${JSON.stringify(path)}.`,
   )
 }

@@ -40,7 +40,7 @@ export const operatorPageRoutes: readonly Route[] = [
     method: 'GET',
     path: '/operator',
     operation: 'getOperatorPage',
-    summary: 'A page to see and steer the whole service',
+    summary: 'A page to see and control the whole service',
     access: 'open',
     answer: { description: 'The page.', contentType: 'text/html' },
     handle: (call) => Promise.resolve(pageAnswer(call, page)),
@@ -59,7 +59,7 @@ export const operatorPageRoutes: readonly Route[] = [
     method: 'GET',
     path: '/operator/api/overview',
     operation: 'getOverview',
-    summary: 'What happens in the whole store',
+    summary: 'Overview of the whole store',
     access: 'open',
     answer,
     async handle(call) {
@@ -84,7 +84,7 @@ export const operatorPageRoutes: readonly Route[] = [
     method: 'GET',
     path: '/operator/api/job/:id',
     operation: 'getJobFacts',
-    summary: 'All that is known of a job',
+    summary: 'Everything known about a job',
     access: 'open',
     answer,
     problems: ['NOT_FOUND'],
@@ -119,7 +119,7 @@ export const operatorPageRoutes: readonly Route[] = [
     operation: 'deleteAnyJob',
     summary: 'Deletes a job',
     access: 'open',
-    answer: { description: 'It is gone.', status: 204 },
+    answer: { description: 'The job is deleted.', status: 204 },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       requireOperator(call)
@@ -133,7 +133,7 @@ export const operatorPageRoutes: readonly Route[] = [
       method: 'POST',
       path: `/operator/api/jobs/${action}`,
       operation: `${action}FoundJobs`,
-      summary: 'Does it to a page of the jobs that a search shows',
+      summary: 'Cancels, retries or deletes one page of the jobs that match a search',
       access: 'open',
       answer,
       body: jobSearchSchema,
@@ -141,7 +141,10 @@ export const operatorPageRoutes: readonly Route[] = [
         requireOperator(call)
         const { after: _, ...filters } = body
         if (Object.values(filters).every((filter) => filter === undefined || filter.trim() === ''))
-          throw new Problem('BAD_INPUT', 'Name a status, a workflow, an application or a text: not every job there is.')
+          throw new Problem(
+            'BAD_INPUT',
+            'Give a status, a workflow, an application or a text, so that not all jobs are affected.',
+          )
         const done = await actOnFound(call.service.engine, action, body)
         overviewOf(call).forget()
         return json(done, noStore)
@@ -152,7 +155,7 @@ export const operatorPageRoutes: readonly Route[] = [
     method: 'POST',
     path: '/operator/api/rule',
     operation: 'changeRule',
-    summary: 'Pauses, drains, opens or limits',
+    summary: 'Pauses, drains, resumes or limits the service, a workflow or an application',
     access: 'open',
     answer,
     body: z.strictObject({ target: ruleTargetSchema, change: ruleChangeSchema }),
@@ -204,5 +207,5 @@ function noApplication(): Problem {
 }
 
 function noJob(): Problem {
-  return new Problem('NOT_FOUND', 'There is no job with this id (any more).')
+  return new Problem('NOT_FOUND', 'There is no job with this id, or it was deleted.')
 }

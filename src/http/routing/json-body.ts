@@ -75,7 +75,10 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
 }
 
 function tooManyEntries(what: 'values' | 'members', most: number): Problem {
-  return new Problem('BAD_INPUT', `The body has more than ${most} ${what}, more than any valid one. Send fewer.`)
+  return new Problem(
+    'BAD_INPUT',
+    `The body has more than ${most} ${what}, which is more than any valid body has. Send fewer.`,
+  )
 }
 
 /** Written anew, so that it is a copy of our own, and no more than JSON. */

@@ -136,7 +136,7 @@ export class RequestBody {
 function bodyAlreadyRead(): Problem {
   return new Problem(
     'INTERNAL_ERROR',
-    'The request body was read before it reached the service, and what was read is in no place that the service knows (request.body). Mount the service before your body parser, or keep that parser off its path.',
+    'The request body was read before it reached the service, and it is not in request.body. Mount the service before your body parser, or exclude its path from that parser.',
   )
 }
 

@@ -170,7 +170,7 @@ export class StorageUse {
 function storageFull(maxBytes: number): Problem {
   return new Problem(
     'STORAGE_FULL',
-    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would with this file. Delete jobs that are no longer needed, or wait until their results expire.`,
+    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would do so with this file. Delete jobs that are no longer needed, or wait until their results expire.`,
     { reason: 'storage_full', headers: { 'retry-after': '600' } },
   )
 }
@@ -178,14 +178,14 @@ function storageFull(maxBytes: number): Problem {
 function beingWritten(): Problem {
   return new Problem(
     'CONFLICT',
-    'Another request is uploading with this link, and a link takes one at a time. Wait for its answer, or get a new pair from GET /upload.',
+    'Another request is uploading with this link, and a link accepts one at a time. Wait for its answer, or get a new ticket from GET /upload.',
   )
 }
 
 function tooManyUploads(limit: number): Problem {
   return new Problem(
     'RATE_LIMITED',
-    `At most ${limit} uploads of an application may be under way at a time. Wait for some to end, then send this one again.`,
+    `An application may send at most ${limit} uploads at a time. Wait for some to end, then send this one again.`,
     { headers: { 'retry-after': '10' } },
   )
 }

@@ -27,7 +27,7 @@ export class WrongKeys {
     const { requests, perSeconds } = this.#rate
     throw new Problem(
       'RATE_LIMITED',
-      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. Check the key, and wait as long as Retry-After says.`,
+      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. Check the key, and wait for the time in Retry-After.`,
       { headers: { 'retry-after': String(Math.ceil(((1 - tokens) * perSeconds) / requests)) } },
     )
   }

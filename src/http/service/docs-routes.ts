@@ -49,7 +49,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       method: 'GET',
       path: '/docs',
       operation: 'getDocs',
-      summary: 'Get this interface as a page to read',
+      summary: 'Get this documentation as a page',
       access: 'open',
       atRoot: true,
       answer: { description: 'The page.', contentType: 'text/html' },

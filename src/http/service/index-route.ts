@@ -9,11 +9,11 @@ export const indexRoute = defineRoute({
   method: 'GET',
   path: '/',
   operation: 'getIndex',
-  summary: 'Find out what is here',
+  summary: 'List the entry points of the service',
   description: 'Answers a browser with a redirect to a page, if the service has one.',
   access: 'open',
   atRoot: true,
-  answer: { description: 'The addresses to go on with.', schema: indexSchema },
+  answer: { description: 'The addresses of the documentation and the pages.', schema: indexSchema },
   otherAnswers: { 307: 'To the console or the documentation, for a client that prefers HTML.' },
   async handle(call) {
     const { console: hasConsole, docs } = call.service.options

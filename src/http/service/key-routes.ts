@@ -16,7 +16,7 @@ export const keyRoutes = [
     path: '/application/key',
     operation: 'listKeys',
     summary: 'List the keys of the application',
-    description: 'Those that work, newest first. The keys themselves are not stored and cannot be shown again.',
+    description: 'The keys that work, newest first. The keys themselves are not stored and cannot be shown again.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The keys.', schema: keyListSchema },
@@ -28,7 +28,7 @@ export const keyRoutes = [
     method: 'POST',
     path: '/application/key',
     operation: 'createKey',
-    summary: 'Make a key for the application',
+    summary: 'Create a key for the application',
     access: 'key',
     bucket: 'create',
     body: newKeySchema,
@@ -38,7 +38,7 @@ export const keyRoutes = [
       if ((await workingKeys(call)).length >= maxWorkingKeys)
         throw new Problem(
           'CONFLICT',
-          `An application may have ${maxWorkingKeys} keys. End one that is not used any more.`,
+          `An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`,
         )
       const { key, record } = await issueKey(call.service.engine.applications, call.caller.id, { label: body.label })
       return json({ ...keyView(record, call), key })
@@ -48,11 +48,11 @@ export const keyRoutes = [
     method: 'DELETE',
     path: '/application/key/:id',
     operation: 'endKey',
-    summary: 'End a key of the application',
+    summary: 'Revoke a key of the application',
     description: 'It stops working at once.',
     access: 'key',
     bucket: 'other',
-    answer: { description: 'The key that has ended.', schema: keyViewSchema },
+    answer: { description: 'The revoked key.', schema: keyViewSchema },
     problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params }) {
       const { applications } = call.service.engine

@@ -85,7 +85,7 @@ function describeParams(
       schemas[name] = { ...params, description: `The params of ${id}.` }
       return { $ref: `#/components/schemas/${name}` }
     })
-  newJob.properties.params = { description: 'What the workflow takes.', anyOf: [...known, { type: 'object' }] }
+  newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
 }
 
 function operation(route: Route, schemas: Components): Operation {

@@ -34,8 +34,9 @@ export const serviceRoutes = [
     method: 'POST',
     path: '/application/webhook-secret',
     operation: 'rotateWebhookSecret',
-    summary: 'Get another secret for the webhooks of the application',
-    description: 'It is shown only in this answer. The one before it signs along until `overlapSeconds` are over.',
+    summary: 'Replace the webhook secret of the application',
+    description:
+      'It is shown only in this answer. Until `overlapSeconds` have passed, messages are also signed with the old secret.',
     access: 'key',
     bucket: 'create',
     body: newWebhookSecretSchema,
@@ -45,7 +46,7 @@ export const serviceRoutes = [
       const { applications } = call.service.engine
       const { id } = call.caller
       if (!(await applications.getApplication(id)))
-        throw new Problem('NOT_FOUND', 'The service does not keep this application. Ask the operator for its secret.')
+        throw new Problem('NOT_FOUND', 'The service does not manage this application. Ask the operator for its secret.')
       const overlapMs = overlapSeconds === undefined ? undefined : overlapSeconds * 1000
       return json({ secret: await rotateWebhookSecret(applications, id, { secret, overlapMs }) })
     },
@@ -75,7 +76,7 @@ export const serviceRoutes = [
     method: 'GET',
     path: '/workflow/**:id',
     operation: 'getWorkflow',
-    summary: 'Get a workflow, with what its params must look like',
+    summary: 'Get a workflow with the schema of its params',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The workflow.', schema: workflowViewSchema },
@@ -83,7 +84,7 @@ export const serviceRoutes = [
     async handle(call, { params }) {
       const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
       if (!workflow)
-        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists those that there are.')
+        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists all workflows.')
       return json(workflowView(workflow, call.service.engine.options.limits))
     },
   }),
@@ -98,21 +99,21 @@ export const operatorRoutes = [
     method: 'GET',
     path: '/healthz',
     operation: 'isAlive',
-    summary: 'Whether the process answers',
+    summary: 'Check whether the process is up',
     access: 'open',
     atRoot: true,
-    answer: { description: 'It does.', schema: z.object({ ok: z.boolean() }) },
+    answer: { description: 'The process is up.', schema: z.object({ ok: z.boolean() }) },
     handle: async () => json({ ok: true }),
   }),
   defineRoute({
     method: 'GET',
     path: '/readyz',
     operation: 'isReady',
-    summary: 'Whether the service can do its work',
+    summary: 'Check whether the service is ready',
     description: 'Answers 503 with the problems if it cannot.',
     access: 'open',
     atRoot: true,
-    answer: { description: 'It can.', schema: healthSchema },
+    answer: { description: 'The service is ready.', schema: healthSchema },
     async handle({ service }) {
       const { ok, problems, warnings } = await service.engine.health()
       return json({ ok, problems, warnings }, { status: ok ? 200 : 503 })
@@ -130,7 +131,10 @@ export const operatorRoutes = [
     problems: ['NOT_FOUND'],
     async handle({ service }) {
       if (!service.metrics)
-        throw new Problem('NOT_FOUND', 'Metrics are turned off. The operator turns them on with the option `metrics`.')
+        throw new Problem(
+          'NOT_FOUND',
+          'Metrics are turned off. The operator can turn them on with the option `metrics`.',
+        )
       return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', {
         'cache-control': 'no-store',
       })

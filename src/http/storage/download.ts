@@ -22,7 +22,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
     case 'changed':
       throw new Problem(
         'PRECONDITION_FAILED',
-        'The file is not the one that If-Match or If-Unmodified-Since names. Look at it again with HEAD, or leave the header out.',
+        'The file does not match If-Match or If-Unmodified-Since. Check it again with HEAD, or leave the header out.',
         { headers: { etag: `"${stat.etag}"` } },
       )
     case 'unchanged':
@@ -30,7 +30,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
     case 'unsatisfiable':
       throw new Problem(
         'RANGE_NOT_SATISFIABLE',
-        `The file has ${stat.bytes} bytes, and the range begins after them. Ask for a range within the file.`,
+        `The file has ${stat.bytes} bytes, but the range starts after its end. Ask for a range within the file.`,
         { headers: { etag: `"${stat.etag}"`, 'content-range': `bytes */${stat.bytes}` } },
       )
     case 'whole':
@@ -68,13 +68,10 @@ async function missing(call: Call, key: string): Promise<Problem> {
   if (!result)
     return new Problem(
       'NOT_FOUND',
-      'There is no file here: nothing was uploaded yet, or the upload was removed, with its job or because its time was over.',
+      'There is no file here: nothing was uploaded yet, or the upload has expired or was removed with its job.',
     )
   const job = await call.service.engine.get(result.jobId)
   return job?.expired
-    ? new Problem(
-        'GONE',
-        'The result files of this job were removed because their time was over. Create the job again.',
-      )
+    ? new Problem('GONE', 'The result files of this job have expired and were removed. Create the job again.')
     : new Problem('NOT_FOUND', 'There is no such file.')
 }

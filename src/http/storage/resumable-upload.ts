@@ -133,7 +133,7 @@ function asProblem(error: Error | { status_code: number; body: string }, maxByte
   if (status === 413) {
     return new Problem(
       'TOO_LARGE',
-      `The file is larger than ${maxBytes} bytes, which is the limit, or than it was said to be.`,
+      `The file is larger than the limit of ${maxBytes} bytes, or larger than announced.`,
       {
         reason: 'too_large',
       },

@@ -14,7 +14,7 @@ export const storageRoutes = [
     method: 'GET',
     path: '/upload',
     operation: 'getUploadTicket',
-    summary: 'Get a pair of links to upload a file',
+    summary: 'Get an upload ticket',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Where to send the file, and the input URL to use afterwards.', schema: uploadTicketSchema },
@@ -43,7 +43,7 @@ export const storageRoutes = [
     method: 'PUT',
     path: '/storage/**:file',
     operation: 'uploadFile',
-    summary: 'Upload a file to a ticket',
+    summary: 'Upload a file',
     description:
       'Use the `uploadUrl` of a ticket as it is. The file is the plain body, or the field `filedata` of a multipart form. A ticket writes once.',
     access: 'link',

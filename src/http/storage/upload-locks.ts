@@ -39,7 +39,7 @@ export class UploadLocks implements Locker {
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const refuse = () =>
-      reject(new Problem('CONFLICT', 'Another request goes on with this upload. Ask for its offset.'))
+      reject(new Problem('CONFLICT', 'Another request is continuing this upload. Ask for its offset.'))
     if (signal.aborted) refuse()
     signal.addEventListener('abort', refuse, { once: true })
   })

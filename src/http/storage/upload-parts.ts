@@ -127,7 +127,7 @@ export class UploadParts extends DataStore {
   async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
     for (const key of parts) {
       const part = await this.#blobs.get(key)
-      if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A piece of an upload is gone.', { retryable: true })
+      if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A part of an upload is missing.', { retryable: true })
       yield* part.body
     }
   }
@@ -146,15 +146,15 @@ export class UploadParts extends DataStore {
 }
 
 export function noSuchUpload(): Problem {
-  return new Problem('NOT_FOUND', 'There is no such upload, or its time is over. Begin a new one.')
+  return new Problem('NOT_FOUND', 'There is no such upload, or it has expired. Start a new one.')
 }
 
 export function uploadOver(): Problem {
-  return new Problem('GONE', 'The time of this upload is over, or its file was used and removed. Begin a new one.')
+  return new Problem('GONE', 'This upload has expired, or its file was used and removed. Start a new one.')
 }
 
 export function otherOffset(): Problem {
-  return new Problem('CONFLICT', 'The offset is not the one that is stored. Ask for it with HEAD.')
+  return new Problem('CONFLICT', 'The offset does not match the stored one. Ask for it with HEAD.')
 }
 
 /** The next bytes of the source, at most a part of them. What is more of the last chunk stays in `rest`. */

@@ -33,7 +33,7 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
   if (stat && stat.bytes > maxBytes && !(await isFormOfFit(blobs, stat, maxBytes))) {
     throw new Problem(
       'UPLOAD_REFUSED',
-      `The uploaded file is larger than ${maxBytes} bytes, which is the limit. Upload a smaller or compressed one.`,
+      `The uploaded file is larger than the limit of ${maxBytes} bytes. Upload a smaller or compressed file.`,
       { reason: 'too_large' },
     )
   }

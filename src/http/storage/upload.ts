@@ -93,14 +93,14 @@ async function* atMost(
 function partOfFile(): Problem {
   return new Problem(
     'BAD_INPUT',
-    'This request has Content-Range, and a link takes whole files only. Send the whole file in one PUT without that header.',
+    'This request has a Content-Range header, but a link accepts only whole files. Send the whole file in one PUT without that header.',
   )
 }
 
 function tooLarge(maxBytes: number): Problem {
   return new Problem(
     'TOO_LARGE',
-    `The file is larger than ${maxBytes} bytes, which is the limit. Send a smaller or compressed one.`,
+    `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`,
     {
       reason: 'too_large',
       headers: { connection: 'close' },
@@ -111,7 +111,7 @@ function tooLarge(maxBytes: number): Problem {
 function alreadyWritten(): Problem {
   return new Problem(
     'CONFLICT',
-    'A file was already uploaded with this link, and a link writes once. Get a new pair from GET /upload.',
+    'A file was already uploaded with this link, and each link can be used once. Get a new ticket from GET /upload.',
     { headers: { connection: 'close' } },
   )
 }

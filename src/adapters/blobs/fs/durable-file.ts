@@ -44,7 +44,7 @@ export async function publish(temporary: string, path: string, key: string, ifAb
     if (isAbsent(error)) {
       throw new StemworkError(
         'STORE_UNAVAILABLE',
-        `The folder of ${key} was deleted while it was written. Write it again.`,
+        `The folder of ${key} was deleted while the blob was being written. Write it again.`,
         {
           retryable: true,
           cause: error,
@@ -60,5 +60,5 @@ export function modifiedAtOf(stats: Stats): number {
 }
 
 export function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `There is a blob with the key ${key} already; it was left untouched.`)
+  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

@@ -59,7 +59,7 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
     if (bytesRead === 0)
       throw new StemworkError(
         'STORE_UNAVAILABLE',
-        'A blob file became shorter while it was read: it was changed from outside.',
+        'A blob file became shorter while it was being read: another program changed it.',
       )
     this.#position += bytesRead
     return buffer.subarray(0, bytesRead)

@@ -292,6 +292,6 @@ async function isFolder(path: string): Promise<boolean> {
 function damaged(key: string): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The file of ${key} does not end as the store wrote it: it was changed or damaged from outside. Delete it, and run its job again.`,
+    `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its job again.`,
   )
 }

@@ -43,7 +43,7 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
         if (write.revoked)
           throw new StemworkError(
             'STORE_UNAVAILABLE',
-            `The folder of ${key} was deleted while it was written. Write it again.`,
+            `The folder of ${key} was deleted while the blob was being written. Write it again.`,
             {
               retryable: true,
             },
@@ -113,5 +113,5 @@ async function* bytesOf(
 }
 
 function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `There is a blob with the key ${key} already; it was left untouched.`)
+  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

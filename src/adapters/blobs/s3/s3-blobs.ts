@@ -285,7 +285,7 @@ async function asked<Result>(failure: string, request: () => Promise<Result>): P
 function revokedError(key: string): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The folder of ${key} was deleted while it was written. Write it again.`,
+    `The folder of ${key} was deleted while the blob was being written. Write it again.`,
     { retryable: true },
   )
 }

@@ -53,5 +53,5 @@ export function unavailable(what: string, cause: unknown): StemworkError {
 }
 
 export function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `There is a blob with the key ${key} already; it was left untouched.`)
+  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

@@ -47,6 +47,6 @@ function noBytes(value: unknown): StemworkError {
     value === null ? 'null' : typeof value === 'object' ? `an object of ${value.constructor?.name}` : typeof value
   return new StemworkError(
     'INVALID_PARAMS',
-    `A blob is stored from a stream of bytes, a Buffer or a string, and this is ${what}. Of a Blob or File pass its stream().`,
+    `The content of a blob must be a byte stream, a Buffer or a string, but is ${what}. For a Blob or File, pass its stream().`,
   )
 }

@@ -149,7 +149,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     } catch (error) {
       throw new StemworkError(
         'STORE_UNAVAILABLE',
-        'Redis did not answer for the queue. Try again; if it goes on, look at the cause and at the server.',
+        'Redis did not answer the queue. Try again. If this continues, check the cause and the server.',
         { retryable: true, cause: error },
       )
     }
@@ -160,6 +160,6 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   }
 
   function refuseClosed(): void {
-    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
+    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Create a new one.')
   }
 }

@@ -21,7 +21,7 @@ export class RedisConnections {
     if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        'BullMQ works on no connection with a `keyPrefix`. Leave it out and use the option `prefix` of the queue.',
+        'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the queue instead.',
       )
     }
     this.#address = address

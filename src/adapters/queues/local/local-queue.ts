@@ -35,7 +35,7 @@ export function localQueue(): JobQueue {
   }
 
   const refuseClosed = () => {
-    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
+    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Create a new one.')
   }
 
   return {

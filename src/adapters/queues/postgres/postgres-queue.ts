@@ -45,7 +45,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   if (pool.options?.max === 1)
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'The pool has room for one connection, which a subscribed queue would keep for itself. Give it a `max` of 2 or more.',
+      'The pool allows only one connection, which a subscribed queue needs for itself. Set its `max` to 2 or more.',
     )
   surviveLostConnections(pool)
 
@@ -117,7 +117,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   function noAnswer(): StemworkError {
     return new StemworkError(
       'STORE_UNAVAILABLE',
-      `Postgres did not answer for the queue within ${answerTimeoutMs} ms. Try again; if it goes on, look at the server and at whether the pool has a free connection.`,
+      `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the server and whether the pool has a free connection.`,
       { retryable: true },
     )
   }
@@ -140,6 +140,6 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   }
 
   function refuseClosed(): void {
-    if (closing) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Make a new one to go on.')
+    if (closing) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Create a new one.')
   }
 }

@@ -98,7 +98,7 @@ function issuesOf(error: unknown, index: number): FieldIssue[] {
 function invalid(issues: FieldIssue[]): StemworkError {
   return new StemworkError(
     'INVALID_PARAMS',
-    `Invalid batch; no job of it was made: ${issuesText(issues, issues.length)}.`,
+    `Invalid batch; none of its jobs was created: ${issuesText(issues, issues.length)}.`,
     {
       details: { issues },
     },

@@ -43,7 +43,7 @@ function isOutage(error: unknown): boolean {
 function awayTooLong(maxMs: number, cause: unknown): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The blob store was away for more than ${Math.round(maxMs / 1000)} s (\`dispatch.storageOutageMs\`). Look at the cause and at the server.`,
+    `The blob store was unavailable for more than ${Math.round(maxMs / 1000)} s (\`dispatch.storageOutageMs\`). Check the cause and the server.`,
     { cause },
   )
 }

@@ -25,7 +25,7 @@ export function isTransient(error: unknown): boolean {
 export function missedDeadline(deadline: number): StemworkError {
   return new StemworkError(
     'TIMEOUT',
-    `The job has not ended before its deadline, ${new Date(deadline).toISOString()}. Submit it again with a later one, or with a higher priority.`,
+    `The job did not end before its deadline, ${new Date(deadline).toISOString()}. Submit it again with a later deadline or a higher priority.`,
     { reason: 'deadline' },
   )
 }
@@ -41,7 +41,7 @@ function isJobCode(code: string): code is JobError['code'] {
 export function lostEveryWorker(lapses: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    `The processes that ran the job ended unexpectedly, ${lapses} times. The file may be damaged in a way that the service cannot handle; try another copy or format of it.`,
+    `The processes that ran the job ended unexpectedly ${lapses} times. The file may be damaged in a way that the service cannot handle. Try another copy of it, or convert it to another format.`,
     { reason: 'worker_lost' },
   )
 }

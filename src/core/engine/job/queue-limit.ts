@@ -10,5 +10,5 @@ export function queueFull(maxQueued: number): StemworkError {
 }
 
 export function alreadyExists(id: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} exists already. Give each job an id of its own.`)
+  return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} already exists. Give each job its own id.`)
 }

@@ -46,7 +46,7 @@ export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: numb
   const refused = (what: string, limit: number, usedSoFar: number, unit: string) =>
     new StemworkError(
       'QUOTA_EXCEEDED',
-      `The application may use ${limit} ${unit} a day and has used ${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is full again at ${resetsAt}. Submit again then, or ask the operator for a larger one.`,
+      `The application may use ${limit} ${unit} a day and has used ${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is renewed at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
       { retryable: true, details: { quota: what, limit, used: usedSoFar, resetsAt } },
     )
   if (quota.jobs !== undefined && used.jobs + jobs > quota.jobs) return refused('jobs', quota.jobs, used.jobs, 'jobs')

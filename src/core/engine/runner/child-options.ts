@@ -18,7 +18,7 @@ export const childOptionsSchema = z.strictObject({
     .int()
     .positive()
     .default(30_000)
-    .describe('How long a new child process may take until it answers.'),
+    .describe('How long a new child process may take to answer.'),
   idleMs: z
     .number()
     .int()

@@ -215,7 +215,7 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
   return new StemworkError(
     'INTERNAL_ERROR',
     isMemoryFull
-      ? 'The process that worked on the job ran out of memory, and would again: the input is damaged or far too large. Send another copy of it.'
+      ? 'The process that ran the job ran out of memory and would do so again: the input is damaged or far too large. Send another copy of it.'
       : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the operator the job id.',
     {
       reason: 'worker_lost',
@@ -234,7 +234,7 @@ function startFailed(child: ChildProcess, stderr: string, cause: unknown): Stemw
   if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
   return new StemworkError(
     'RUNNER_UNAVAILABLE',
-    `The child process that runs jobs ended while it started, with exit code ${child.exitCode}; the cause has its last words. Does it find its program and its packages without the loaders of the host (Yarn PnP, tsx, a bundle)? ${outOfBundles} Arguments and variables for it are options: createEngine({ child: { nodeArguments, environment } }).`,
+    `The child process that runs jobs exited with code ${child.exitCode} while it was starting; the cause contains its last output. Check that it finds its program and packages without the host's loaders (Yarn PnP, tsx, a bundle). ${outOfBundles} To give it arguments and environment variables, use createEngine({ child: { nodeArguments, environment } }).`,
     { cause: new Error(`the runner process ${child.pid} ended with exit code ${child.exitCode}; ${endOf(stderr)}`) },
   )
 }

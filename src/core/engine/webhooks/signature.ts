@@ -33,7 +33,7 @@ export function isWebhookSecret(text: string): boolean {
 export function secretKey(secret: string): Buffer {
   const key = keyOf(secret)
   if (key) return key
-  throw new StemworkError('INVALID_OPTIONS', 'A webhook secret must be "whsec_" and the base64 of 24 to 64 bytes.')
+  throw new StemworkError('INVALID_OPTIONS', 'A webhook secret must be "whsec_" followed by 24 to 64 bytes in base64.')
 }
 
 function keyOf(secret: string): Buffer | undefined {

@@ -52,7 +52,7 @@ export async function createArchitecture(
     if (options[option] !== undefined && options[option] !== false && !takes.includes(option)) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, has none. Leave it out.`,
+        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, has no such option. Leave it out.`,
       )
     }
   }
@@ -71,7 +71,7 @@ export async function createArchitecture(
   architecture.close()
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `Model ${manifest.name} does not give ${missing}; it gives ${manifest.stems.join(', ')}. Choose another model or other stems.`,
+    `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose another model or other stems.`,
   )
 }
 

@@ -29,7 +29,7 @@ export function bestModel({ commercial = false, fast = false }: BestModelWishes 
   if (found) return found.facts.name
   throw new StemworkError(
     'MODEL_UNAVAILABLE',
-    'No known model is both. Ask for less, or choose from: stemwork models list.',
+    'No known model meets both requirements. Drop one of them, or choose from: stemwork models list.',
   )
 }
 

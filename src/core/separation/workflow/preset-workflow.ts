@@ -33,7 +33,7 @@ export function workflowOfPreset(
   if (format === 'mp3')
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The preset ${name} separates a file that it has written, and MP3 would take away from it. Choose a WAV or FLAC format.`,
+      `The preset ${name} separates one of its own results again, and MP3 would reduce its quality. Choose a WAV or FLAC format.`,
     )
   const step = (stepId: string, own: object) =>
     stemsWorkflowOf({ id: `${id}-${stepId}`, name: title, description, stems, ...settings, format, ...own })

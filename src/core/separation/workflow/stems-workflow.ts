@@ -32,7 +32,7 @@ const settingsShape = {
     .enum(ensembleAlgorithms)
     .optional()
     .describe(
-      'How the estimates of several models become one: their mean, median, minimum or maximum, of the waves or of the spectra (`_fft`). ' +
+      'How the estimates of several models are combined: their mean, median, minimum or maximum, of the waves or of the spectra (`_fft`). ' +
         'Default: `avg_wave`, the weighted mean.',
     ),
   allowedModels: z
