@@ -13,6 +13,7 @@ export default defineConfig(({ mode }) => ({
     // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
     maxWorkers: 2,
     // The build is loaded by Node itself, as a host loads it.
