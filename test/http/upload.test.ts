@@ -300,7 +300,10 @@ describe('the download URL as an input', () => {
 
   test('is refused when it was altered', async () => {
     const inputUrl = await service.uploaded(song)
-    expect((await createJob(inputUrl.replace(/signature=(.)/, (_, first) => `signature=${first === 'A' ? 'B' : 'A'}`))).status).toBe(422)
+    expect(
+      (await createJob(inputUrl.replace(/signature=(.)/, (_, first) => `signature=${first === 'A' ? 'B' : 'A'}`)))
+        .status,
+    ).toBe(422)
     expect((await createJob(inputUrl.replace(/expires=\d/, 'expires=9'))).status).toBe(422)
   })
 
