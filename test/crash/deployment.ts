@@ -62,15 +62,18 @@ export async function startDeployment(options: DeploymentOptions) {
     TMPDIR: folder,
   }
   const nodes: Node[] = []
-  for (let index = 0; index < options.apiNodes + options.workers; index++) {
-    const kind = index < options.apiNodes ? 'api' : 'worker'
-    const isOtherBuild = options.otherBuild !== undefined && index % 2 === 1
-    const build = isOtherBuild && options.otherBuild !== undefined ? options.otherBuild : root
-    const proxies = {
+  // Before the nodes' ports are looked for: one of these might get such a port.
+  const proxiesOfNodes = await Promise.all(
+    Array.from({ length: options.apiNodes + options.workers }, async () => ({
       postgres: await startSilentProxy(postgres.url),
       redis: redis && (await startSilentProxy(redis.url)),
       s3: await startSilentProxy(s3.url),
-    }
+    })),
+  )
+  for (const [index, proxies] of proxiesOfNodes.entries()) {
+    const kind = index < options.apiNodes ? 'api' : 'worker'
+    const isOtherBuild = options.otherBuild !== undefined && index % 2 === 1
+    const build = isOtherBuild && options.otherBuild !== undefined ? options.otherBuild : root
     const port = await freePort()
     const command = [
       join(build, 'dist/cli/main.js'),
