@@ -5,10 +5,10 @@ import { nowSql } from './job-row.js'
 /**
  * Applications take turns: each that has waiting jobs has a row in `turns`, and of those the one served longest ago is next.
  *
- * Whoever makes a job wait (a create, a retry) holds the rows of its application with KEY SHARE until the commit, or adds one.
- * That makes nobody wait, neither other creates nor claims. A row is removed only by one who got it with FOR UPDATE, which is
- * refused as long as somebody holds it, and who then, in a new statement, sees no waiting job: so no waiting job is ever without
- * a row. Two first creates at once may add two rows; the older one counts.
+ * A transaction that makes a job wait (a create, a retry) holds the rows of its application with KEY SHARE until the commit, or adds one.
+ * This blocks neither other creates nor claims. A row is removed only under FOR UPDATE, which fails while another transaction holds it, and
+ * only after a new statement has seen no waiting job, so no waiting job is ever without a row. Two simultaneous first creates may add two
+ * rows; the older one counts.
  */
 
 /** Common table expressions for a statement that makes a job of the application in the given parameter wait. */
@@ -38,13 +38,14 @@ const firstLook = 4
 const secondLook = 100
 
 /**
- * Claims the next job by the rule of `JobStore.claim`, for the owner $1 with a lease of $2 milliseconds and the nonce $3, but
- * none of the applications in $4 and not the jobs in $5, only of the workflows in $6 and for the labels in $8 (null: any). Claims at the same time skip each
- * other's applications; who finds none left takes the first job in turn that nobody else is taking, so none comes back with nothing
- * while there are jobs. The jobs of an application are lists by workflow and pool: what is paused, or for other workers, is not even passed.
+ * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the nonce, $4 applications
+ * and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the sender holds the lock (`lockClaims`).
+ *
+ * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in turn that no other
+ * claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for other workers, are never read.
  *
  * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where there are, only a claim
- * with $7 takes a queued job: its sender holds the lock (`lockClaims`), so that nobody else counts running jobs meanwhile.
+ * with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
  */
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan anew each time, which takes longer than the work.
@@ -54,7 +55,7 @@ export function claimNextStatement(schema: string): string {
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
-  /** Whether the application may have a turn. What has nothing for the worker is passed before its row is locked, which costs most. */
+  /** Whether the application may have a turn. One that has nothing for the worker is skipped before its row is locked: the lock costs most. */
   const isAppOpen = (app: string) => `
     ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})
     AND (
@@ -91,7 +92,7 @@ export function claimNextStatement(schema: string): string {
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
-    -- Those that have a job for the worker now. Where there are none, no application is passed.
+    -- Lists with a job for the worker now. Without any, no application is looked at.
     lists AS MATERIALIZED (
       SELECT workflow, pool FROM (${waitingLists(schema)}) AS list
       WHERE (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
