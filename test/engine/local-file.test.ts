@@ -76,6 +76,9 @@ describe('a local file', () => {
   test('is refused for what is no input, and beside an address of the same name', async () => {
     const { engine } = testEngine(echo)
     const file = localFile(song)
+    await expect(engine.submit({ ...job, params: { inputUrl: file } })).rejects.toThrow(
+      'params.inputUrl: localFile(path) goes into inputs',
+    )
     await expect(engine.submit({ ...job, inputs: { other: file } })).rejects.toThrow(
       'inputs.other: is no input of test/echo; it has inputUrl',
     )

@@ -97,7 +97,12 @@ const texts = z.record(z.string(), z.string())
 const submitInputSchema = z.strictObject({
   app: z.string().min(1).max(128),
   workflow: z.string().min(1),
-  params: z.record(z.string(), z.unknown()).optional(),
+  params: z
+    .record(
+      z.string(),
+      z.unknown().refine((value) => !isLocalFile(value), 'localFile(path) goes into inputs, not into params'),
+    )
+    .optional(),
   inputs: z
     .record(
       z.string(),
