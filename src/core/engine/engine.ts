@@ -71,8 +71,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * before anything else is looked at that may have changed since.
    *
    * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `QUOTA_EXCEEDED` with
-   * `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`;
-   * `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
+   * `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
    */
   submit<Id extends IdOf<Offered>>(
     given: { workflow: Id } & SubmitInputOf<Offered, Id>,
