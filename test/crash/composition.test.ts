@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -53,8 +53,7 @@ async function notesOf(of: string): Promise<Record<string, unknown>[]> {
 }
 
 test('a separation in a composition goes on after kill -9 of its worker; the step before it is not run again', async () => {
-  const [whole, killed] = [join(folder, 'whole'), join(folder, 'killed')]
-  await Promise.all([mkdir(whole), mkdir(killed)])
+  const [whole, killed] = await Promise.all([mkdtemp(join(folder, 'whole-')), mkdtemp(join(folder, 'killed-'))])
   const expected = await resultOf(start(whole, song), whole)
   expect(expected.status).toBe('SUCCEEDED')
 
