@@ -6,7 +6,7 @@ import type { Workflow } from '../workflow/workflow.js'
 import { type ChildOptions, childOptionsSchema } from './child-options.js'
 import { runInline } from './inline-runner.js'
 import { nicenessSchema } from './process-priority.js'
-import type { ProcessSlot } from './process-slot.js'
+import { ProcessSlot } from './process-slot.js'
 import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
@@ -45,25 +45,17 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
     throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked.error, 'options')}.`)
   }
   const { resolve, slots: count, logger = defaultLogger, ...child } = checked.data
-  // Made when they are needed, with what starts processes: a host that only takes jobs in needs none of it.
-  const slots: ProcessSlot[] = []
+  const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
   // The last one given back is taken first: it is the warmest.
-  const free: ProcessSlot[] = []
+  const free = [...slots]
   // Not p-queue: it lets the next run in when a signal fires, while the aborted run's process is still ending in its slot.
   const waiting: ((slot: ProcessSlot) => void)[] = []
   const runs = new RunGroup()
 
-  async function take(signal: AbortSignal): Promise<ProcessSlot> {
-    const { ProcessSlot } = await import('./process-slot.js')
-    signal.throwIfAborted()
-    const warm = free.pop()
-    if (warm) return warm
-    if (slots.length < count) {
-      const made = new ProcessSlot({ ...child, logger })
-      slots.push(made)
-      return made
-    }
-    return await new Promise((resolve, reject) => {
+  function take(signal: AbortSignal): Promise<ProcessSlot> {
+    const slot = free.pop()
+    if (slot) return Promise.resolve(slot)
+    return new Promise((resolve, reject) => {
       const onAbort = () => {
         waiting.splice(waiting.indexOf(onSlot), 1)
         reject(signal.reason)
@@ -105,7 +97,7 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
         await inChild({ type: 'prepare', module, settings }, { signal: ending, onProgress: () => {} })
       }),
     status: () => ({
-      slots: count,
+      slots: slots.length,
       busy: slots.length - free.length,
       restarts: slots.reduce((sum, { losses }) => sum + losses, 0),
     }),
