@@ -10,6 +10,7 @@ and choirs, echoes, distortion, compression, pumping, filters that move.
 import argparse
 import json
 import multiprocessing
+import os
 
 import numpy as np
 import scipy.fft
@@ -196,17 +197,23 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--processes', type=int, default=1)
     options = parser.parse_args()
-    path, step = f'{options.out}.npy', 20
-    shape = (options.count, 2 if options.of == 'songs' else 1, FRAMES, COLUMNS)
-    np.lib.format.open_memmap(path, mode='w+', dtype=np.float16, shape=shape).flush()
-    tasks = [(options, first, min(step, options.count - first), path) for first in range(0, options.count, step)]
-    names = []
+    path, begun, step = f'{options.out}.npy', f'{options.out}.begun.json', 20
+    shape, names = (options.count, 2 if options.of == 'songs' else 1, FRAMES, COLUMNS), []
+    # What is random depends on the number of an example alone, so a bank that was interrupted goes on as it would have.
+    if os.path.exists(begun) and os.path.exists(path) and np.load(path, mmap_mode='r').shape == shape:
+        with open(begun) as file:
+            names = json.load(file)['sources']
+    else:
+        np.lib.format.open_memmap(path, mode='w+', dtype=np.float16, shape=shape).flush()
+    tasks = [(options, first, min(step, options.count - first), path) for first in range(len(names), options.count, step)]
     with multiprocessing.Pool(options.processes) as pool:
         for part in pool.imap(part_of_bank, tasks):
             names += part
             print(f'{len(names)} of {options.count}', flush=True)
-    with open(f'{options.out}.json', 'w') as file:
-        json.dump(dict(of=options.of, seconds=FRAMES * HOP / RATE, sources=names), file)
+            with open(f'{begun}.part', 'w') as file:
+                json.dump(dict(of=options.of, seconds=FRAMES * HOP / RATE, sources=names), file)
+            os.replace(f'{begun}.part', begun)
+    os.replace(begun, f'{options.out}.json')
 
 
 if __name__ == '__main__':

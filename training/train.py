@@ -10,6 +10,7 @@ The learning rate is held for a while (--hold) and falls to zero. A run that was
 """
 import argparse
 import copy
+import datetime
 import json
 import math
 import os
@@ -263,7 +264,9 @@ def worker(rank, options, meeting):
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
     if options.processes > 1:
-        torch.distributed.init_process_group('gloo', init_method=f'file://{meeting}', rank=rank, world_size=options.processes)
+        # A process may be stopped for as long as somebody else needs the machine.
+        patient = datetime.timedelta(days=30)
+        torch.distributed.init_process_group('gloo', init_method=f'file://{meeting}', rank=rank, world_size=options.processes, timeout=patient)
     run, parent = Run(options, rank), os.getppid()
     if rank == 0:
         print(f'{sum(weight.numel() for weight in run.learnt)} weights, steps {run.step} to {options.steps}, {"bf16" if run.bf16 else "fp32"}', flush=True)
