@@ -93,7 +93,8 @@ def main():
 
 def add_stems(index, work, folder):
     for song in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
-        stems = {os.path.splitext(name)[0].lower(): os.path.join(folder, song, name) for name in sorted(os.listdir(os.path.join(folder, song))) if name.lower().endswith(AUDIO)}
+        files = [path for path in sorted(glob.glob(os.path.join(glob.escape(os.path.join(folder, song)), '*'))) if path.lower().endswith(AUDIO)]
+        stems = {os.path.splitext(os.path.basename(path))[0].lower(): path for path in files}
         vocals = stems.pop('vocals', None)
         rest = [stems[name] for name in ACCOMPANIMENTS if name in stems][:1] or [path for name, path in stems.items() if name not in MIXTURES]
         name = f'{os.path.basename(os.path.normpath(folder))}-{song}'

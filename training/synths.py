@@ -17,9 +17,10 @@ def synthesized(seconds, seed):
     rng = np.random.default_rng(seed)
     track = Track(rng, seconds)
     mix = np.zeros((track.samples, 2), np.float32)
-    for kind, share in ((track.pad, 0.7), (track.pad, 0.2), (track.bass, 0.8), (track.arpeggio, 0.5), (track.lead, 0.5), (track.lead, 0.25), (track.drums, 0.7)):
+    layers = ((track.pad, 0.7), (track.pad, 0.2), (track.bass, 0.8), (track.arpeggio, 0.5), (track.lead, 0.5), (track.lead, 0.25), (track.drums, 0.7))
+    for layer, share in layers:
         if rng.random() < share:
-            mix += normal(kind()) * np.float32(10 ** (rng.uniform(-10, 0) / 20))
+            mix += normal(layer()) * np.float32(10 ** (rng.uniform(-10, 0) / 20))
     return (mix / (np.abs(mix).max() + 1e-6) * rng.uniform(12000, 30000)).astype(np.int16)
 
 
@@ -70,7 +71,8 @@ class Track:
         rng = self.rng
         hertz, _, spectrum = scipy.signal.stft(x.T, RATE, nperseg=SIZE, noverlap=SIZE - HOP)
         time = np.arange(spectrum.shape[-1]) * HOP / RATE
-        corner = rng.uniform(-1, 3.5) + rng.uniform(0, 2) * np.sin(2 * np.pi * (time * rng.choice([0.05, 0.13, 0.25 / self.beat, 1 / self.beat]) + rng.random()))
+        turns = time * rng.choice([0.05, 0.13, 0.25 / self.beat, 1 / self.beat]) + rng.random()
+        corner = rng.uniform(-1, 3.5) + rng.uniform(0, 2) * np.sin(2 * np.pi * turns)
         octaves = np.log2(np.maximum(hertz, 20) / 1000)[:, None]
         decibels = -rng.choice([12, 24]) * np.maximum(0, octaves - corner)
         decibels = decibels + rng.uniform(0, 12) * np.exp(-((octaves - corner) / 0.25) ** 2)
@@ -115,7 +117,8 @@ class Track:
     def lead(self):
         """One line that glides and shakes."""
         rng, out, beat, degree, before = self.rng, self.empty(), 0.0, int(self.rng.integers(0, 7)), None
-        shape, voices, octave, glide, depth = rng.choice(['saw', 'square']), int(rng.integers(1, 4)), int(rng.integers(-1, 2)), rng.uniform(0.005, 0.08), rng.uniform(0, 0.6)
+        shape, voices, octave = rng.choice(['saw', 'square']), int(rng.integers(1, 4)), int(rng.integers(-1, 2))
+        glide, depth = rng.uniform(0.005, 0.08), rng.uniform(0, 0.6)
         while beat < self.bars * 4:
             beats = float(rng.choice([0.25, 0.5, 0.5, 1, 1, 2]))
             if rng.random() < 0.8:
