@@ -2,7 +2,8 @@
 
     python3 prepare.py --data ../../shared/data --work work [--stems more/songs] [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
 
-A folder of --stems has a folder for each song, with vocals.* and either one file of the accompaniments or the other stems, which are summed.
+A folder of --stems has a folder for each song, with vocals.* and either one file of the accompaniments or the other stems, which are summed. A stem may
+also be a folder of files, which are summed.
 A song without vocals is music, one with nothing but vocals is a voice.
 """
 import argparse
@@ -93,22 +94,34 @@ def main():
 
 def add_stems(index, work, folder):
     for song in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
-        files = [path for path in sorted(glob.glob(os.path.join(glob.escape(os.path.join(folder, song)), '*'))) if path.lower().endswith(AUDIO)]
-        stems = {os.path.splitext(os.path.basename(path))[0].lower(): path for path in files}
+        stems = stems_of(os.path.join(folder, song))
         vocals = stems.pop('vocals', None)
-        rest = [stems[name] for name in ACCOMPANIMENTS if name in stems][:1] or [path for name, path in stems.items() if name not in MIXTURES]
+        rest = next((stems[name] for name in ACCOMPANIMENTS if name in stems), None)
+        rest = rest or [path for name, paths in stems.items() if name not in MIXTURES for path in paths]
         name = f'{os.path.basename(os.path.normpath(folder))}-{song}'
         if vocals and rest:
-            pcm = dict(vocals=decoded(vocals, 2), accompaniments=summed([decoded(path, 2) for path in rest]))
+            pcm = {stem: summed([decoded(path, 2) for path in paths]) for stem, paths in dict(vocals=vocals, accompaniments=rest).items()}
             index['songs'][name] = {stem: stored(work, 'song', f'{name}-{stem}', samples) for stem, samples in pcm.items()}
         elif vocals:
-            index['voices'].append(dict(stored(work, 'voice', name, decoded(vocals, 1)), kind='sung'))
+            voice = summed([decoded(path, 1) for path in vocals], 1)
+            index['voices'].append(dict(stored(work, 'voice', name, voice), kind='sung'))
         elif rest:
             index['instrumental'].append(stored(work, 'instrumental', name, summed([decoded(path, 2) for path in rest])))
 
 
-def summed(stems):
-    total = np.zeros((max(len(pcm) for pcm in stems), 2), np.int32)
+def stems_of(song):
+    """Audio files of each stem: a file of its name as in MUSDB18-HQ, or a folder of parts as in MoisesDB."""
+    stems = {}
+    for entry in sorted(os.scandir(song), key=lambda each: each.name):
+        paths = sorted(glob.glob(os.path.join(glob.escape(entry.path), '**', '*'), recursive=True)) if entry.is_dir() else [entry.path]
+        paths = [path for path in paths if path.lower().endswith(AUDIO)]
+        if paths:
+            stems.setdefault((entry.name if entry.is_dir() else os.path.splitext(entry.name)[0]).lower(), []).extend(paths)
+    return stems
+
+
+def summed(stems, channels=2):
+    total = np.zeros((max(len(pcm) for pcm in stems), channels), np.int32)
     for pcm in stems:
         total[:len(pcm)] += pcm
     return np.clip(total, -32768, 32767).astype(np.int16)
