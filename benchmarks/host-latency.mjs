@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createEngine } from '../dist/index.js'
-import { fsBlobs } from '../dist/adapters/fs/index.js'
-import { sqliteStores } from '../dist/adapters/sqlite/index.js'
-import { WavWriter } from '../dist/core/separation/audio/wav-writer.js'
+import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
+import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
 import { createHandler } from '../dist/http/index.js'
 import { serve } from '../dist/http/mounts/node.js'
 
@@ -21,29 +21,43 @@ const limits = { loopMs: 20, httpRatio: 2 }
 const workflow = 'service/stems-vocals-accompaniment'
 
 if (process.argv[2] === 'probe') await probe(process.argv[3])
-else await main({ rounds: process.argv.includes('--short') ? 1 : 4, songSeconds: process.argv.includes('--short') ? 60 : 180 })
+else
+  await main({
+    rounds: process.argv.includes('--short') ? 1 : 4,
+    songSeconds: process.argv.includes('--short') ? 60 : 180,
+  })
 
 async function main({ rounds, songSeconds }) {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
   const { jobs, applications, close } = sqliteStores({ path: join(folder, 'stemwork.db') })
   const blobs = fsBlobs({ directory: join(folder, 'blobs') })
   const engine = createEngine({ jobs, applications, blobs, fetch: { allowPrivate: true } })
-  const handler = createHandler(engine, { anonymous: { id: 'benchmark', name: 'benchmark' }, rateLimits: { create: false, status: false, other: false } })
+  const handler = createHandler(engine, {
+    anonymous: { id: 'benchmark', name: 'benchmark' },
+    rateLimits: { create: false, status: false, other: false },
+  })
   const server = await serve(handler, { port: 0 })
   const job = { workflow, params: { inputUrl: await upload(server.origin, join(folder, 'song.wav'), songSeconds) } }
   const warmUp = await post(server.origin, job)
   await engine.start()
   await end(server.origin, warmUp)
 
-  console.log(`machine   ${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start, Node ${process.version}`)
-  console.log(`input     ${songSeconds} s of noise, 16-bit stereo WAV; SQLite store and blobs on disk; ${requestsPerSecond} requests/s of GET /job/:id`)
+  console.log(
+    `machine   ${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start, Node ${process.version}`,
+  )
+  console.log(
+    `input     ${songSeconds} s of noise, 16-bit stereo WAV; SQLite store and blobs on disk; ${requestsPerSecond} requests/s of GET /job/:id`,
+  )
   const child = fork(import.meta.filename, ['probe', `${server.origin}/job/${warmUp}`])
   await once(child, 'message')
   const samples = { idle: [], busy: [] }
   try {
     for (let round = 0; round < rounds; round++) {
       const startedAt = performance.now()
-      const id = await post(server.origin, { ...job, params: { inputUrl: await upload(server.origin, join(folder, 'song.wav')) } })
+      const id = await post(server.origin, {
+        ...job,
+        params: { inputUrl: await upload(server.origin, join(folder, 'song.wav')) },
+      })
       samples.busy.push(await during(child, () => end(server.origin, id)))
       const busyMs = performance.now() - startedAt
       samples.idle.push(await during(child, () => delay(busyMs)))
@@ -91,23 +105,42 @@ async function probe(url) {
 }
 
 function report({ idle, busy }) {
-  const requests = { idle: idle.flatMap(({ requestMs }) => requestMs), busy: busy.flatMap(({ requestMs }) => requestMs) }
+  const requests = {
+    idle: idle.flatMap(({ requestMs }) => requestMs),
+    busy: busy.flatMap(({ requestMs }) => requestMs),
+  }
   const rows = [
     ['event-loop delay p50, ms', median(idle, 'loopP50'), median(busy, 'loopP50')],
     ['event-loop delay p99, ms', median(idle, 'loopP99'), median(busy, 'loopP99'), `below ${limits.loopMs}`],
-    ['event-loop delay, worst, ms', Math.max(...idle.map(({ loopMax }) => loopMax)), Math.max(...busy.map(({ loopMax }) => loopMax))],
+    [
+      'event-loop delay, worst, ms',
+      Math.max(...idle.map(({ loopMax }) => loopMax)),
+      Math.max(...busy.map(({ loopMax }) => loopMax)),
+    ],
     ['HTTP answer p50, ms', percentile(requests.idle, 0.5), percentile(requests.busy, 0.5)],
-    ['HTTP answer p99, ms', percentile(requests.idle, 0.99), percentile(requests.busy, 0.99), `below ${limits.httpRatio} x idle`],
+    [
+      'HTTP answer p99, ms',
+      percentile(requests.idle, 0.99),
+      percentile(requests.busy, 0.99),
+      `below ${limits.httpRatio} x idle`,
+    ],
   ]
-  console.log(`samples   ${idle.length} round(s), medians over them; ${requests.idle.length} answers idle, ${requests.busy.length} during separations\n`)
+  console.log(
+    `samples   ${idle.length} round(s), medians over them; ${requests.idle.length} answers idle, ${requests.busy.length} during separations\n`,
+  )
   console.log(`${''.padEnd(28)}     idle     busy    ratio   aim`)
   for (const [name, calm, loaded, aim = ''] of rows) {
-    console.log(`${name.padEnd(28)}${[calm, loaded, loaded / calm].map((value) => value.toFixed(2).padStart(9)).join('')}   ${aim}`)
+    console.log(
+      `${name.padEnd(28)}${[calm, loaded, loaded / calm].map((value) => value.toFixed(2).padStart(9)).join('')}   ${aim}`,
+    )
   }
 }
 
 function median(rounds, name) {
-  return percentile(rounds.map((round) => round[name]), 0.5)
+  return percentile(
+    rounds.map((round) => round[name]),
+    0.5,
+  )
 }
 
 function percentile(values, share) {
@@ -132,7 +165,11 @@ async function upload(origin, path, seconds) {
 }
 
 async function post(origin, job) {
-  const response = await fetch(`${origin}/job`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(job) })
+  const response = await fetch(`${origin}/job`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(job),
+  })
   const { id, message } = await response.json()
   if (!id) throw new Error(message)
   return id

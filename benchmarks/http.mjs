@@ -41,15 +41,25 @@ async function compareStatus(folder) {
   for (let count = 0; count < processes; count++) samples.push(...(await takeTurns(folder)))
 
   const of = (side, figure) => middle(samples.map((sample) => sample[side][figure]))
-  const perSecond = (side) => `${Math.round(of(side, 'perSecond'))} requests/s, ${of(side, 'cpuUs').toFixed(0)} us of processor time each`
+  const perSecond = (side) =>
+    `${Math.round(of(side, 'perSecond'))} requests/s, ${of(side, 'cpuUs').toFixed(0)} us of processor time each`
   print([
     ['GET /job/:id/status', perSecond('service')],
     ['bare node:http, same answer', perSecond('bare')],
     ['the same, writing its JSON', perSecond('writing')],
-    ['ratio of the medians', `${(of('service', 'perSecond') / of('bare', 'perSecond')).toFixed(2)} (aim: at least 0.70)`],
+    [
+      'ratio of the medians',
+      `${(of('service', 'perSecond') / of('bare', 'perSecond')).toFixed(2)} (aim: at least 0.70)`,
+    ],
     ['ratio to the one that writes', (of('service', 'perSecond') / of('writing', 'perSecond')).toFixed(2)],
     ['ratio in processor time', `${(of('bare', 'cpuUs') / of('service', 'cpuUs')).toFixed(2)} (bare / service)`],
-    ['ratio, each round', samples.map(({ service, bare }) => (service.perSecond / bare.perSecond).toFixed(2)).sort().join(' ')],
+    [
+      'ratio, each round',
+      samples
+        .map(({ service, bare }) => (service.perSecond / bare.perSecond).toFixed(2))
+        .sort()
+        .join(' '),
+    ],
   ])
 }
 
@@ -58,12 +68,16 @@ async function takeTurns(folder) {
   const service = await startServer('service', folder)
   const { key, id } = await service.ask({ kind: 'job' })
   const head = `GET /v1/job/${id}/status HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${key}\r\n\r\n`
-  const sample = await fetch(`http://127.0.0.1:${service.port}/v1/job/${id}/status`, { headers: { authorization: key } })
+  const sample = await fetch(`http://127.0.0.1:${service.port}/v1/job/${id}/status`, {
+    headers: { authorization: key },
+  })
   if (sample.status !== 200) throw new Error(`GET /job/:id/status answered ${sample.status}.`)
   const body = await sample.text()
   const bare = await startServer('bare', folder)
   // These two are node:http's own.
-  const headers = Object.fromEntries([...sample.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name)))
+  const headers = Object.fromEntries(
+    [...sample.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name)),
+  )
   await bare.ask({ kind: 'answer', headers, body })
   const writing = await startServer('bare', folder)
   await writing.ask({ kind: 'answer', headers, value: JSON.parse(body) })
@@ -91,7 +105,9 @@ async function load(server, head) {
   let isAsking = true
   const stayAwake = () => void (isAsking && setImmediate(stayAwake))
   stayAwake()
-  await Promise.all(Array.from({ length: connections }, () => askOn(connect(server.port, '127.0.0.1'), head, () => left-- > 0)))
+  await Promise.all(
+    Array.from({ length: connections }, () => askOn(connect(server.port, '127.0.0.1'), head, () => left-- > 0)),
+  )
   const seconds = (performance.now() - startedAt) / 1000
   isAsking = false
   const after = await server.ask({ kind: 'usage' })
@@ -122,7 +138,9 @@ async function transferFile(folder) {
   const server = await startServer('service', folder)
   const { key } = await server.ask({ kind: 'job' })
   const origin = `http://127.0.0.1:${server.port}`
-  const { uploadUrl, downloadUrl } = await (await fetch(`${origin}/v1/upload`, { headers: { authorization: key } })).json()
+  const { uploadUrl, downloadUrl } = await (
+    await fetch(`${origin}/v1/upload`, { headers: { authorization: key } })
+  ).json()
   const start = await server.ask({ kind: 'usage' })
 
   const uploadedAt = performance.now()
@@ -142,7 +160,8 @@ async function transferFile(folder) {
   const afterDownload = await server.ask({ kind: 'usage' })
   server.stop()
 
-  const grown = ({ peakBytes }) => `peak ${Math.round(peakBytes / mebibyte)} MiB, ${Math.round((peakBytes - start.bytes) / mebibyte)} MiB over the start`
+  const grown = ({ peakBytes }) =>
+    `peak ${Math.round(peakBytes / mebibyte)} MiB, ${Math.round((peakBytes - start.bytes) / mebibyte)} MiB over the start`
   const rate = (ms) => `${Math.round(mebibytes / (ms / 1000))} MiB/s`
   print([
     ['server at the start', `${Math.round(start.bytes / mebibyte)} MiB resident`],
@@ -172,7 +191,9 @@ async function startServer(kind, folder) {
 
 async function beServer(kind, folder) {
   const { port, answers } = kind === 'bare' ? await bareServer() : await service(folder)
-  process.on('message', async (message) => process.send(message.kind === 'usage' ? usage() : await answers[message.kind](message)))
+  const answer = async (message) =>
+    process.send(message.kind === 'usage' ? usage() : await answers[message.kind](message))
+  process.on('message', (message) => void answer(message))
   process.on('disconnect', () => process.exit())
   process.send({ port })
 }
@@ -201,7 +222,7 @@ async function bareServer() {
 
 async function service(folder) {
   const { z } = await import('zod')
-  const { fsBlobs } = await import('../dist/adapters/fs/index.js')
+  const { fsBlobs } = await import('../dist/adapters/blobs/fs/index.js')
   const { createApplication, createHandler, issueKey } = await import('../dist/http/index.js')
   const { serve } = await import('../dist/http/mounts/node.js')
   const { createEngine, defineWorkflow, inlineRunner } = await import('../dist/index.js')
@@ -237,9 +258,15 @@ async function service(folder) {
 async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   print([
-    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
+    [
+      'machine',
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
+    ],
     ['versions', `stemwork ${version}, Node ${process.version}`],
-    ['input', `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, by turns; a file of ${mebibytes} MiB`],
+    [
+      'input',
+      `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, by turns; a file of ${mebibytes} MiB`,
+    ],
   ])
 }
 

@@ -5,10 +5,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WavWriter } from '../dist/core/separation/audio/wav-writer.js'
-import { openSession, defaultThreads } from '../dist/core/separation/models/session.js'
+import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+import { openSession, defaultThreads } from '../dist/core/separation/runtime/session.js'
 import { embeddedModelFolder, loadModel } from '../dist/core/separation/models/manifest.js'
-import { separate } from '../dist/core/separation/separate.js'
+import { separate } from '../dist/core/separation/workflow/separate.js'
 
 const sampleRate = 44_100
 const threads = defaultThreads()
@@ -43,7 +43,10 @@ async function printMachine() {
     .replace(/dist[/\\].*$/, 'package.json')
   const { manifest } = await loadModel(embeddedModelFolder)
   print([
-    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
+    [
+      'machine',
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
+    ],
     [
       'versions',
       `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, onnxruntime-node ${await version(onnxruntime)}`,
@@ -75,8 +78,14 @@ async function speed(folder) {
   print([
     ['input', `${seconds} s of noise, 16-bit stereo WAV, 44.1 kHz; median of ${rounds} rounds`],
     ['pipeline', `${Math.round(pipelineMs)} ms = ${((seconds * 1000) / pipelineMs).toFixed(1)} x real time`],
-    ['bare session.run, same segments', `${Math.round(bareMs)} ms = ${((seconds * 1000) / bareMs).toFixed(1)} x real time`],
-    ['ratio, middle of the rounds', `${middle(samples.map((sample) => sample.pipelineMs / sample.bareMs)).toFixed(2)} (aim: at most 1.50)`],
+    [
+      'bare session.run, same segments',
+      `${Math.round(bareMs)} ms = ${((seconds * 1000) / bareMs).toFixed(1)} x real time`,
+    ],
+    [
+      'ratio, middle of the rounds',
+      `${middle(samples.map((sample) => sample.pipelineMs / sample.bareMs)).toFixed(2)} (aim: at most 1.50)`,
+    ],
     [
       'parts of the pipeline',
       `decode ${part('decode')} ms, spectra ${part('dsp')} ms, write ${part('write')} ms; beside them network ${part('network')} ms`,
@@ -87,11 +96,12 @@ async function speed(folder) {
 
 async function bareNetwork(session, manifest, seconds) {
   const { chunk, input, stft } = manifest
-  const frames = 1 + Math.floor((seconds * sampleRate) / stft.hop)
+  const frameCount = 1 + Math.floor((seconds * sampleRate) / stft.hop)
   const bins = stft.nFft / 2 + 1
   let totalMs = 0
-  for (let first = 0; first < frames; first += chunk.frames) {
-    const count = Math.min(frames, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
+  for (let first = 0; first < frameCount; first += chunk.frames) {
+    const count =
+      Math.min(frameCount, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
     const rows = Math.ceil(count / input.framesMultipleOf) * input.framesMultipleOf
     const tensor = () => ({ dims: [1, 4, rows, bins], data: new Float32Array(4 * rows * bins) })
     const mixture = tensor()

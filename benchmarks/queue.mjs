@@ -1,6 +1,7 @@
-// Jobs a second through the engine against the bare queue under it: Postgres + BullMQ against bare BullMQ, and the memory adapters
-// against bare p-queue. The workflow does nothing, so what is measured is the price of a durable, leased, fenced job. Both sides
-// take turns, so that a machine that is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
+// Jobs a second through the engine: Postgres alone beside Postgres + BullMQ, and the engine against the bare queue under it, which is
+// BullMQ, or p-queue for the memory adapters. The workflow does nothing, so what is measured is the price of a durable, leased, fenced
+// job; real jobs last seconds to minutes, so some hundreds a second are more than enough. Both sides take turns, so that a machine that
+// is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
 // Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -12,9 +13,9 @@ import { Redis } from 'ioredis'
 import PQueue from 'p-queue'
 import { Pool } from 'pg'
 import { z } from 'zod'
-import { bullmqQueue } from '../dist/adapters/bullmq/index.js'
-import { fsBlobs } from '../dist/adapters/fs/index.js'
-import { postgresStores } from '../dist/adapters/postgres/index.js'
+import { bullmqQueue } from '../dist/adapters/queues/bullmq/index.js'
+import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
+import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
 import { createEngine, defineWorkflow, inlineRunner } from '../dist/index.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
@@ -37,31 +38,50 @@ const nothing = defineWorkflow({
 await printMachine()
 const missing = await missingServer()
 if (missing) print([['Postgres + BullMQ', `skipped: ${missing}`]])
-else await compare('Postgres + BullMQ', await distributedEngine(), 'bare BullMQ', await bareBullmq(), 0.7)
+else {
+  const withBullmq = 'Postgres + BullMQ, engine'
+  await compare('Postgres alone, engine', await postgresEngine(), withBullmq, await bullmqEngine(), 500)
+  await compare(withBullmq, await bullmqEngine(), 'bare BullMQ', await bareBullmq(), 500)
+}
 if (!process.argv.includes('--no-memory')) {
-  await compare('memory', await memoryEngine(), 'bare p-queue', pQueue(), 0.5)
+  await compare('memory, engine', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
   // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for both.
-  await compare('memory', await memoryEngine(), 'p-queue with timeout and signal', pQueue({ isInterruptible: true }))
+  await compare(
+    'memory, engine',
+    await memoryEngine(),
+    'p-queue with timeout and signal',
+    pQueue({ isInterruptible: true }),
+  )
 }
 
-async function compare(name, engine, bareName, bare, aim) {
+/** Both sides are rates of jobs; `aim` is that of the first. */
+async function compare(name, engine, otherName, other, aim) {
   const samples = []
   // The first rounds warm up compilers, connections and tables.
   for (let round = -2; round < rounds; round++) {
-    const order = round % 2 === 0 ? [engine, bare] : [bare, engine]
+    const order = round % 2 === 0 ? [engine, other] : [other, engine]
     const rates = new Map()
     for (const side of order) rates.set(side, await rate(side))
-    if (round >= 0) samples.push({ engine: rates.get(engine), bare: rates.get(bare) })
+    if (round >= 0) samples.push({ engine: rates.get(engine), other: rates.get(other) })
   }
   await engine.close()
-  await bare.close()
+  await other.close()
   const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
   const perSecond = (value) => `${Math.round(value)} jobs/s`
   print([
-    [`${name}, engine`, perSecond(middle(samples.map((sample) => sample.engine)))],
-    [bareName, perSecond(middle(samples.map((sample) => sample.bare)))],
-    ['ratio, median of the rounds', `${middle(samples.map((sample) => sample.engine / sample.bare)).toFixed(2)}${aim === undefined ? '' : ` (aim: at least ${aim.toFixed(2)})`}`],
-    ['ratio, each round', samples.map((sample) => (sample.engine / sample.bare).toFixed(2)).sort().join(' ')],
+    [
+      name,
+      `${perSecond(middle(samples.map((sample) => sample.engine)))}${aim === undefined ? '' : ` (aim: at least ${aim})`}`,
+    ],
+    [otherName, perSecond(middle(samples.map((sample) => sample.other)))],
+    ['ratio, median of the rounds', middle(samples.map((sample) => sample.engine / sample.other)).toFixed(2)],
+    [
+      'ratio, each round',
+      samples
+        .map((sample) => (sample.engine / sample.other).toFixed(2))
+        .sort()
+        .join(' '),
+    ],
   ])
 }
 
@@ -94,19 +114,33 @@ function counter() {
   }
 }
 
-async function distributedEngine() {
+async function postgresEngine() {
+  return await distributedEngine(({ pool, schema }) => postgresQueue({ pool, schema }))
+}
+
+async function bullmqEngine() {
+  const prefix = `benchmark-${randomUUID()}`
+  return await distributedEngine(
+    () => bullmqQueue({ connection: redisUrl, prefix }),
+    () => deleteKeys(prefix),
+  )
+}
+
+async function distributedEngine(queueOf, cleanUp = async () => {}) {
   const pool = new Pool({ connectionString: databaseUrl })
   const schema = `benchmark_${randomUUID().replaceAll('-', '')}`
   const { jobs: store, applications, migrate } = postgresStores({ pool, schema })
   await migrate()
-  const prefix = `benchmark-${randomUUID()}`
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
-  return startedEngine({ jobs: store, applications, queue: bullmqQueue({ connection: redisUrl, prefix }), blobs: fsBlobs({ directory: folder }) }, async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await deleteKeys(prefix)
-    await rm(folder, { recursive: true })
-  })
+  return startedEngine(
+    { jobs: store, applications, queue: queueOf({ pool, schema }), blobs: fsBlobs({ directory: folder }) },
+    async () => {
+      await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+      await pool.end()
+      await cleanUp()
+      await rm(folder, { recursive: true })
+    },
+  )
 }
 
 function memoryEngine() {
@@ -197,9 +231,18 @@ async function printMachine() {
   const version = async (path) => JSON.parse(await readFile(path, 'utf8')).version
   const bullmq = await version(createRequire(import.meta.url).resolve('bullmq/package.json'))
   print([
-    ['machine', `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`],
-    ['versions', `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`],
-    ['input', `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`],
+    [
+      'machine',
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
+    ],
+    [
+      'versions',
+      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`,
+    ],
+    [
+      'input',
+      `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`,
+    ],
   ])
 }
 

@@ -4,11 +4,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Stft } from '../dist/core/separation/audio/stft.js'
+import { Stft } from '../dist/core/separation/dsp/stft.js'
 
 const aim = 3
 const rounds = 7
-const frames = 256
+const frameCount = 256
 /** Frame length, hop and what uses it. */
 const sizes = [
   [2048, 441, 'roformer'],
@@ -19,16 +19,19 @@ const sizes = [
 ]
 const layouts = {
   'frame by frame': (bins) => ({ frameStride: bins, binStride: 1 }),
-  'bin by bin': () => ({ frameStride: 1, binStride: frames }),
+  'bin by bin': () => ({ frameStride: 1, binStride: frameCount }),
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const program = compile(join(folder, 'fftw-stft'))
-  console.log(`${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and back, ${frames} frames a segment\n`)
+  console.log(
+    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and back, ${frameCount} frames a segment\n`,
+  )
   console.log(`size   layout           µs a frame   FFTW   ratio (aim: at most ${aim}; middle of ${rounds} rounds)`)
   for (const [size, hop, users] of sizes) {
-    for (const [name, layoutOf] of Object.entries(layouts)) await compare(program, size, hop, name, layoutOf(size / 2 + 1), users)
+    for (const [name, layoutOf] of Object.entries(layouts))
+      await compare(program, size, hop, name, layoutOf(size / 2 + 1), users)
   }
 } finally {
   await rm(folder, { recursive: true })
@@ -40,10 +43,17 @@ async function compare(program, size, hop, name, layout, users) {
   round()
   const pairs = []
   for (let index = 0; index < rounds; index++) {
-    const theirs = program && Number(execFileSync(program, [size, hop, frames, segments, 2].map(String), { encoding: 'utf8' }).trim().split('\n').at(-1))
+    const theirs =
+      program &&
+      Number(
+        execFileSync(program, [size, hop, frameCount, segments, 2].map(String), { encoding: 'utf8' })
+          .trim()
+          .split('\n')
+          .at(-1),
+      )
     pairs.push({ own: round(), theirs })
   }
-  const perFrame = (milliseconds) => ((1000 * milliseconds) / frames / segments).toFixed(1)
+  const perFrame = (milliseconds) => ((1000 * milliseconds) / frameCount / segments).toFixed(1)
   const ratio = middle(pairs.map(({ own, theirs }) => own / theirs))
   console.log(
     [
@@ -59,14 +69,14 @@ async function compare(program, size, hop, name, layout, users) {
 
 async function ours(size, hop, layout, segments) {
   const stft = await Stft.create({ size, hop })
-  const signal = Float32Array.from({ length: stft.samplesOf(frames) }, () => Math.random() - 0.5)
+  const signal = Float32Array.from({ length: stft.samplesOf(frameCount) }, () => Math.random() - 0.5)
   const restored = new Float32Array(signal.length)
-  const [re, im] = [0, 1].map(() => new Float32Array(frames * (size / 2 + 1)))
+  const [re, im] = [0, 1].map(() => new Float32Array(frameCount * (size / 2 + 1)))
   return () => {
     const before = process.cpuUsage()
     for (let segment = 0; segment < segments; segment++) {
-      stft.forward(signal, frames, re, im, layout)
-      stft.inverse(re, im, frames, layout, restored)
+      stft.forward(signal, frameCount, re, im, layout)
+      stft.inverse(re, im, frameCount, layout, restored)
     }
     const { user, system } = process.cpuUsage(before)
     return (user + system) / 1000
@@ -75,11 +85,19 @@ async function ours(size, hop, layout, segments) {
 
 function compile(program) {
   try {
-    const source = join(import.meta.dirname, 'kinds/fftw-stft.c')
-    execFileSync('gcc', ['-O3', '-march=native', '-ffast-math', source, '-o', program, '-lfftw3f', '-lm'], { stdio: 'pipe' })
+    const source = join(import.meta.dirname, 'architectures/fftw-stft.c')
+    execFileSync('gcc', ['-O3', '-march=native', '-ffast-math', source, '-o', program, '-lfftw3f', '-lm'], {
+      stdio: 'pipe',
+    })
     return program
   } catch (error) {
-    console.log(`Not compared with FFTW, which needs gcc and libfftw3-dev: ${String(error.stderr ?? error).trim().split('\n')[0]}\n`)
+    console.log(
+      `Not compared with FFTW, which needs gcc and libfftw3-dev: ${
+        String(error.stderr ?? error)
+          .trim()
+          .split('\n')[0]
+      }\n`,
+    )
     return undefined
   }
 }

@@ -27,7 +27,11 @@ export function playBand() {
 
 function drums(dry, wet, random) {
   const hit = (sound, bar, beat, { gain, pan = 0, send = 0 }) => {
-    const at = { seconds: timeOf(bar, beat) + random.uniform(-0.004, 0.004), gain: gain * random.uniform(0.88, 1.06), pan }
+    const at = {
+      seconds: timeOf(bar, beat) + random.uniform(-0.004, 0.004),
+      gain: gain * random.uniform(0.88, 1.06),
+      pan,
+    }
     addSound(dry, sound, at)
     if (send) addSound(wet, sound, { ...at, gain: at.gain * send })
   }
@@ -35,14 +39,24 @@ function drums(dry, wet, random) {
     const full = isIn('chorus', bar)
     const beats = isIn('intro', bar) ? [] : [0, 1.5, 2, ...(full ? [2.75] : [])]
     for (const beat of beats) hit(kick(random), bar, beat, { gain: 0.5 })
-    if (!isIn('intro', bar)) for (const beat of [1, 3]) hit(snare(random), bar, beat, { gain: full ? 0.36 : 0.3, pan: -0.05, send: 0.3 })
+    if (!isIn('intro', bar))
+      for (const beat of [1, 3]) hit(snare(random), bar, beat, { gain: full ? 0.36 : 0.3, pan: -0.05, send: 0.3 })
     for (let eighth = 0; eighth < 8; eighth++) {
       const open = eighth === 7 && bar % 2 === 1
       hit(hat(random, { open }), bar, eighth / 2, { gain: eighth % 2 ? 0.045 : 0.075, pan: 0.3 })
     }
-    if (full) for (let sixteenth = 0; sixteenth < 16; sixteenth++) hit(shaker(random), bar, sixteenth / 4, { gain: sixteenth % 4 === 2 ? 0.1 : 0.05, pan: -0.5 })
+    if (full)
+      for (let sixteenth = 0; sixteenth < 16; sixteenth++)
+        hit(shaker(random), bar, sixteenth / 4, { gain: sixteenth % 4 === 2 ? 0.1 : 0.05, pan: -0.5 })
   }
-  for (const [bar, beat, hz] of [[6, 2.5, 165], [6, 3, 130], [6, 3.5, 98], [1, 3, 165], [1, 3.5, 110]]) hit(tom(random, hz), bar, beat, { gain: 0.33, pan: (130 - hz) / 90, send: 0.35 })
+  for (const [bar, beat, hz] of [
+    [6, 2.5, 165],
+    [6, 3, 130],
+    [6, 3.5, 98],
+    [1, 3, 165],
+    [1, 3.5, 110],
+  ])
+    hit(tom(random, hz), bar, beat, { gain: 0.33, pan: (130 - hz) / 90, send: 0.35 })
   for (const bar of [2, 7, 11]) hit(crash(random), bar, 0, { gain: 0.2, pan: 0.35, send: 0.2 })
   hit(kick(random), 11, 0, { gain: 0.5 })
 }
@@ -50,9 +64,29 @@ function drums(dry, wet, random) {
 function bass(dry, random) {
   for (let bar = 1; bar < bars; bar++) {
     const { root } = chords[bar]
-    const line = bar === bars - 1 ? [[0, 3.9, 0]] : isIn('chorus', bar) ? [[0, 0.9, 0], [1, 0.45, 12], [1.5, 0.45, 0], [2, 0.9, 7], [3, 0.45, 0], [3.5, 0.45, 12]] : [[0, 1.4, 0], [1.5, 0.45, 0], [2, 1.4, 0], [3.5, 0.45, 7]]
+    const line =
+      bar === bars - 1
+        ? [[0, 3.9, 0]]
+        : isIn('chorus', bar)
+          ? [
+              [0, 0.9, 0],
+              [1, 0.45, 12],
+              [1.5, 0.45, 0],
+              [2, 0.9, 7],
+              [3, 0.45, 0],
+              [3.5, 0.45, 12],
+            ]
+          : [
+              [0, 1.4, 0],
+              [1.5, 0.45, 0],
+              [2, 1.4, 0],
+              [3.5, 0.45, 7],
+            ]
     for (const [beat, length, interval] of line) {
-      addSound(dry, bassNote(root + 12 * (root < 28) + interval, length * secondsPerBeat), { seconds: timeOf(bar, beat) + random.uniform(0, 0.006), gain: 0.2 })
+      addSound(dry, bassNote(root + 12 * (root < 28) + interval, length * secondsPerBeat), {
+        seconds: timeOf(bar, beat) + random.uniform(0, 0.006),
+        gain: 0.2,
+      })
     }
   }
 }
@@ -75,13 +109,28 @@ function guitar(dry, wet, random) {
   for (let bar = 0; bar < bars - 1; bar++) {
     const { notes } = chords[bar]
     order.forEach((index, eighth) => {
-      const sound = pluckedNote(notes[index] + (eighth === 6 ? 12 : 0), 0.9 * secondsPerBeat, random, eighth % 2 ? 0.3 : 0.6)
-      const at = { seconds: timeOf(bar, eighth / 2) + random.uniform(0, 0.008), gain: 0.3 * random.uniform(0.8, 1.05), pan: -0.55 }
+      const sound = pluckedNote(
+        notes[index] + (eighth === 6 ? 12 : 0),
+        0.9 * secondsPerBeat,
+        random,
+        eighth % 2 ? 0.3 : 0.6,
+      )
+      const at = {
+        seconds: timeOf(bar, eighth / 2) + random.uniform(0, 0.008),
+        gain: 0.3 * random.uniform(0.8, 1.05),
+        pan: -0.55,
+      }
       addSound(dry, sound, at)
       addSound(wet, sound, { ...at, gain: at.gain * 0.5 })
     })
   }
-  chords[bars - 1].notes.forEach((note, index) => addSound(dry, pluckedNote(note, 3.5, random, 0.6), { seconds: timeOf(bars - 1, 0) + 0.03 * index, gain: 0.3, pan: -0.5 }))
+  chords[bars - 1].notes.forEach((note, index) =>
+    addSound(dry, pluckedNote(note, 3.5, random, 0.6), {
+      seconds: timeOf(bars - 1, 0) + 0.03 * index,
+      gain: 0.3,
+      pan: -0.5,
+    }),
+  )
 }
 
 function keys(dry, wet, random) {

@@ -8,10 +8,17 @@ import { fromWav, toWav } from './pcm-wav.mjs'
  */
 export async function writeDemoSong(path) {
   const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(readStem))
-  const sum = vocals.channelData.map((plane, channel) => plane.map((sample, i) => sample + accompaniments.channelData[channel][i]))
+  const sum = vocals.channelData.map((plane, channel) =>
+    plane.map((sample, i) => sample + accompaniments.channelData[channel][i]),
+  )
   const bytes = toWav(sum, vocals.sampleRate)
   await writeFile(path, bytes)
-  return { sampleRate: vocals.sampleRate, mixture: fromWav(bytes), vocals: vocals.channelData, accompaniments: accompaniments.channelData }
+  return {
+    sampleRate: vocals.sampleRate,
+    mixture: fromWav(bytes),
+    vocals: vocals.channelData,
+    accompaniments: accompaniments.channelData,
+  }
 }
 
 async function readStem(name) {

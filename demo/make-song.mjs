@@ -17,8 +17,13 @@ const folder = positionals[0] ?? fileURLToPath(new URL('../.cache/demo-song', im
 
 const vocals = singSong()
 const accompaniments = playBand()
-const mixture = { left: vocals.left.map((sample, i) => sample + accompaniments.left[i]), right: vocals.right.map((sample, i) => sample + accompaniments.right[i]) }
-const peak = Math.max(...[mixture, vocals, accompaniments].flatMap(({ left, right }) => [loudest(left), loudest(right)]))
+const mixture = {
+  left: vocals.left.map((sample, i) => sample + accompaniments.left[i]),
+  right: vocals.right.map((sample, i) => sample + accompaniments.right[i]),
+}
+const peak = Math.max(
+  ...[mixture, vocals, accompaniments].flatMap(({ left, right }) => [loudest(left), loudest(right)]),
+)
 
 mkdirSync(folder, { recursive: true })
 for (const [name, track] of Object.entries({ vocals, accompaniments, mixture })) {
@@ -30,7 +35,16 @@ console.log(`${folder}: vocals.wav, accompaniments.wav and mixture.wav, ${(vocal
 if (values.encode) {
   for (const name of ['vocals', 'accompaniments']) {
     const target = fileURLToPath(new URL(`${name}.ogg`, import.meta.url))
-    execFileSync('oggenc', ['--quiet', '--quality', '2', '--serial', '1', '--output', target, join(folder, `${name}.wav`)])
+    execFileSync('oggenc', [
+      '--quiet',
+      '--quality',
+      '2',
+      '--serial',
+      '1',
+      '--output',
+      target,
+      join(folder, `${name}.wav`),
+    ])
   }
 }
 

@@ -29,7 +29,11 @@ export function singSong() {
 }
 
 function inSeconds(syllables) {
-  return syllables.map(({ beat, length, ...rest }) => ({ ...rest, seconds: beat * secondsPerBeat, length: length * secondsPerBeat }))
+  return syllables.map(({ beat, length, ...rest }) => ({
+    ...rest,
+    seconds: beat * secondsPerBeat,
+    length: length * secondsPerBeat,
+  }))
 }
 
 /** A compressor with a slow release, as on any recorded voice, to a fixed loudness. */

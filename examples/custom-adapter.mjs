@@ -45,7 +45,10 @@ applicationStoreContract(
   {
     async open() {
       const folder = await mkdtemp(join(tmpdir(), 'json-applications-'))
-      return { store: jsonFileApplications({ path: join(folder, 'applications.json') }), close: () => rm(folder, { recursive: true }) }
+      return {
+        store: jsonFileApplications({ path: join(folder, 'applications.json') }),
+        close: () => rm(folder, { recursive: true }),
+      }
     },
   },
 )

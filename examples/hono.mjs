@@ -12,6 +12,9 @@ const { key } = await issueKey(engine.applications, application.id)
 
 const app = new Hono()
 app.all('/v1/*', honoMount(createHandler(engine), { path: '/v1' }))
-serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 8080), hostname: '127.0.0.1', overrideGlobalObjects: false }, ({ port }) => {
-  console.log(`http://127.0.0.1:${port}/v1 with API key ${key}`)
-})
+serve(
+  { fetch: app.fetch, port: Number(process.env.PORT ?? 8080), hostname: '127.0.0.1', overrideGlobalObjects: false },
+  ({ port }) => {
+    console.log(`http://127.0.0.1:${port}/v1 with API key ${key}`)
+  },
+)

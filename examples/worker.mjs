@@ -1,4 +1,4 @@
-// A worker-only node of a distributed deployment: Postgres has the jobs, Redis rings, S3 has the files.
+// A worker-only node of a distributed deployment: Postgres has the jobs, Redis wakes the workers, S3 has the files.
 // The same without code: stemwork worker --store "$DATABASE_URL" --queue "$REDIS_URL" --blobs s3://media
 import { S3Client } from '@aws-sdk/client-s3'
 import pg from 'pg'
@@ -10,7 +10,10 @@ import { s3Blobs } from 'stemwork/s3'
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const { jobs, applications, migrate } = postgresStores({ pool })
 await migrate()
-const client = new S3Client({ endpoint: process.env.S3_ENDPOINT, forcePathStyle: process.env.S3_ENDPOINT !== undefined })
+const client = new S3Client({
+  endpoint: process.env.S3_ENDPOINT,
+  forcePathStyle: process.env.S3_ENDPOINT !== undefined,
+})
 const engine = createEngine({
   jobs,
   applications,
@@ -20,7 +23,8 @@ const engine = createEngine({
 await engine.start()
 console.log('worker ready')
 
-process.once('SIGTERM', async () => {
+async function stop() {
   await engine.close({ timeoutMs: 10_000 }) // hands running jobs back without losing an attempt
   await pool.end()
-})
+}
+process.once('SIGTERM', () => void stop())

@@ -6,8 +6,10 @@ import { pipeline } from 'node:stream/promises'
 /** The service's HTTP interface as a few functions; each throws what the service says went wrong. */
 export function client({ baseUrl, key }) {
   async function call(method, path, body) {
-    const headers = { authorization: key, ...(body && { 'content-type': 'application/json' }) }
-    return (await checked(await fetch(baseUrl + path, { method, headers, body: body && JSON.stringify(body) }))).json()
+    const init = body
+      ? { headers: { authorization: key, 'content-type': 'application/json' }, body: JSON.stringify(body) }
+      : { headers: { authorization: key } }
+    return (await checked(await fetch(baseUrl + path, { method, ...init }))).json()
   }
 
   return {
@@ -21,7 +23,9 @@ export function client({ baseUrl, key }) {
       const { uploadUrl, downloadUrl } = await call('GET', '/upload')
       const { size } = await stat(path)
       const body = Readable.toWeb(createReadStream(path))
-      await checked(await fetch(uploadUrl, { method: 'PUT', body, duplex: 'half', headers: { 'content-length': String(size) } }))
+      await checked(
+        await fetch(uploadUrl, { method: 'PUT', body, duplex: 'half', headers: { 'content-length': String(size) } }),
+      )
       return downloadUrl
     },
 

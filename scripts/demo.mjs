@@ -37,8 +37,9 @@ try {
   await end(0)
 } catch (error) {
   if (!stopping) {
-    console.error(`\nThe demo failed. ${error instanceof Error ? error.message : error}`)
-    if (service && !(error instanceof JobFailed)) console.error(`\nThe service's last lines:\n${service.log.join('\n')}`)
+    console.error(`\nThe demo failed. ${error instanceof Error ? error.message : String(error)}`)
+    if (service && !(error instanceof JobFailed))
+      console.error(`\nThe service's last lines:\n${service.log.join('\n')}`)
     await end(1)
   }
 }
@@ -54,7 +55,8 @@ async function end(status) {
 async function demo() {
   const path = given === undefined ? join(scratch, 'demo-song.wav') : resolve(given)
   const song = given === undefined ? await writeDemoSong(path) : undefined
-  if (!(await stat(path).catch(() => undefined))?.isFile()) throw new Error(`There is no file ${path}. Usage: npm run demo -- song.mp3`)
+  if (!(await stat(path).catch(() => undefined))?.isFile())
+    throw new Error(`There is no file ${path}. Usage: npm run demo -- song.mp3`)
   const name = basename(path, extname(path))
   const folder = join(root, 'demo-output', name)
 
@@ -67,7 +69,11 @@ async function demo() {
   step('upload', `${basename(path)}, ${megabytes((await stat(path)).size)}`)
 
   const submittedAt = performance.now()
-  const { id } = await api.createJob({ name, workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
+  const { id } = await api.createJob({
+    name,
+    workflow: 'service/stems-vocals-accompaniment',
+    params: { inputUrl: downloadUrl },
+  })
   step('job', `${id} created`)
   const job = await waitFor(api, id)
   const jobSeconds = (performance.now() - submittedAt) / 1000
@@ -91,12 +97,21 @@ async function demo() {
   for (const file of Object.values(files)) {
     const levels = await wavLevels(file, sampleRate)
     seconds = levels.seconds
-    console.log(`  ${relative(process.cwd(), file)}  ${seconds.toFixed(2)} s, level ${decibels(levels.rms)}, peak ${decibels(levels.peak)}`)
+    console.log(
+      `  ${relative(process.cwd(), file)}  ${seconds.toFixed(2)} s, level ${decibels(levels.rms)}, peak ${decibels(levels.peak)}`,
+    )
   }
-  console.log(`\n${seconds.toFixed(1)} s of audio in ${jobSeconds.toFixed(1)} s: ${(seconds / jobSeconds).toFixed(1)} x real time, from the job's creation to its end`)
-  console.log(`(${((performance.now() - startedAt) / 1000).toFixed(1)} s with the start of the service, upload and download).`)
+  console.log(
+    `\n${seconds.toFixed(1)} s of audio in ${jobSeconds.toFixed(1)} s: ${(seconds / jobSeconds).toFixed(1)} x real time, from the job's creation to its end`,
+  )
+  console.log(
+    `(${((performance.now() - startedAt) / 1000).toFixed(1)} s with the start of the service, upload and download).`,
+  )
   if (song) await printScores(song, files)
-  else console.log('\nHow good it is only a known answer can tell: "npm run demo" without a file prints scores for a song whose true stems are known.')
+  else
+    console.log(
+      '\nHow good it is only a known answer can tell: "npm run demo" without a file prints scores for a song whose true stems are known.',
+    )
 }
 
 async function waitFor(api, id) {
@@ -114,17 +129,26 @@ async function waitFor(api, id) {
 }
 
 async function printScores(song, files) {
-  const stems = { vocals: fromWav(await readFile(files.vocals)), accompaniments: fromWav(await readFile(files.accompaniments)) }
+  const stems = {
+    vocals: fromWav(await readFile(files.vocals)),
+    accompaniments: fromWav(await readFile(files.accompaniments)),
+  }
   const rows = await scoreTable(song, stems)
   const width = Math.max(...rows.map(({ method }) => method.length))
   const number = (value) => value.toFixed(2).padStart(7)
-  console.log('\nHow close to the true stems, in dB, higher is better (uSDR: whole song; SI-SDR: the same, blind to level):\n')
+  console.log(
+    '\nHow close to the true stems, in dB, higher is better (uSDR: whole song; SI-SDR: the same, blind to level):\n',
+  )
   console.log(`  ${''.padEnd(width)}      vocals          accompaniments`)
   console.log(`  ${''.padEnd(width)}    uSDR SI-SDR       uSDR SI-SDR`)
   for (const { method, vocals, accompaniments } of rows) {
-    console.log(`  ${method.padEnd(width)} ${number(vocals.uSdr)}${number(vocals.siSdr)}    ${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`)
+    console.log(
+      `  ${method.padEnd(width)} ${number(vocals.uSdr)}${number(vocals.siSdr)}    ${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`,
+    )
   }
-  console.log('\nThis song is synthetic, its singer too. The scores on recorded songs are in models/embedded/README.md.')
+  console.log(
+    '\nThis song is synthetic, its singer too. The scores on recorded songs are in models/embedded/README.md.',
+  )
 }
 
 function step(name, text) {

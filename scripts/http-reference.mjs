@@ -1,5 +1,5 @@
 // Prints docs/http.md from the OpenAPI document that the service gives out: node scripts/http-reference.mjs > docs/http.md
-import { createEngine } from '../dist/index.js'
+import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../dist/index.js'
 import { createHandler } from '../dist/http/index.js'
 
 const introduction = `# HTTP reference
@@ -11,18 +11,26 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
 - **Key.** The header \`Authorization\` holds the API key as the raw value; \`Bearer <key>\` is accepted too. Links to files carry their own signature instead.
 - **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem); its \`message\` may be shown to people. With
   \`Accept: application/problem+json\` it has the members of RFC 9457 as well.
-  Any route may answer 500 \`INTERNAL_ERROR\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
-- **Limits.** 429 comes with \`Retry-After\`; every answer with \`RateLimit\` headers.
+  Any route may answer 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
+- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` takes only links that begin with \`https://\` and reports success over http with nothing
+  downloaded: serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
+- **Limits** are in [Security](security.md#bounds). 429 comes with \`Retry-After\`; every answer with \`RateLimit\` headers.
 - **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, body
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, seven tries over about 18 hours; 410 stops them.
+  \`webhook-signature\` may hold several signatures, while one secret takes over from another: one that fits is enough.
 - **Why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` one of \`download_failed\`,
-  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.`
+  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.
+  \`retryable: false\` with \`INTERNAL_ERROR\`: the service is not set up for the job, and only its operator can help.`
 
 /** Said once, in the introduction. */
-const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR']
+const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
-const engine = createEngine()
-const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
+const engine = createEngine({
+  workflows: [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow()],
+})
+const answer = await createHandler(engine, { manageKeys: true, resumableUploads: true })(
+  new Request('http://localhost/openapi.json'),
+)
 const { paths, components } = await answer.json()
 await engine.close()
 
@@ -38,24 +46,38 @@ function section(method, path, { summary, description, security, parameters, req
   const access = security.length === 0 ? 'Needs no key.' : 'signedLink' in security[0] ? 'Signed link, no key.' : ''
   // What a path holds, the path says.
   const rows = parameters
-    .filter(({ in: place }) => place !== 'path')
-    .map(({ name, in: place, description: meaning = '', schema }) => [code(name), place, typeText(schema), meaning])
-  const bodies = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) => `${code(type)}: ${typeText(schema)}`)
-  const { 200: success, ...others } = responses
+    .filter(({ in: location }) => location !== 'path')
+    .map(({ name, in: location, description: meaning = '', schema }) => [
+      code(name),
+      location,
+      typeText(schema),
+      meaning,
+    ])
+  const bodies = Object.entries(requestBody?.content ?? {}).map(
+    ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
+  )
+  const { 200: usual, 201: made, 204: done, ...others } = responses
+  const success = usual ?? made ?? done
   const [[type, shown] = []] = Object.entries(success.content ?? {})
-  const headers = Object.entries(success.headers ?? {}).map(([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`)
+  const headers = Object.entries(success.headers ?? {}).map(
+    ([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`,
+  )
   const rest = Object.entries(others)
     .filter(([, { content }]) => content === undefined)
     .map(([status, { description: meaning }]) => ` ${status}: ${meaning}`)
   const errors = Object.entries(others).flatMap(([status, { description: meaning, content }]) =>
-    content === undefined ? [] : [...meaning.matchAll(/([A-Z_]+):/g)].filter(([, name]) => !usualErrors.includes(name)).map(([, name]) => `${status} ${code(name)}`),
+    content === undefined
+      ? []
+      : [...meaning.matchAll(/([A-Z_]+):/g)]
+          .filter(([, name]) => !usualErrors.includes(name))
+          .map(([, name]) => `${status} ${code(name)}`),
   )
   return [
     `### ${code(`${method} ${path}`)}`,
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
-    `Answer: ${type === 'application/json' ? typeText(shown.schema) : code(type)}. ${success.description}${headers.join('')}${rest.join('')}`,
+    `Answer: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]
     .filter(Boolean)
@@ -81,7 +103,10 @@ function typeText(schema) {
   if (anyOf) return anyOf.map(typeText).join(' or ')
   if (values) return values.map(code).join(', ')
   if (type === 'array') return `list of ${typeText(items)}`
-  if (properties) return `{ ${Object.entries(properties).map(([name, field]) => `${code(name)}: ${typeText(field)}`).join(', ')} }`
+  if (properties)
+    return `{ ${Object.entries(properties)
+      .map(([name, field]) => `${code(name)}: ${typeText(field)}`)
+      .join(', ')} }`
   if (type === 'object') return additionalProperties?.type ? `object of ${typeText(additionalProperties)}` : 'object'
   if (Array.isArray(type)) return type.map((one) => typeText({ ...schema, type: one })).join(' or ')
   return [type ?? 'anything', format && `(${format})`, bounds(schema)].filter(Boolean).join(' ')
@@ -90,12 +115,14 @@ function typeText(schema) {
 function bounds({ minimum, maximum, minLength, maxLength, default: usual }) {
   const [least, most] = [minimum ?? minLength, maximum ?? maxLength]
   const unit = maxLength === undefined ? '' : ' characters'
-  const range = most === undefined ? least !== undefined && least > 0 && `from ${least}` : `${least ?? 0} to ${most}${unit}`
+  const range =
+    most === undefined ? least !== undefined && least > 0 && `from ${least}` : `${least ?? 0} to ${most}${unit}`
   return [range, usual !== undefined && `default ${code(usual)}`].filter(Boolean).join(', ')
 }
 
 function table(heads, rows) {
-  const line = (cells) => `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
+  const line = (cells) =>
+    `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
   return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')
 }
 

@@ -5,7 +5,9 @@ export default class SecondAttempts {
 
   onTestCaseResult(test) {
     if (!test.diagnostic()?.flaky) return
-    const errors = (test.result().errors ?? []).map(({ message, stacks }) => `    ${message.replace(/\s+/g, ' ')}${stacks?.[0] ? ` (line ${stacks[0].line})` : ''}`)
+    const errors = (test.result().errors ?? []).map(
+      ({ message, stacks }) => `    ${message.replace(/\s+/g, ' ')}${stacks?.[0] ? ` (line ${stacks[0].line})` : ''}`,
+    )
     this.#tests.push([`  ${test.module.relativeModuleId}: ${test.fullName}`, ...errors].join('\n'))
   }
 

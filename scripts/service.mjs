@@ -13,8 +13,11 @@ const keptLogLines = 20
 /** Starts `stemwork serve` on a free port with a data folder of its own, both gone after `stop()`. */
 export async function startService() {
   const data = await mkdtemp(join(tmpdir(), 'stemwork-data-'))
-  const key = randomBytes(24).toString('base64url')
-  const child = spawn(process.execPath, [main, 'serve', '--port', '0', '--data', data, '--api-key', key], { stdio: ['ignore', 'pipe', 'pipe'] })
+  // Hexadecimal: a key that begins with a hyphen would be read as an option.
+  const key = randomBytes(24).toString('hex')
+  const child = spawn(process.execPath, [main, 'serve', '--port', '0', '--data', data, '--api-key', key], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const ended = once(child, 'exit')
   process.once('exit', () => child.kill())
   const log = []
@@ -28,7 +31,9 @@ export async function startService() {
     await rm(data, { recursive: true, force: true })
   }
   const baseUrl = await Promise.race([
-    once(createInterface({ input: child.stdout }), 'line').then(([line]) => /^stemwork listening on (\S+)$/.exec(line)?.[1]),
+    once(createInterface({ input: child.stdout }), 'line').then(
+      ([line]) => /^stemwork listening on (\S+)$/.exec(line)?.[1],
+    ),
     ended.then(() => undefined),
   ])
   if (baseUrl) return { baseUrl, key, log, stop }

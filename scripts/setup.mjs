@@ -8,20 +8,40 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const [major, minor] = process.versions.node.split('.').map(Number)
-if (major < 20 || (major === 20 && minor < 19)) {
-  fail(`stemwork needs Node 20.19 or newer; this is ${process.versions.node}. Install a newer Node, then run the command again.`)
+// Older ones cannot require() a module of this kind, which hosts in CommonJS do.
+if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 12)) {
+  fail(
+    `stemwork needs Node 20.19, 22.12 or newer; this is ${process.versions.node}. Install one of those, then run the command again.`,
+  )
 }
 
 if (!packagesAreCurrent()) {
   console.error('Installing packages (npm ci), which takes about a minute ...')
   // Besides .npmrc and allowScripts, for npm versions that read neither: the script would download GPU libraries.
   const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { ONNXRUNTIME_NODE_INSTALL: 'skip' })
-  if (status !== 0) fail(`npm ci failed (exit status ${status}); the lines above say why. It needs an npm registry that answers; "npm config get registry" names yours.`)
+  if (status !== 0)
+    fail(
+      `npm ci failed (exit status ${status}); the lines above say why. It needs an npm registry that answers; "npm config get registry" names yours.`,
+    )
 }
-step('dist', '.stemwork-built', ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'tsconfig.console.json', 'tsup.config.ts', ...sources('src')], () => {
-  console.error('Building ...')
-  return run('npm', ['run', '--silent', 'build'])
-})
+step(
+  'dist',
+  '.stemwork-built',
+  [
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'tsconfig.console.json',
+    'tsup.config.ts',
+    'scripts/build-kernels.mjs',
+    'scripts/prune-declarations.mjs',
+    ...sources('src'),
+  ],
+  () => {
+    console.error('Building ...')
+    return run('npm', ['run', '--silent', 'build'])
+  },
+)
 
 /** npm ends an install by writing a second lock file into `node_modules`; it lacks the optional packages of other platforms. */
 function packagesAreCurrent() {
@@ -29,7 +49,10 @@ function packagesAreCurrent() {
   if (!existsSync(installedPath)) return false
   const { packages: wanted } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   const { packages: installed } = JSON.parse(readFileSync(installedPath, 'utf8'))
-  return Object.entries(wanted).every(([path, { version, optional }]) => path === '' || (installed[path] ? installed[path].version === version : optional === true))
+  return Object.entries(wanted).every(
+    ([path, { version, optional }]) =>
+      path === '' || (installed[path] ? installed[path].version === version : optional === true),
+  )
 }
 
 /** Does `work` unless `folder/stamp` says that it was done for exactly these files. */
@@ -53,7 +76,12 @@ function sources(folder) {
 
 function run(command, args, environment = {}) {
   // The shell finds npm.cmd on Windows.
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32', env: { ...process.env, ...environment } })
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+    env: { ...process.env, ...environment },
+  })
   if (error) fail(`${command} could not be started: ${error.message}`)
   return status
 }

@@ -1,5 +1,5 @@
 // Runs the tests and closes with the line `N passed, N failed, N skipped`; every skipped test is listed with its reason.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -9,10 +9,12 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
 const report = join(folder, 'report.json')
 
-const typeChecks = ['tsconfig.json', 'tsconfig.console.json'].map((config) =>
-  spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', join(root, config)], { stdio: 'inherit' }),
-)
-const typesAreRight = typeChecks.every(({ status }) => status === 0)
+const checks = await Promise.all([
+  check('type check', 'scripts/typecheck.mjs'),
+  check('format check', 'node_modules/prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
+  check('lint', 'node_modules/oxlint/bin/oxlint', '--type-aware'),
+])
+const failedChecks = checks.filter(({ status }) => status !== 0)
 const vitest = spawnSync(
   process.execPath,
   [
@@ -29,16 +31,20 @@ const vitest = spawnSync(
 const results = readReport()
 rmSync(folder, { recursive: true, force: true })
 
-const tests = results.testResults.flatMap((file) => file.assertionResults.map((test) => ({ ...test, file: relative(root, file.name) })))
+const tests = results.testResults.flatMap((file) =>
+  file.assertionResults.map((test) => ({ ...test, file: relative(root, file.name) })),
+)
 const count = (...statuses) => tests.filter((test) => statuses.includes(test.status)).length
 const skipped = tests.filter((test) => ['pending', 'skipped', 'todo', 'disabled'].includes(test.status))
 // A file that does not load has no tests of its own to fail.
-const brokenFiles = results.testResults.filter((file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'))
+const brokenFiles = results.testResults.filter(
+  (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+)
 const passed = count('passed')
 const failedTests = count('failed') + brokenFiles.length
 // An error outside any test fails the run without failing a test.
 const strayErrors = vitest.status !== 0 && failedTests === 0 ? 1 : 0
-const failed = failedTests + strayErrors + (typesAreRight ? 0 : 1)
+const failed = failedTests + strayErrors + failedChecks.length
 
 if (skipped.length > 0) {
   console.log('\nSkipped:')
@@ -46,9 +52,20 @@ if (skipped.length > 0) {
 }
 for (const { name, message } of brokenFiles) console.log(`\nFailed to run: ${relative(root, name)}\n${message}`)
 if (strayErrors > 0) console.log('\nThe run failed outside the tests; see above.')
-if (!typesAreRight) console.log('\nThe type check failed; see above.')
+for (const { name } of failedChecks) console.log(`\nThe ${name} failed; see above.`)
 console.log(`\n${passed} passed, ${failed} failed, ${skipped.length} skipped`)
 process.exitCode = failed > 0 || passed === 0 || vitest.status !== 0 ? 1 : 0
+
+/** Runs a program that judges the sources; what it prints is shown as one block. */
+async function check(name, program, ...args) {
+  const child = spawn(process.execPath, [join(root, program), ...args], { cwd: root })
+  let output = ''
+  child.stdout.on('data', (data) => (output += data))
+  child.stderr.on('data', (data) => (output += data))
+  const status = await new Promise((resolve) => child.once('close', resolve))
+  if (status !== 0) console.log(`\n${name}:\n${output}`)
+  return { name, status }
+}
 
 function readReport() {
   try {

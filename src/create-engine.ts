@@ -1,15 +1,19 @@
 import 'reflect-metadata'
 import { container, instanceCachingFactory, type InjectionToken } from 'tsyringe'
-import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory/index.js'
-import { localQueue } from './core/dispatch/local-queue.js'
-import { type EngineParts, JobEngine } from './core/engine.js'
-import type { EngineSettings } from './core/options.js'
-import { processRunner } from './core/runner/process-runner.js'
-import { stemsWorkflow } from './core/separation/stems-workflow.js'
-import { WorkflowRegistry } from './core/workflow/registry.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
+import { localQueue } from './adapters/queues/local/local-queue.js'
+import { StemworkError } from './core/engine/errors.js'
+import { type EngineParts, JobEngine } from './core/engine/engine.js'
+import type { EngineSettings } from './core/engine/options.js'
+import { assertInstalled } from './core/engine/package-files.js'
+import { processRunner } from './core/engine/runner/process-runner.js'
+import { audioPeaks as makeAudioPeaks } from './core/separation/pictures/audio-peaks.js'
+import { stemsWorkflow, type StemsWorkflow } from './core/separation/workflow/stems-workflow.js'
+import { WorkflowRegistry } from './core/engine/workflow/registry.js'
+import type { Workflow } from './core/engine/workflow/workflow.js'
 
 /** Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow. */
-export type CreateEngineOptions = EngineSettings & Partial<EngineParts>
+export type CreateEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & Partial<EngineParts<Offered>>
 
 const tokens = {
   jobs: Symbol('jobs') as InjectionToken<EngineParts['jobs']>,
@@ -26,10 +30,19 @@ const tokens = {
  *
  * @example
  * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
- * @throws StemworkError `INVALID_OPTIONS`.
+ * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's other files.
  */
-export function createEngine(options: CreateEngineOptions = {}): JobEngine {
-  const { jobs, queue, blobs, applications, runner, workflows, ...settings } = options
+export function createEngine<Offered extends Workflow = StemsWorkflow>(
+  options: CreateEngineOptions<Offered> = {},
+): JobEngine<Offered> {
+  assertInstalled()
+  const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
+  if (runner !== undefined && settings.child !== undefined) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'child sets up the runner that createEngine makes, and another one is given. Give its options to processRunner().',
+    )
+  }
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)
   provide(tokens.queue, queue, localQueue)
@@ -37,9 +50,15 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
   provide(tokens.applications, applications, memoryApplications)
   provide(tokens.workflows, workflows, () => [stemsWorkflow()])
   provide(tokens.runner, runner, () => {
-    const registry = new WorkflowRegistry(scope.resolve(tokens.workflows))
+    let registry: WorkflowRegistry | undefined
     const { concurrency: slots, niceness } = settings.dispatch ?? {}
-    return processRunner({ slots, niceness, logger: settings.logger, resolve: (id) => registry.require(id) })
+    return processRunner({
+      ...settings.child,
+      slots,
+      niceness,
+      logger: settings.logger,
+      resolve: (id) => (registry ??= new WorkflowRegistry(scope.resolve(tokens.workflows))).require(id),
+    })
   })
   return new JobEngine(
     {
@@ -47,8 +66,10 @@ export function createEngine(options: CreateEngineOptions = {}): JobEngine {
       queue: scope.resolve(tokens.queue),
       blobs: scope.resolve(tokens.blobs),
       applications: scope.resolve(tokens.applications),
-      workflows: scope.resolve(tokens.workflows),
+      // Without any, `Offered` is the stems workflow, which is made then.
+      workflows: scope.resolve(tokens.workflows) as readonly Offered[],
       runner: scope.resolve(tokens.runner),
+      audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),
     },
     settings,
   )

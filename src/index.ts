@@ -1,17 +1,63 @@
 export { type CreateEngineOptions, createEngine } from './create-engine.js'
-export { type EngineHealth, type EngineParts, JobEngine, type JobScope, type SubmitInput } from './core/engine.js'
-export type { EngineEventName, EngineEvents } from './core/events.js'
-export { type ErrorCode, type FailureReason, StemworkError } from './core/errors.js'
-export type { EngineOptions, EngineSettings } from './core/options.js'
-export type { JobError, JobOutput, JobRecord, JobStatus } from './core/job/job.js'
-export { localQueue } from './core/dispatch/local-queue.js'
-export { inlineRunner } from './core/runner/inline-runner.js'
-export { processRunner } from './core/runner/process-runner.js'
-export { stems4Workflow, type StemsDefinition, type StemsSettings, stemsWorkflow, stemsWorkflowOf } from './core/separation/stems-workflow.js'
-export { defineWorkflow, type OutputDeclaration, type Stage, type StageContext, type Workflow, type WorkflowDefinition } from './core/workflow/workflow.js'
-export type * from './core/ports/application-store.js'
-export type * from './core/ports/blob-store.js'
-export type * from './core/ports/job-queue.js'
-export type * from './core/ports/job-store.js'
-export type { Logger } from './core/ports/logger.js'
-export type * from './core/ports/runner.js'
+export {
+  type ApplicationLimits,
+  type BatchStatus,
+  type BulkAction,
+  type BulkOptions,
+  type BulkReport,
+  type EngineHealth,
+  type EngineParts,
+  type FoundJobs,
+  JobEngine,
+  type JobEstimate,
+  type JobScope,
+  type LimitChange,
+  type Limits,
+  type PoolStatus,
+  type SubmitBatchInput,
+  type Waiting,
+  type Worker,
+} from './core/engine/engine.js'
+export { type LocalFile, localFile } from './core/engine/local-file.js'
+export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/submission.js'
+export type { EngineEventName, EngineEvents } from './core/engine/events.js'
+export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
+export type { EngineOptions, EngineSettings } from './core/engine/options.js'
+export type { JobError, JobOutput, JobRecord, JobStatus } from './core/engine/job/job.js'
+export { localQueue } from './adapters/queues/local/local-queue.js'
+export { inlineRunner } from './core/engine/runner/inline-runner.js'
+export { processRunner } from './core/engine/runner/process-runner.js'
+export {
+  stems4Workflow,
+  type StemsDefinition,
+  type StemsRequest,
+  type StemsSettings,
+  type StemsWorkflow,
+  stemsWorkflow,
+  stemsWorkflowOf,
+} from './core/separation/workflow/stems-workflow.js'
+export type { AudioSettings } from './core/audio/audio-settings.js'
+export { analyzeWorkflow } from './core/audio/analysis/analyze-workflow.js'
+export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'
+export { transcodeWorkflow } from './core/audio/transcode/transcode-workflow.js'
+export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
+export {
+  defineWorkflow,
+  type OutputDeclaration,
+  type Stage,
+  type StageContext,
+  type Workflow,
+  type WorkflowDefinition,
+} from './core/engine/workflow/workflow.js'
+export type { MayPass, WorkflowPolicy } from './core/engine/workflow/policy.js'
+export type { Quota, Usage } from './core/engine/job/quota.js'
+export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
+export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'
+export type * from './core/engine/ports/blob-store.js'
+export type * from './core/engine/ports/document-store.js'
+export type * from './core/engine/ports/job-queue.js'
+export type * from './core/engine/ports/job-store.js'
+export { type Logger, silentLogger } from './core/engine/ports/logger.js'
+export type * from './core/engine/ports/runner.js'
+export type { Span, SpanAttributes, SpanOrder, Tracing } from './core/engine/ports/tracing.js'
+export type { TraceContext } from './core/engine/job/trace-context.js'

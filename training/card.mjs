@@ -14,7 +14,21 @@ const [data, work] = process.argv.slice(2)
 if (!work) throw new Error('Usage: node card.mjs <data> <work>')
 const made = join(work, 'card')
 write('left-out', leftOut(join(work, 'folds')))
-python('prepare.py', '--data', data, '--work', made, '--sung-minutes', '0', '--espeak-minutes', '0', '--arranged-minutes', '0', '--synthesized-minutes', '0')
+python(
+  'prepare.py',
+  '--data',
+  data,
+  '--work',
+  made,
+  '--sung-minutes',
+  '0',
+  '--espeak-minutes',
+  '0',
+  '--arranged-minutes',
+  '0',
+  '--synthesized-minutes',
+  '0',
+)
 python('songs.py', '--work', made, '--out', join(made, 'held-out'))
 write('held-out', evaluated(join(made, 'held-out')))
 write('everything-is-free', evaluated(join(data, 'everything-is-free')))
@@ -24,24 +38,43 @@ function python(script, ...options) {
 }
 
 function evaluated(folder) {
-  return execFileSync(process.execPath, [join(here, '../dist/cli/main.js'), 'evaluate', folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  return execFileSync(process.execPath, [join(here, '../dist/cli/main.js'), 'evaluate', folder], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
 }
 
 /** One row a song, one column a method; the first two are the network that never heard the song, and the model that the package had then. */
 function leftOut(folder) {
   const songs = readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
-    .map((name) => ({ ...JSON.parse(readFileSync(join(folder, name), 'utf8')).songs[0], song: name.replace('.json', '') }))
+    .map((name) => ({
+      ...JSON.parse(readFileSync(join(folder, name), 'utf8')).songs[0],
+      song: name.replace('.json', ''),
+    }))
   const names = ['without the song', 'the model before', ...songs[0].methods.slice(2).map(({ method }) => method)]
   const row = (name, cells) => `| ${[name, ...cells].join(' | ')} |`
   const pair = (vocals, accompaniments) => `${vocals.toFixed(2)} / ${accompaniments.toFixed(2)}`
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
-  const means = names.map((_, column) => ['vocals', 'accompaniments'].map((stem) => mean(songs.map(({ methods }) => methods[column][stem].uSdr))))
+  const means = names.map((_, column) =>
+    ['vocals', 'accompaniments'].map((stem) => mean(songs.map(({ methods }) => methods[column][stem].uSdr))),
+  )
   return [
     row('uSDR, dB', names),
-    row('---', names.map(() => '---:')),
-    ...songs.map(({ song, methods }) => row(song, methods.map(({ vocals, accompaniments }) => pair(vocals.uSdr, accompaniments.uSdr)))),
-    row('mean', means.map(([vocals, accompaniments]) => pair(vocals, accompaniments))),
+    row(
+      '---',
+      names.map(() => '---:'),
+    ),
+    ...songs.map(({ song, methods }) =>
+      row(
+        song,
+        methods.map(({ vocals, accompaniments }) => pair(vocals.uSdr, accompaniments.uSdr)),
+      ),
+    ),
+    row(
+      'mean',
+      means.map(([vocals, accompaniments]) => pair(vocals, accompaniments)),
+    ),
   ].join('\n')
 }
 
@@ -49,5 +82,8 @@ function write(name, table) {
   const text = readFileSync(card, 'utf8')
   const section = new RegExp(`(<!-- evaluate ${name} -->\n)[^]*?(<!-- end -->)`)
   if (!section.test(text)) throw new Error(`The model card has no section <!-- evaluate ${name} -->.`)
-  writeFileSync(card, text.replace(section, (_, start, end) => `${start}\n${table.trim()}\n\n${end}`))
+  writeFileSync(
+    card,
+    text.replace(section, (_, start, end) => `${start}\n${table.trim()}\n\n${end}`),
+  )
 }

@@ -57,5 +57,8 @@ export function tom(random, hz) {
 
 export function shaker(random) {
   const filter = stateVariable('band', 1.2)
-  return render(0.12, (t) => filter(random.noise(), 6200) * Math.min(t / 0.03, 1) * Math.exp(-Math.max(0, t - 0.03) / 0.025))
+  return render(
+    0.12,
+    (t) => filter(random.noise(), 6200) * Math.min(t / 0.03, 1) * Math.exp(-Math.max(0, t - 0.03) / 0.025),
+  )
 }

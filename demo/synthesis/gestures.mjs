@@ -38,7 +38,15 @@ export function gestures(syllables) {
     const { seconds, formants = vowelFormants, voice, breath = 0.04, hiss = 0, hissHz, burst } = consonants[sound]
     if (burst) {
       targets.push({ seconds: at, formants, voice, breath: 0, hiss: 0 })
-      targets.push({ seconds: at + 0.7 * seconds, formants, voice: voice * 2, breath: 0.35 * burst, hiss: burst, hissHz, sudden: true })
+      targets.push({
+        seconds: at + 0.7 * seconds,
+        formants,
+        voice: voice * 2,
+        breath: 0.35 * burst,
+        hiss: burst,
+        hissHz,
+        sudden: true,
+      })
     } else targets.push({ seconds: at, formants, voice, breath, hiss, hissHz })
     return at + seconds
   }
@@ -50,7 +58,10 @@ function silence(formants) {
 
 function onsetOf(sounds) {
   const list = sounds.split(' ')
-  return list.slice(0, list.findIndex((sound) => sound in vowels))
+  return list.slice(
+    0,
+    list.findIndex((sound) => sound in vowels),
+  )
 }
 
 function lengthOf(sounds) {

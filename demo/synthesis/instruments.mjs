@@ -27,21 +27,29 @@ export function bassNote(note, seconds) {
     const t = i / sampleRate
     const sub = Math.sin(2 * Math.PI * hz * t)
     const bright = filter(saw(hz), 180 + 900 * Math.exp(-t / 0.18))
-    samples[i] = Math.tanh(0.9 * sub + 0.7 * bright) * envelope(t, seconds, { attack: 0.006, release: 0.07 }) * (0.75 + 0.25 * Math.exp(-t / 0.3))
+    samples[i] =
+      Math.tanh(0.9 * sub + 0.7 * bright) *
+      envelope(t, seconds, { attack: 0.006, release: 0.07 }) *
+      (0.75 + 0.25 * Math.exp(-t / 0.3))
   }
   return samples
 }
 
 /** One voice of a pad: a few sawtooth waves a little out of tune. Two of them with different `random` make it wide. */
 export function padVoice(note, seconds, random) {
-  const oscillators = Array.from({ length: 3 }, () => ({ saw: sawtooth(random.uniform()), hz: midiToHz(note + random.uniform(-0.09, 0.09)) }))
+  const oscillators = Array.from({ length: 3 }, () => ({
+    saw: sawtooth(random.uniform()),
+    hz: midiToHz(note + random.uniform(-0.09, 0.09)),
+  }))
   const filter = stateVariable('low', 0.6)
   const sweepPhase = random.uniform(0, 2 * Math.PI)
   const samples = new Float64Array(Math.round((seconds + 0.9) * sampleRate))
   for (let i = 0; i < samples.length; i++) {
     const t = i / sampleRate
     const sum = oscillators.reduce((total, { saw, hz }) => total + saw(hz), 0) / 3
-    samples[i] = filter(sum, 1100 + 500 * Math.sin(sweepPhase + 2 * Math.PI * 0.23 * t)) * envelope(t, seconds, { attack: 0.35, release: 0.85 })
+    samples[i] =
+      filter(sum, 1100 + 500 * Math.sin(sweepPhase + 2 * Math.PI * 0.23 * t)) *
+      envelope(t, seconds, { attack: 0.35, release: 0.85 })
   }
   return samples
 }
@@ -52,7 +60,7 @@ export function pluckedNote(note, seconds, random, brightness = 0.5) {
   const line = new Float64Array(Math.ceil(period) + 2)
   const soften = onePole(1500 + 6000 * brightness)
   for (let i = 0; i < line.length; i++) line[i] = soften(random.noise())
-  const loss = 10 ** (-3 * (period / sampleRate) / (1.2 + 1.6 * (60 / note)))
+  const loss = 10 ** ((-3 * (period / sampleRate)) / (1.2 + 1.6 * (60 / note)))
   const samples = new Float64Array(Math.round((seconds + 0.15) * sampleRate))
   const whole = Math.floor(period)
   const part = period - whole
@@ -79,7 +87,9 @@ export function keysNote(note, seconds, velocity) {
     const turn = 2 * Math.PI * hz * t
     const body = Math.sin(turn + velocity * (0.5 + 1.1 * Math.exp(-t / 0.25)) * Math.sin(turn))
     const tine = 0.18 * velocity * Math.sin(2 * Math.PI * hz * 14 * t) * Math.exp(-t / 0.05)
-    samples[i] = (body * Math.exp(-t / 1.3) + (hz * 14 < 16000 ? tine : 0)) * envelope(t, seconds, { attack: 0.003, release: 0.22 })
+    samples[i] =
+      (body * Math.exp(-t / 1.3) + (hz * 14 < 16000 ? tine : 0)) *
+      envelope(t, seconds, { attack: 0.003, release: 0.22 })
   }
   return samples
 }

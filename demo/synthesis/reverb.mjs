@@ -8,7 +8,12 @@ export function reverb(track, { decaySeconds, dampingHz = 6000, predelayMs = 15 
   const wet = newTrack(track.frames / sampleRate)
   const lines = delaysMs.map((ms) => {
     const length = Math.round((ms / 1000) * sampleRate)
-    return { samples: new Float64Array(length), position: 0, gain: 10 ** ((-3 * ms) / 1000 / decaySeconds), damp: onePole(dampingHz) }
+    return {
+      samples: new Float64Array(length),
+      position: 0,
+      gain: 10 ** ((-3 * ms) / 1000 / decaySeconds),
+      damp: onePole(dampingHz),
+    }
   })
   const highPass = [onePole(180), onePole(180)]
   const predelay = Math.round((predelayMs / 1000) * sampleRate)

@@ -16,9 +16,17 @@ const bandwidthsHz = [75, 95, 130, 190, 240]
  * @param {number} [singer.detune] semitones, constant
  * @returns {Float64Array} mono
  */
-export function sing(syllables, seconds, random, { tract = 1, transpose = 0, detune = 0, vibrato = 0.32, lateSeconds = 0 } = {}) {
+export function sing(
+  syllables,
+  seconds,
+  random,
+  { tract = 1, transpose = 0, detune = 0, vibrato = 0.32, lateSeconds = 0 } = {},
+) {
   const frames = Math.round(seconds * sampleRate)
-  const shifted = syllables.map((syllable) => ({ ...syllable, seconds: syllable.seconds + lateSeconds + random.uniform(-0.008, 0.008) }))
+  const shifted = syllables.map((syllable) => ({
+    ...syllable,
+    seconds: syllable.seconds + lateSeconds + random.uniform(-0.008, 0.008),
+  }))
   const targets = gestures(shifted)
   const pitch = pitchCurve(shifted, frames, random, { transpose: transpose + detune, vibrato })
   const folds = vocalFolds(pitch, frames, random)
@@ -34,7 +42,9 @@ export function sing(syllables, seconds, random, { tract = 1, transpose = 0, det
     if (i % controlFrames === 0) {
       while (next < targets.length && targets[next].seconds <= i / sampleRate) next++
       approach(now, targets[Math.max(0, next - 1)])
-      now.formants.forEach((hz, index) => formants[index].tune(hz * tract * (1 + 0.01 * random.noise()), bandwidthsHz[index] * (1 + now.breath)))
+      now.formants.forEach((hz, index) =>
+        formants[index].tune(hz * tract * (1 + 0.01 * random.noise()), bandwidthsHz[index] * (1 + now.breath)),
+      )
     }
     const noise = random.noise()
     const { pulse, openness } = folds[i]
@@ -43,7 +53,10 @@ export function sing(syllables, seconds, random, { tract = 1, transpose = 0, det
     const breath = (now.breath + 0.035 * loudness) * noise * (0.4 + 0.6 * openness)
     let sample = voiced + 0.35 * breath
     for (const formant of formants) sample = formant.next(sample)
-    samples[i] = sample + 0.05 * air(noise * (now.breath + 0.05 * loudness), 7000) + 0.16 * now.hiss * teeth(random.noise(), now.hissHz)
+    samples[i] =
+      sample +
+      0.05 * air(noise * (now.breath + 0.05 * loudness), 7000) +
+      0.16 * now.hiss * teeth(random.noise(), now.hissHz)
   }
   return samples
 }
@@ -114,11 +127,11 @@ function vocalFolds(pitch, frames, random) {
     high[i] = open < 1 ? strength * (2 * open - 3 * open * open) : 0
     if (i % oversampling === 0) openness[i / oversampling] = open < 1 ? open * (1 - open) * 4 : 0
   }
-  const folds = new Array(frames)
+  const folds = []
   for (let i = 0; i < frames; i++) {
     let pulse = 0
     for (let tap = 0; tap < taps.length; tap++) pulse += taps[tap] * high[i * oversampling + tap]
-    folds[i] = { pulse, openness: openness[i] }
+    folds.push({ pulse, openness: openness[i] })
   }
   return folds
 }

@@ -1,17 +1,24 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandInput, type CommandOption, UsageError } from './command.js'
+import { environmentValues } from './environment.js'
 import { nearest } from './nearest.js'
 
 /**
- * What the user wrote, checked against the options of the command; `--help` is always known.
+ * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is taken from the
+ * environment, for options that have a variable.
  *
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
-export function parseArguments(argv: readonly string[], command: Pick<Command, 'options' | 'positionals' | 'usage'>): CommandInput {
+export function parseArguments(
+  argv: readonly string[],
+  command: Pick<Command, 'options' | 'positionals' | 'usage'>,
+): CommandInput {
   const options: Record<string, CommandOption> = { ...command.options, help: { type: 'boolean', short: 'h', help: '' } }
   const { tokens } = parseArgs({
     args: [...argv],
-    options: Object.fromEntries(Object.entries(options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }])),
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }]),
+    ),
     strict: false,
     tokens: true,
   })
@@ -24,23 +31,35 @@ export function parseArguments(argv: readonly string[], command: Pick<Command, '
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
     if (!option) throw unknownOption(token.rawName, Object.keys(options))
     if (option.type === 'boolean') {
-      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value, and "${token.value}" was given.`)
+      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value, but got "${token.value}".`)
       values[token.name] = true
       continue
     }
-    // "--port --data x" is a forgotten value, not a port named "--data"; "--port=-1" is meant as it is.
-    const isMissing = token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('-') && token.value.length > 1)
-    if (isMissing) throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
-    if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value as string]
+    // "--port --data x" is a forgotten value, not a port named "--data"; "--gain -6" and "--port=-1" are meant as they are.
+    const isMissing =
+      token.value === undefined || token.value === '' || (!token.inlineValue && /^-[^\d.]/.test(token.value))
+    if (isMissing)
+      throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
+    if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value]
     else values[token.name] = token.value
   }
-  if (values.help !== true) checkCount(positionals, command)
-  return { values, positionals }
+  if (values.help === true) return { values, positionals }
+  checkCount(positionals, command)
+  const set = environmentValues(command.options)
+  for (const [name, value] of Object.entries(values)) {
+    const before = set[name]
+    set[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
+  }
+  return { values: set, positionals }
 }
 
-function checkCount(positionals: string[], { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>): void {
-  if (positionals.length < min) throw new UsageError(`Something is missing. Usage: stemwork ${usage}`)
-  if (positionals.length > max) throw new UsageError(`"${positionals[max]}" is one argument too many. Usage: stemwork ${usage}`)
+function checkCount(
+  positionals: string[],
+  { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>,
+): void {
+  if (positionals.length < min) throw new UsageError(`An argument is missing. Usage: stemwork ${usage}`)
+  if (positionals.length > max)
+    throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
 }
 
 function unknownOption(rawName: string, known: string[]): UsageError {

@@ -10,12 +10,31 @@ export interface CommandOption {
   multiple?: boolean
   /** Name of the value in the help, for example `dir`. */
   value?: string
+  /** The environment variable that sets it, too. */
+  variable?: string
   help: string
 }
 
 export interface CommandInput {
   values: Record<string, string | boolean | string[] | undefined>
   positionals: string[]
+}
+
+/** One thing that a command can do, such as `keys create`: for its help. */
+export interface CommandAction {
+  /** What follows the name of the action, for example `<key id>`. */
+  usage?: string
+  description: string
+  /** The names of those of the command's options that matter to it. */
+  options: readonly string[]
+}
+
+/** A command in the list of commands. */
+export interface CommandEntry {
+  /** One line in the list of commands. */
+  summary: string
+  /** Loaded only when called: a command brings its adapters along. */
+  load(): Promise<Command>
 }
 
 /** One subcommand. */
@@ -26,6 +45,8 @@ export interface Command {
   /** How many arguments it takes beside options. */
   positionals: { min: number; max: number }
   options: Record<string, CommandOption>
+  /** What it can do, if its first argument says what. */
+  actions?: Record<string, CommandAction>
   /** Examples and notes under the options. */
   notes?: string
   /**
@@ -41,6 +62,13 @@ export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, term
 /** The user wrote something that the command does not understand. Ends with status 2. */
 export class UsageError extends Error {}
 
+/** Of a command that takes at least one argument; those that lack it are refused when they are parsed. */
+export function firstPositional({ positionals }: CommandInput): string {
+  const [first] = positionals
+  if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')
+  return first
+}
+
 /** The value of an option that is given at most once. */
 export function textOf(input: CommandInput, name: string): string | undefined {
   const value = input.values[name]
@@ -48,7 +76,11 @@ export function textOf(input: CommandInput, name: string): string | undefined {
 }
 
 /** @throws UsageError unless the option is absent or a whole number in the range */
-export function numberOf(input: CommandInput, name: string, { min, max }: { min: number; max: number }): number | undefined {
+export function numberOf(
+  input: CommandInput,
+  name: string,
+  { min, max }: { min: number; max: number },
+): number | undefined {
   const text = textOf(input, name)
   if (text === undefined) return undefined
   const value = Number(text)

@@ -1,17 +1,22 @@
-import type { Command } from './command.js'
-
-export interface CommandEntry {
-  /** One line in the list of commands. */
-  summary: string
-  /** Loaded only when called: a command brings its adapters along. */
-  load(): Promise<Command>
-}
+import type { CommandEntry } from './command.js'
 
 /** Every subcommand by name. */
 export const commands: Record<string, CommandEntry> = {
   separate: {
     summary: 'Separate a file or URL into vocals and accompaniment on this machine.',
     load: async () => (await import('./separate.js')).separateCommand,
+  },
+  loudness: {
+    summary: 'Measure loudness and true peak, or write a file at another loudness.',
+    load: async () => (await import('./loudness.js')).loudnessCommand,
+  },
+  transcode: {
+    summary: 'Write audio in another format, cut, faded or louder.',
+    load: async () => (await import('./transcode.js')).transcodeCommand,
+  },
+  analyze: {
+    summary: 'Find tempo, beats, key and loudness of a song.',
+    load: async () => (await import('./analyze.js')).analyzeCommand,
   },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
@@ -21,9 +26,29 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Run the HTTP service.',
     load: async () => (await import('./serve.js')).serveCommand,
   },
+  mcp: {
+    summary: 'Serve tools for agents (Model Context Protocol) on standard input and output.',
+    load: async () => (await import('./mcp.js')).mcpCommand,
+  },
   keys: {
-    summary: 'Make, list, rotate and revoke API keys.',
+    summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,
+  },
+  jobs: {
+    summary: 'List, show, cancel, retry and delete jobs.',
+    load: async () => (await import('./jobs.js')).jobsCommand,
+  },
+  schedule: {
+    summary: 'Pause, resume, drain and limit the start of jobs.',
+    load: async () => (await import('./schedule.js')).scheduleCommand,
+  },
+  limits: {
+    summary: 'Show and set what an application may do in a day, and how many jobs it may have waiting.',
+    load: async () => (await import('./limits.js')).limitsCommand,
+  },
+  doctor: {
+    summary: 'Check what a service needs, and say what to do.',
+    load: async () => (await import('./doctor.js')).doctorCommand,
   },
   worker: {
     summary: 'Run jobs that other nodes accept.',
@@ -32,5 +57,9 @@ export const commands: Record<string, CommandEntry> = {
   models: {
     summary: 'Show, fetch and remove models.',
     load: async () => (await import('./models.js')).modelsCommand,
+  },
+  completion: {
+    summary: 'Print a script that completes commands and options in your shell.',
+    load: async () => (await import('./completion.js')).completionCommand(() => commands),
   },
 }

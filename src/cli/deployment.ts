@@ -1,17 +1,21 @@
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { EngineParts } from '../core/engine.js'
-import { StemworkError } from '../core/errors.js'
-import { localQueue } from '../core/dispatch/local-queue.js'
-import type { Logger } from '../core/ports/logger.js'
+import type { Pool } from 'pg'
+import type { EngineParts } from '../core/engine/engine.js'
+import { StemworkError } from '../core/engine/errors.js'
+import { localQueue } from '../adapters/queues/local/local-queue.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 
 /** Where a command keeps things, as URLs. */
 export interface DeploymentUrls {
   /** Folder that stands for `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
   data?: string
-  /** `memory:`, `sqlite:<path>`, `postgres://...`, or `redis://...` (Keyv, one process only). */
+  /** `memory:`, `sqlite:<path>`, `postgres://...[?schema=<name>]`, or `redis://...` (Keyv, one process only). */
   store?: string
-  /** `memory:` or `redis://...` (BullMQ). */
+  /**
+   * `memory:`, `postgres:` (LISTEN and NOTIFY of the store's server; the default of a Postgres store), `postgres://...` (the same
+   * over connections of its own), or `redis://...[?prefix=<name>]` (BullMQ).
+   */
   queue?: string
   /** `memory:`, `file:<folder>`, or `s3://<bucket>[/prefix][?endpoint=...&region=...&pathStyle=true]`. */
   blobs?: string
@@ -25,7 +29,14 @@ export interface Deployment {
   close(): Promise<void>
 }
 
-type Stores = Pick<EngineParts, 'jobs' | 'applications'> & { close(): Promise<void> }
+type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
+  /** Of a Postgres store. */
+  pool?: Pool
+  schema?: string
+  close(): Promise<void>
+}
+
+type OpenQueue = Pick<EngineParts, 'queue'> & { close(): Promise<void> }
 
 /**
  * Opens the adapters that the URLs name. Optional packages are loaded only for the URLs that need them.
@@ -36,87 +47,119 @@ type Stores = Pick<EngineParts, 'jobs' | 'applications'> & { close(): Promise<vo
 export async function openDeployment(urls: DeploymentUrls, logger: Logger): Promise<Deployment> {
   const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
   const blobsUrl = urls.blobs ?? (urls.data === undefined ? 'memory:' : `file:${join(urls.data, 'blobs')}`)
-  const queueUrl = urls.queue ?? 'memory:'
+  const queueUrl = urls.queue ?? (isPostgres(storeUrl) ? storesOwn : 'memory:')
   refuseWrongPairs(storeUrl, queueUrl, blobsUrl)
 
   const blobs = await openBlobs(blobsUrl)
-  const queue = await openQueue(queueUrl, logger)
   const stores = await openStores(storeUrl)
-  return {
-    parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
-    durable: !isMemory(storeUrl),
-    close: stores.close,
+  try {
+    const { queue, close } = await openQueue(queueUrl, stores, logger)
+    return {
+      parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
+      durable: !isMemory(storeUrl),
+      close: async () => void (await Promise.all([stores.close(), close()])),
+    }
+  } catch (error) {
+    await stores.close()
+    throw error
   }
 }
 
 function refuseWrongPairs(store: string, queue: string, blobs: string): void {
   if (!isMemory(store) && isMemory(blobs)) {
-    throw new StemworkError('INVALID_OPTIONS', `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`,
+    )
   }
-  if (!isMemory(queue) && !/^postgres(ql)?:/.test(store)) {
-    throw new StemworkError('INVALID_OPTIONS', `--queue ${nameOf(queue)} rings in several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`)
+  if (!isMemory(queue) && !isPostgres(store)) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `--queue ${nameOf(queue)} notifies several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`,
+    )
   }
 }
 
 async function openStores(url: string): Promise<Stores> {
   if (isMemory(url)) {
-    const { memoryApplications, memoryJobs } = await import('../adapters/memory/index.js')
+    const { memoryApplications, memoryJobs } = await import('../adapters/memory.js')
     return { jobs: memoryJobs(), applications: memoryApplications(), close: async () => {} }
   }
   if (url.startsWith('sqlite:')) {
-    const { sqliteStores } = await import('../adapters/sqlite/index.js')
+    const { sqliteStores } = await import('../adapters/stores/sqlite/index.js')
     const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
     return { jobs, applications, close: async () => close() }
   }
-  if (/^postgres(ql)?:/.test(url)) {
-    const { default: pg } = await optional('pg', () => import('pg'))
-    const { postgresStores } = await import('../adapters/postgres/index.js')
-    const pool = new pg.Pool({ connectionString: url })
-    const { jobs, applications, migrate } = postgresStores({ pool })
+  if (isPostgres(url)) {
+    const { rest, value: schema } = withoutParameter(url, 'schema')
+    const pool = await openPool(rest)
+    const { postgresStores } = await import('../adapters/postgres.js')
+    const { jobs, applications, migrate } = postgresStores({ pool, schema })
     await migrate()
-    return { jobs, applications, close: () => pool.end() }
+    return { jobs, applications, pool, schema, close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
-    const { Keyv } = await optional('keyv', () => import('keyv'))
-    const { default: KeyvRedis } = await optional('@keyv/redis', () => import('@keyv/redis'))
-    const { keyvApplications, keyvJobs } = await import('../adapters/keyv/index.js')
+    const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
+      Promise.all([import('keyv'), import('@keyv/redis')]),
+    )
+    const { keyvApplications, keyvJobs } = await import('../adapters/stores/keyv/index.js')
     const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
     return { jobs: keyvJobs({ keyv }), applications: keyvApplications({ keyv }), close: () => keyv.disconnect() }
   }
   throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
 }
 
-async function openQueue(url: string, logger: Logger): Promise<EngineParts['queue']> {
-  if (isMemory(url)) return localQueue()
-  if (/^rediss?:/.test(url)) {
-    await optional('bullmq', () => import('bullmq'))
-    const { bullmqQueue } = await import('../adapters/bullmq/index.js')
-    return bullmqQueue({ connection: url, logger })
+async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {
+  if (isMemory(url)) return { queue: localQueue(), close: async () => {} }
+  if (isPostgres(url)) {
+    const { postgresQueue } = await import('../adapters/postgres.js')
+    if (stores.pool && isStoresOwn(url))
+      return { queue: postgresQueue({ pool: stores.pool, schema: stores.schema, logger }), close: async () => {} }
+    const { rest, value: schema = stores.schema } = withoutParameter(url, 'schema')
+    const pool = await openPool(rest)
+    return { queue: postgresQueue({ pool, schema, logger }), close: () => pool.end() }
   }
-  throw unknownUrl('--queue', url, 'memory:, redis://...')
+  if (/^rediss?:/.test(url)) {
+    const { bullmqQueue } = await optional(['bullmq', 'ioredis'], () => import('../adapters/queues/bullmq/index.js'))
+    const { rest, value: prefix } = withoutParameter(url, 'prefix')
+    return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
+  }
+  throw unknownUrl('--queue', url, 'memory:, postgres:, postgres://..., redis://...')
+}
+
+async function openPool(url: string): Promise<Pool> {
+  const { default: pg } = await optional(['pg'], () => import('pg'))
+  // Without it, a connection to a server that accepts and never answers is waited for without end.
+  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {
   if (isMemory(url)) {
-    const { memoryBlobs } = await import('../adapters/memory/index.js')
+    const { memoryBlobs } = await import('../adapters/memory.js')
     return memoryBlobs()
   }
   if (url.startsWith('file:')) {
-    const { fsBlobs } = await import('../adapters/fs/index.js')
+    const { fsBlobs } = await import('../adapters/blobs/fs/index.js')
     return fsBlobs({ directory: folderOf(url) })
   }
   if (url.startsWith('s3:')) {
-    const { S3Client } = await optional('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
-    const { s3Blobs } = await import('../adapters/s3/index.js')
+    const [{ S3Client }, { s3Blobs }] = await optional(
+      ['@aws-sdk/client-s3', '@aws-sdk/lib-storage', '@aws-sdk/s3-request-presigner'],
+      () => Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
+    )
     const { hostname, pathname, searchParams } = new URL(url)
     const endpoint = searchParams.get('endpoint') ?? undefined
     const client = new S3Client({
       region: searchParams.get('region') ?? process.env.AWS_REGION ?? 'us-east-1',
       endpoint,
       // Servers other than AWS seldom answer at <bucket>.<host>.
-      forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
+      forcePathStyle: searchParams.has('pathStyle')
+        ? searchParams.get('pathStyle') !== 'false'
+        : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // The SDK has no time limits of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+      requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     })
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
     return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
@@ -126,26 +169,67 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
 
 /** `file:data/blobs` is relative to the working folder, as a path would be; `file:///data/blobs` is a file URL. */
 function folderOf(url: string): string {
-  return url.startsWith('file://') ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname : resolve(url.slice('file:'.length))
+  return url.startsWith('file://')
+    ? new URL(url, pathToFileURL(`${process.cwd()}/`)).pathname
+    : resolve(url.slice('file:'.length))
+}
+
+/** Takes a parameter of ours out of a URL that is somebody else's. Not by `URL`, which refuses those of sockets. */
+function withoutParameter(url: string, name: string): { rest: string; value: string | undefined } {
+  const [address = '', query = ''] = url.split('?')
+  const parameters = new URLSearchParams(query)
+  const value = parameters.get(name) ?? undefined
+  if (value === undefined) return { rest: url, value }
+  parameters.delete(name)
+  return { rest: parameters.size > 0 ? `${address}?${parameters.toString()}` : address, value }
 }
 
 function isMemory(url: string): boolean {
   return url === 'memory:'
 }
 
+function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url)
+}
+
+/** A queue on the pool of the store. */
+const storesOwn = 'postgres:'
+
+function isStoresOwn(url: string): boolean {
+  return url === storesOwn || url === 'postgresql:'
+}
+
 /** The URL without what may be secret in it. */
 function nameOf(url: string): string {
-  return `${url.slice(0, url.indexOf(':') + 1)}...`
+  const scheme = url.slice(0, url.indexOf(':') + 1)
+  return url === scheme ? url : `${scheme}...`
 }
 
 function unknownUrl(option: string, url: string, forms: string): StemworkError {
   return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
 }
 
-async function optional<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+/** Loads what needs these packages. */
+async function optional<Module>(packages: readonly string[], load: () => Promise<Module>): Promise<Module> {
   try {
     return await load()
-  } catch (error) {
-    throw new StemworkError('MISSING_DEPENDENCY', `This needs the package ${name}, which is not installed. Run: npm install ${name}`, { cause: error })
+  } catch (cause) {
+    const missing = packages.filter((name) => !isInstalled(name))
+    if (missing.length === 0) throw cause
+    const [what, are] = missing.length === 1 ? ['the package', 'is'] : ['the packages', 'are']
+    throw new StemworkError(
+      'MISSING_DEPENDENCY',
+      `This needs ${what} ${missing.join(', ')}, which ${are} not installed. Run: npm install ${missing.join(' ')}`,
+      { cause },
+    )
+  }
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
   }
 }

@@ -2,39 +2,56 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 import { type EvaluatedModel, evaluateSongs, type SongEvaluation } from '../core/separation/evaluation/evaluate.js'
 import { findSongs } from '../core/separation/evaluation/song-folders.js'
 import { summarise } from '../core/separation/evaluation/summary.js'
 import { requireModel } from '../core/separation/models/index.js'
+import { ensembleAlgorithms } from '../core/separation/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/separation/models/registry.js'
-import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { onInterruption } from './interruption.js'
-import { separationOptions, separationSettings } from './model-options.js'
+import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, ProgressLine } from './progress-line.js'
 
 export const evaluateCommand: Command = {
   usage: 'evaluate <folder> [options]',
   description:
-    'Measures how well models separate songs whose stems are known, beside guesses that take no skill.\n' +
-    'A folder for each song has vocals.* and accompaniments.*, or like MUSDB vocals.*, drums.*, bass.* and other.*;\n' +
-    'with mixture.* that is separated, else the sum of the stems.',
+    'Measures how well models separate songs whose stems are known, in comparison with trivial baselines.\n' +
+    'Each song has a folder with vocals.* and accompaniments.*, or as in MUSDB with vocals.*, drums.*, bass.* and other.*.\n' +
+    'It may also have mixture.*; by default, the mixture is the sum of the stems.',
   positionals: { min: 1, max: 1 },
   options: {
-    ...separationOptions,
+    ...separationCommandOptions,
     model: {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'Model to measure, as in "separate"; again for another one; a+b or a=2+b=1 for the (weighted) mean of several. Default: embedded.',
+      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by default as an average (see --ensemble). Default: embedded.',
     },
-    json: { type: 'boolean', help: 'Print one JSON object with the scores of every song, or about the failure, on stdout.' },
+    ensemble: {
+      type: 'string',
+      value: ensembleAlgorithms.join('|'),
+      help: 'How the estimates of several models are combined. Default: avg_wave.',
+    },
+    json: {
+      type: 'boolean',
+      help: 'Print one JSON object with the scores of every song, or with the error, on stdout.',
+    },
   },
   notes:
-    'uSDR, SI-SDR and the gain over the mixture are means over the songs, cSDR (the median over frames of 1 s) the median. "False vocals" is\n' +
-    'how loud the predicted vocals are where nobody sings, in dB under the mixture; "sum error" the largest |mixture - vocals - accompaniments|.\n' +
-    'Audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+    'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is the median. "False vocals"\n' +
+    'is the level of the predicted vocals where nobody sings, in dB relative to the mixture. "Sum error" is the largest |mixture - vocals -\n' +
+    'accompaniments|. The audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const json = input.values.json === true
     const models = modelsOf(input)
@@ -65,23 +82,34 @@ function failed(error: unknown, interrupted: number | undefined, json: boolean, 
   return exitStatus.failed
 }
 
-/** @throws UsageError for a weight that is no positive number */
+/** @throws UsageError for a weight that is not a positive number */
 function modelsOf(input: CommandInput): EvaluatedModel[] {
   const { model } = input.values
   const names = Array.isArray(model) ? model : [embeddedModelName]
+  const wanted = textOf(input, 'ensemble')
+  const ensemble = ensembleAlgorithms.find((algorithm) => algorithm === wanted)
+  if (wanted !== undefined && !ensemble)
+    throw new UsageError(`--ensemble must be one of ${ensembleAlgorithms.join(', ')}, not "${wanted}".`)
   return names.map((name) => ({
     name,
+    ensemble,
     choices: name.split('+').map((part) => {
       const [choice, weight] = part.split('=')
-      if (choice && (weight === undefined || Number(weight) > 0)) return { model: choice, ...(weight === undefined ? {} : { weight: Number(weight) }) }
-      throw new UsageError(`--model takes a name, or several like a+b or a=2+b=1, not "${name}".`)
+      if (choice && (weight === undefined || Number(weight) > 0))
+        return { model: choice, ...(weight === undefined ? {} : { weight: Number(weight) }) }
+      throw new UsageError(`--model takes a name, or several as in a+b or a=2+b=1, not "${name}".`)
     }),
   }))
 }
 
-async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], signal: AbortSignal, progress: ProgressLine): Promise<SongEvaluation[]> {
+async function evaluateFolder(
+  input: CommandInput,
+  models: EvaluatedModel[],
+  signal: AbortSignal,
+  progress: ProgressLine,
+): Promise<SongEvaluation[]> {
   const { threads, provider } = separationSettings(input)
-  const folders = await findSongs(input.positionals[0])
+  const folders = await findSongs(firstPositional(input))
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
   const scratchFolder = await mkdtemp(join(tmpdir(), 'stemwork-evaluation-'))
   const removeAtOnce = () => rmSync(scratchFolder, { recursive: true, force: true })
@@ -89,7 +117,8 @@ async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], sig
   try {
     const songs: SongEvaluation[] = []
     const onProgress = (share: number) => progress.show('Evaluating', share)
-    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress })) songs.push(song)
+    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress }))
+      songs.push(song)
     return songs
   } finally {
     await rm(scratchFolder, { recursive: true, force: true })
@@ -98,12 +127,20 @@ async function evaluateFolder(input: CommandInput, models: EvaluatedModel[], sig
 }
 
 function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
-  return { folder: input.positionals[0], seconds: secondsOf(songs), peakMemoryBytes: peakMemoryBytes(), summary: summarise(songs), songs }
+  return {
+    folder: firstPositional(input),
+    seconds: secondsOf(songs),
+    peakMemoryBytes: peakMemoryBytes(),
+    summary: summarise(songs),
+    songs,
+  }
 }
 
-/** Scores beyond a thousandth of a dB are noise; NaN and infinity become null. */
+/** Digits beyond a thousandth of a dB are noise; NaN and infinity become null. */
 function rounded(key: string, value: unknown): unknown {
-  return typeof value === 'number' && Number.isFinite(value) && key !== 'sumError' ? Math.round(value * 1000) / 1000 : value
+  return typeof value === 'number' && Number.isFinite(value) && key !== 'sumError'
+    ? Math.round(value * 1000) / 1000
+    : value
 }
 
 function text(songs: readonly SongEvaluation[]): string {
@@ -115,7 +152,7 @@ function secondsOf(songs: readonly SongEvaluation[]): number {
   return songs.reduce((sum, { seconds }) => sum + seconds, 0)
 }
 
-/** Of this process, networks included. */
+/** Of this process, including networks. */
 function peakMemoryBytes(): number {
   return process.resourceUsage().maxRSS * 1024
 }

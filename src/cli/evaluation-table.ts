@@ -6,7 +6,16 @@ export function evaluationTable(songs: readonly SongEvaluation[]): string {
   const summaries = summarise(songs)
   const isOne = songs.length === 1
   const overall = [
-    ['vocals / accompaniments, dB', 'uSDR', 'cSDR', 'SI-SDR', 'over the mixture', 'false vocals', 'sum error', 'x real time'],
+    [
+      'vocals / accompaniments, dB',
+      'uSDR',
+      'cSDR',
+      'SI-SDR',
+      'over the mixture',
+      'false vocals',
+      'sum error',
+      'x real time',
+    ],
     ...summaries.map(row),
   ]
   const bySong = [['uSDR, dB', ...summaries.map(({ method }) => method)], ...songs.map(songRow)]
@@ -37,14 +46,16 @@ function pair(vocals: number, accompaniments: number): string {
 }
 
 function decibels(value: number, digits = 2): string {
-  // Without a sign for what rounds to zero.
+  // Adding 0 removes the sign of values that round to zero.
   return Number.isFinite(value) ? (Math.round(value * 10 ** digits) / 10 ** digits + 0).toFixed(digits) : none
 }
 
 function table(rows: readonly string[][]): string {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((cells) => cells[column].length)))
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(' | ')} |\n`
+  const [head = [], ...rest] = rows
+  const widths = head.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
+  const padded = (cell: string, column: number) =>
+    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
+  const line = (cells: readonly string[]) => `| ${cells.map(padded).join(' | ')} |\n`
   const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  return `${line(rows[0])}${line(rule)}${rows.slice(1).map(line).join('')}`
+  return `${line(head)}${line(rule)}${rest.map(line).join('')}`
 }

@@ -1,34 +1,87 @@
-import type { ApiKey, ApplicationStore } from '../core/ports/application-store.js'
-import { createApplication, issueKey, revokeKey, rotateKey } from '../http/applications.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import { readFile } from 'node:fs/promises'
+import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
+import { withEnvironment } from './environment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
-const actions = ['create', 'list', 'rotate', 'revoke'] as const
+const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
+const hourMs = 60 * 60 * 1000
 type Action = (typeof actions)[number]
 
 export const keysCommand: Command = {
-  usage: 'keys <create | list | rotate | revoke> [key id] (--data <dir> | --store <url>) [options]',
-  description: 'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made.',
+  usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
+  description:
+    'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made; so is the secret that signs the webhooks of an application, which webhook-secret replaces.',
   positionals: { min: 1, max: 2 },
   options: {
-    data: storageOptions.data,
-    store: storageOptions.store,
-    app: { type: 'string', value: 'name', help: 'Name of the application; made by `create` if there is none. Default: default.' },
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    app: {
+      type: 'string',
+      value: 'name',
+      help: 'Name of the application; made by `create` if there is none. Default: default.',
+    },
     label: { type: 'string', value: 'text', help: 'With create: what the key is for.' },
-    'overlap-hours': { type: 'string', value: 'n', help: 'With rotate: how long the old key works on. Default: 24.' },
+    'overlap-hours': {
+      type: 'string',
+      value: 'n',
+      help: 'With rotate and webhook-secret: how long the old key or secret works on. Default: 24.',
+    },
+    'secret-file': {
+      type: 'string',
+      value: 'file',
+      help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one is made.',
+    },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
+  actions: {
+    create: {
+      description: 'Creates a key, and the application if it does not exist. Both secrets are shown only once.',
+      options: ['data', 'store', 'app', 'label', 'json'],
+    },
+    list: { description: 'Lists the keys of an application.', options: ['data', 'store', 'app', 'json'] },
+    rotate: {
+      usage: '<key id>',
+      description: 'Creates a new key to replace one that keeps working for a while.',
+      options: ['data', 'store', 'overlap-hours', 'json'],
+    },
+    revoke: { usage: '<key id>', description: 'Ends a key at once.', options: ['data', 'store', 'json'] },
+    'webhook-secret': {
+      description:
+        'Replaces the secret that signs the webhooks of an application. For a while, the old one also signs.',
+      options: ['data', 'store', 'app', 'overlap-hours', 'secret-file', 'json'],
+    },
+  },
   async run(input, terminal) {
-    const [action, keyId] = input.positionals
-    if (!isAction(action)) throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
+    const action = firstPositional(input)
+    const keyId = input.positionals[1]
+    if (!isAction(action))
+      throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
-      throw new UsageError(action === 'rotate' || action === 'revoke' ? `keys ${action} needs the id of a key, as keys list shows it.` : `keys ${action} takes no key id.`)
+      throw new UsageError(
+        action === 'rotate' || action === 'revoke'
+          ? `keys ${action} needs the id of a key, as keys list shows it.`
+          : `keys ${action} takes no key id.`,
+      )
     }
     const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined) throw new UsageError('Keys live in a store: give --data <dir> or --store <url>.')
+    if (data === undefined && store === undefined)
+      throw new UsageError('Keys live in a store: give --data <dir> or --store <url>.')
     // A durable store wants durable files beside it; no key lies there, so any folder will do.
-    const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, stderrLogger(terminal.stderr))
+    const storage = await openStorage(
+      { data, store, blobs: data === undefined ? 'file:.' : undefined },
+      stderrLogger(terminal.stderr),
+    )
     try {
       await perform(action, keyId ?? '', storage.parts.applications, input, terminal)
       return exitStatus.done
@@ -38,30 +91,64 @@ export const keysCommand: Command = {
   },
 }
 
-async function perform(action: Action, keyId: string, store: ApplicationStore, input: CommandInput, { stdout }: Terminal): Promise<void> {
+async function perform(
+  action: Action,
+  keyId: string,
+  store: ApplicationStore,
+  input: CommandInput,
+  { stdout }: Terminal,
+): Promise<void> {
   const asJson = input.values.json === true
   const show = (value: unknown, text: string) => stdout.write(`${asJson ? JSON.stringify(value) : text}\n`)
   const appName = textOf(input, 'app') ?? 'default'
   const known = (await store.listApplications()).find(({ name }) => name === appName)
+  const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
   switch (action) {
     case 'create': {
-      const { id } = known ?? (await createApplication(store, { name: appName }))
+      const made = known ? undefined : await createApplication(store, { name: appName })
+      const id = known?.id ?? made?.id ?? ''
+      const webhookSecret = made?.webhookSecrets[0]?.secret
       const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
-      return void show({ key, id: record.id, app: id }, `${key}\n(id ${record.id}; it is shown only this once)`)
+      return void show(
+        { key, id: record.id, app: id, webhookSecret },
+        `${key}\n(id ${record.id}; it is shown only this once)${webhookSecret ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this once)` : ''}`,
+      )
     }
     case 'list': {
       const keys = known ? await store.listKeys(known.id) : []
-      const rows = keys.map(({ id, label, createdAt, expiresAt }) => ({ id, label, createdAt: new Date(createdAt).toISOString(), state: stateOf({ expiresAt }) }))
-      return void show(rows, rows.map(({ id, label, createdAt, state }) => `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd()).join('\n') || `The application "${appName}" has no keys.`)
+      const rows = keys.map(({ id, label, createdAt, expiresAt }) => ({
+        id,
+        label,
+        createdAt: new Date(createdAt).toISOString(),
+        state: stateOf({ expiresAt }),
+      }))
+      return void show(
+        rows,
+        rows
+          .map(({ id, label, createdAt, state }) => `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd())
+          .join('\n') || `The application "${appName}" has no keys.`,
+      )
+    }
+    case 'webhook-secret': {
+      if (!known) throw new UsageError(`There is no application "${appName}". Make it with keys create --app.`)
+      const file = textOf(input, 'secret-file')
+      const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
+      const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
+      return void show(
+        { secret, app: known.id },
+        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one signs along for ${hours} hours more.)`,
+      )
     }
     case 'rotate': {
-      const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
-      const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * 60 * 60 * 1000 })
-      return void show({ key, id: record.id }, `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`)
+      const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
+      return void show(
+        { key, id: record.id },
+        `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`,
+      )
     }
     case 'revoke': {
       await revokeKey(store, keyId)
-      return void show({ id: keyId, state: 'ended' }, `The key ${keyId} works no more.`)
+      return void show({ id: keyId, state: 'ended' }, `The key ${keyId} no longer works.`)
     }
     default:
       return action satisfies never

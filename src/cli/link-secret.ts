@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
 
 /** The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a restart. */
 export async function linkSecret(path: string): Promise<string> {
@@ -11,5 +11,8 @@ export async function linkSecret(path: string): Promise<string> {
   }
   const secret = (await readFile(path, 'utf8')).trim()
   if (/^[0-9a-f]{64}$/.test(secret)) return secret
-  throw new StemworkError('INVALID_OPTIONS', `${path} does not hold a secret of 64 hexadecimal digits. Delete it to have a new one made; links given out so far then end.`)
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing links then stop working.`,
+  )
 }

@@ -1,63 +1,10 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
-import { StemworkError } from '../core/errors.js'
-import { parseArguments } from './arguments.js'
-import { exitStatus, type Terminal, UsageError } from './command.js'
-import { commands } from './commands.js'
-import { commandHelp, programHelp } from './help.js'
-import { nearest } from './nearest.js'
-import { systemErrorText } from './system-error.js'
+import { nodeVersionRemedy } from './node-version.js'
 
-const { stdout, stderr } = process
-// A reader that closes early (`stemwork --help | head -1`) is no failure.
-stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-})
-process.exitCode = await main(process.argv.slice(2), { stdout, stderr })
-
-async function main([name, ...rest]: string[], terminal: Terminal): Promise<number> {
-  try {
-    return await dispatch(name, rest, terminal)
-  } catch (error) {
-    if (error instanceof UsageError) {
-      terminal.stderr.write(`stemwork: ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`)
-      return exitStatus.usage
-    }
-    terminal.stderr.write(`stemwork: ${failureText(error)}\n`)
-    return exitStatus.failed
-  }
-}
-
-async function dispatch(name: string | undefined, argv: string[], terminal: Terminal): Promise<number> {
-  if (name === undefined) {
-    terminal.stderr.write(programHelp(commands))
-    return exitStatus.usage
-  }
-  if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands))
-  if (name === '--version' || name === '-v') return show(`${version()}\n`)
-  if (!Object.hasOwn(commands, name)) {
-    const match = nearest(name.replace(/^-+/, ''), name.startsWith('-') ? ['help', 'version'] : Object.keys(commands))
-    const hint = match ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?` : ` Known commands: ${Object.keys(commands).join(', ')}.`
-    throw new UsageError(`Unknown ${name.startsWith('-') ? 'option' : 'command'} ${name}.${hint}`)
-  }
-  const command = await commands[name].load()
-  const input = parseArguments(argv, command)
-  return input.values.help === true ? show(commandHelp(command)) : command.run(input, terminal)
-
-  function show(text: string): number {
-    terminal.stdout.write(text)
-    return exitStatus.done
-  }
-}
-
-function version(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
-  return version
-}
-
-/** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */
-function failureText(error: unknown): string {
-  if (StemworkError.is(error)) return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error ? `${error.message}\n${error.cause.stack}` : error.message
-  if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+// Before anything else is loaded: an older Node lacks what that imports, and would name only the first thing that it misses.
+const remedy = nodeVersionRemedy()
+if (remedy === undefined) await import('./program.js')
+else {
+  process.stderr.write(`stemwork: This is Node ${process.versions.node}, which is too old. ${remedy}\n`)
+  process.exitCode = 1
 }

@@ -1,55 +1,97 @@
-import { type ExecutionProvider, executionProviders } from '../core/separation/models/execution-provider.js'
+import { analyzeWorkflow } from '../core/audio/analysis/analyze-workflow.js'
+import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from '../core/audio/transcode/transcode-workflow.js'
+import { type ExecutionProvider, executionProviders } from '../core/separation/runtime/execution-provider.js'
+import { outputFormats } from '../core/separation/encode/output-format.js'
 import { requireModel } from '../core/separation/models/index.js'
-import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/stems-workflow.js'
-import type { Workflow } from '../core/workflow/workflow.js'
+import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/separation/workflow/stems-workflow.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
 
-const threads: CommandOption = { type: 'string', value: 'n', help: 'Processors that a separation uses. Default: all but one.' }
+const threads: CommandOption = {
+  type: 'string',
+  value: 'n',
+  help: 'Processors for a separation. Default: all but one.',
+}
 
 const provider: CommandOption = {
   type: 'string',
   value: executionProviders.join('|'),
-  help: 'What runs the network; where it cannot be had, the processor does, with a warning. Default: cpu.',
+  help: 'What runs the network; if it is not available, the CPU does, with a warning. Default: cpu.',
 }
 
-/** What one separation takes. */
-export const separationOptions = {
-  model: { type: 'string', value: 'name', help: 'Model to use: a name of "stemwork models list" or a manifest (.json). Default: embedded.' },
+const ffmpeg: CommandOption = {
+  type: 'boolean',
+  help: 'Let the ffmpeg on the PATH decode what the package cannot, for example MPEG-TS, FLV or WMV videos.',
+}
+
+/** Command-line options of one separation. */
+export const separationCommandOptions = {
+  model: {
+    type: 'string',
+    value: 'name',
+    help: 'Model to use: a name from "stemwork models list", a manifest (.json), or "best" for the best one that was pulled. Default: embedded.',
+  },
   threads,
   provider,
+  ffmpeg,
 } satisfies Record<string, CommandOption>
 
-/** What a node that runs separations takes. */
+/** Command-line options of a node that runs separations. */
 export const serviceModelOptions = {
-  ...separationOptions,
-  'allow-model': { type: 'string', value: 'name', multiple: true, help: 'A model that a job may ask for in params.model.' },
-  'stems-4': { type: 'string', value: 'model', help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.' },
+  ...separationCommandOptions,
+  'allow-model': {
+    type: 'string',
+    value: 'name',
+    multiple: true,
+    help: 'A model that a job may choose with params.model.',
+  },
+  'stems-4': {
+    type: 'string',
+    value: 'model',
+    help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.',
+  },
 } satisfies Record<string, CommandOption>
 
-export function separationSettings(input: CommandInput): Pick<StemsSettings, 'threads' | 'provider'> & { model?: string } {
-  return { model: textOf(input, 'model'), threads: numberOf(input, 'threads', { min: 1, max: 256 }), provider: providerOf(input) }
+export function separationSettings(
+  input: CommandInput,
+): Pick<StemsSettings, 'threads' | 'provider' | 'decoders'> & { model?: string } {
+  return {
+    model: textOf(input, 'model'),
+    threads: numberOf(input, 'threads', { min: 1, max: 256 }),
+    provider: providerOf(input),
+    decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
+  }
 }
 
 /**
- * The workflows that the options ask for.
+ * The workflows of the package, as the options select and set them.
  *
- * @param isRunHere whether this process's children do the work, so that the models must be here
- * @throws StemworkError `MODEL_UNAVAILABLE` for a model that has to be pulled first
+ * @param isRunHere whether child processes of this process do the work, so that the models must be installed here
+ * @throws StemworkError `MODEL_UNAVAILABLE` for a model that must be pulled first
  */
-export async function stemsWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
+export async function packageWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)
   const allowedModels = input.values['allow-model'] as string[] | undefined
   const fourStemModel = textOf(input, 'stems-4')
   const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
   if (isRunHere) for (const name of needed) await requireModel(name)
-  const workflows = [stemsWorkflow({ ...settings, model, allowedModels })]
-  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel }))
-  return workflows
+  const formats = isRunHere ? undefined : [...outputFormats]
+  const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
+  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
+  const { decoders } = settings
+  return [
+    ...workflows,
+    loudnessWorkflow({ decoders, formats }),
+    transcodeWorkflow({ decoders, formats }),
+    analyzeWorkflow({ decoders }),
+  ]
 }
 
 function providerOf(input: CommandInput): ExecutionProvider | undefined {
   const text = textOf(input, 'provider')
   const found = executionProviders.find((name) => name === text)
-  if (text !== undefined && !found) throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
+  if (text !== undefined && !found)
+    throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
   return found
 }

@@ -1,7 +1,21 @@
 import { createInterface } from 'node:readline/promises'
-import { StemworkError } from '../core/errors.js'
-import { listModels, modelInfo, type ModelSummary, pullModel, removeModel, resolveModel, verifyModel } from '../core/separation/models/index.js'
-import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
+import { StemworkError } from '../core/engine/errors.js'
+import {
+  bestModel,
+  checkAddresses,
+  listModels,
+  listPresets,
+  modelInfo,
+  type ModelPreset,
+  modelPreset,
+  modelsOfPreset,
+  type ModelSummary,
+  pullModel,
+  removeModel,
+  resolveModel,
+  verifyModel,
+} from '../core/separation/models/index.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from './nearest.js'
 import { ProgressLine } from './progress-line.js'
@@ -16,7 +30,12 @@ const actions: Record<string, Action> = {
   pull,
   async verify(name, input, terminal) {
     const { manifest, paths } = await verifyModel(name)
-    return print(terminal, input, { name: manifest.name, paths, verified: true }, () => `${name}: size and sha256 are right.\n`)
+    return print(
+      terminal,
+      input,
+      { name: manifest.name, paths, verified: true },
+      () => `${name}: size and sha256 are correct.\n`,
+    )
   },
   async path(name, input, terminal) {
     const { manifest, paths } = await resolveModel(name)
@@ -24,36 +43,80 @@ const actions: Record<string, Action> = {
   },
   async remove(name, input, terminal) {
     const removed = await removeModel(name)
-    return print(terminal, input, { name, removed }, () => (removed ? `${name} was removed.\n` : `${name} was not there.\n`))
+    return print(terminal, input, { name, removed }, () =>
+      removed ? `${name} was removed.\n` : `${name} was not installed.\n`,
+    )
   },
 }
 
 export const modelsCommand: Command = {
-  usage: 'models list | info | pull | verify | path | remove [name or manifest] [options]',
-  description: 'Shows, fetches and removes models. One name may be "embedded", that of a known model, or the path of a manifest (.json).',
+  usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
+  description:
+    'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
-    'accept-licence': { type: 'boolean', help: 'Accept the terms of a model that has any; asked once per model.' },
+    'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
+    commercial: {
+      type: 'boolean',
+      help: 'With pull best, presets and pull of a preset: only models whose licence allows commercial use.',
+    },
+    fast: {
+      type: 'boolean',
+      help: 'With pull best: only models that are faster than real time on two processor cores.',
+    },
     offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
     json: { type: 'boolean', help: 'Print JSON on stdout.' },
   },
+  actions: {
+    list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },
+    presets: {
+      description: 'Lists the presets: known models that work together under one name.',
+      options: ['commercial', 'json'],
+    },
+    info: { usage: '<model>', description: 'Shows everything that is known about a model.', options: ['json'] },
+    pull: {
+      usage: '<model, preset or best>',
+      description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
+      options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
+    },
+    verify: { usage: '<model>', description: 'Reads the files of a model and checks their hashes.', options: ['json'] },
+    path: { usage: '<model>', description: 'Prints where the files of a model are.', options: ['json'] },
+    remove: { usage: '<model>', description: 'Removes a pulled model.', options: ['json'] },
+    check: {
+      usage: '[model]',
+      description:
+        'Downloads the files of one or all known models from each address, checks sizes and hashes, and keeps nothing.',
+      options: ['offline', 'json'],
+    },
+  },
   notes:
-    'Models are kept in the folder STEMWORK_MODELS, by default in the platform\'s folder for caches. STEMWORK_MODEL_MIRROR\n' +
-    'names a folder or base URL that has all files by their names, asked instead of their addresses.',
+    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled.\n' +
+    "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
+    'names a folder or base URL with all files under their names, used instead of their addresses.',
   async run(input, terminal) {
-    const [action, name] = input.positionals
+    const action = firstPositional(input)
+    const name = input.positionals[1]
     if (action === 'list') {
       if (name !== undefined) throw new UsageError('models list takes no name.')
       const models = await listModels()
       return print(terminal, input, models, () => table(models))
     }
-    if (!Object.hasOwn(actions, action)) {
-      const match = nearest(action, ['list', ...Object.keys(actions)])
-      throw new UsageError(`There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, ${Object.keys(actions).join(', ')}.`)
+    if (action === 'presets') {
+      const presets = listPresets({ commercial: input.values.commercial === true })
+      return print(terminal, input, presets, () => presets.map(presetText).join(''))
     }
-    if (name === undefined) throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
+    if (action === 'check') return check(name === undefined ? undefined : [name], input, terminal)
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
+    if (!act) {
+      const match = nearest(action, ['list', 'presets', 'check', ...Object.keys(actions)])
+      throw new UsageError(
+        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, presets, check, ${Object.keys(actions).join(', ')}.`,
+      )
+    }
+    if (name === undefined)
+      throw new UsageError(`models ${action} needs the name of a model; stemwork models list shows them.`)
     try {
-      return await actions[action](name, input, terminal)
+      return await act(name, input, terminal)
     } catch (error) {
       if (input.values.json !== true || !StemworkError.is(error)) throw error
       const { code, message, details } = error
@@ -63,7 +126,20 @@ export const modelsCommand: Command = {
   },
 }
 
-async function pull(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
+async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
+  if (listPresets().some(({ name }) => name === choice)) {
+    const preset = modelPreset(choice, { commercial: input.values.commercial === true })
+    const { commercial: _checked, ...values } = input.values
+    for (const model of modelsOfPreset(preset)) {
+      const status = await pull(model, { ...input, values }, terminal)
+      if (status !== exitStatus.done) return status
+    }
+    return exitStatus.done
+  }
+  const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
+  if (choice !== 'best' && (wishes.commercial || wishes.fast))
+    throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
+  const name = choice === 'best' ? bestModel(wishes) : choice
   const { terms, termsAccepted, installed } = await modelInfo(name)
   let acceptLicence = input.values['accept-licence'] === true
   if (terms !== undefined && !installed && termsAccepted !== true) {
@@ -77,23 +153,48 @@ async function pull(name: string, input: CommandInput, terminal: Terminal): Prom
       acceptLicence,
       offline: input.values.offline === true ? true : undefined,
       signal: interruption.signal,
-      onProgress: ({ file, bytesDone, bytesTotal }) => progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
+      onProgress: ({ file, bytesDone, bytesTotal }) =>
+        progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
     })
     progress.clear()
-    const summary = { name: manifest.name, paths, sha256: manifest.sha256, licence: manifest.licence, downloaded: !installed }
-    return print(terminal, input, summary, () => `${name} ${installed ? 'was here already' : 'is ready'}: ${paths.join(', ')}\n`)
+    const summary = {
+      name: manifest.name,
+      paths,
+      sha256: manifest.sha256,
+      licence: manifest.licence,
+      downloaded: !installed,
+    }
+    return print(
+      terminal,
+      input,
+      summary,
+      () => `${name} ${installed ? 'was already installed' : 'is ready'}: ${paths.join(', ')}\n`,
+    )
   } catch (error) {
     progress.clear()
     const status = interruption.status()
     if (status === undefined) throw error
-    terminal.stderr.write('Stopped; what has arrived is kept, and the same command goes on with it.\n')
+    terminal.stderr.write('Stopped. The received bytes are kept; run the same command to continue.\n')
     return status
   } finally {
     interruption.release()
   }
 }
 
-/** Asks a person; nobody answers for a script, which has `--accept-licence`. */
+async function check(names: string[] | undefined, input: CommandInput, terminal: Terminal): Promise<number> {
+  const checks = []
+  for await (const each of checkAddresses(names, { offline: input.values.offline === true || undefined })) {
+    checks.push(each)
+    if (input.values.json !== true)
+      terminal.stdout.write(
+        `${each.problem === undefined ? 'ok     ' : 'FAILED '} ${each.model}: ${each.problem ?? each.address}\n`,
+      )
+  }
+  if (input.values.json === true) terminal.stdout.write(`${JSON.stringify(checks, null, 2)}\n`)
+  return checks.some(({ problem }) => problem !== undefined) ? exitStatus.failed : exitStatus.done
+}
+
+/** Asks the user. Scripts cannot answer; they pass `--accept-licence`. */
 async function isAccepted(terms: string, { stderr }: Terminal): Promise<boolean> {
   if (!process.stdin.isTTY || !stderr.isTTY) return false
   const dialogue = createInterface({ input: process.stdin, output: stderr })
@@ -110,17 +211,41 @@ function print(terminal: Terminal, input: CommandInput, result: unknown, text: (
 }
 
 function table(models: readonly ModelSummary[]): string {
-  const rows = models.map((model) => [model.name, model.kind, size(model), model.speed ?? '-', model.installed ? 'here' : '', model.score ?? '-', model.licence])
-  const all = [['NAME', 'KIND', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE'], ...rows]
-  const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
-  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('')
+  const rows = models.map((model) => [
+    model.name,
+    model.architecture,
+    size(model),
+    model.speed ?? '-',
+    model.installed ? 'installed' : '',
+    model.score ?? '-',
+    model.licence,
+  ])
+  const head = ['NAME', 'ARCHITECTURE', 'SIZE', 'SPEED', '', 'SCORE (vocals / accompaniments)', 'LICENCE']
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
+  return all
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+function presetText(preset: ModelPreset): string {
+  const { name, description, models, ensemble, next } = preset
+  const together = models.length > 1 ? ` (${ensemble ?? 'avg_wave'})` : ''
+  return `${name}: ${description}\n  ${models.join(' + ')}${together}${next ? `, then ${next.model}` : ''}\n`
 }
 
 function details(model: ModelSummary): string {
-  const { name, kind, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } = model
+  const { name, architecture, stems, speed, score, note, licence, terms, termsAccepted, addresses, installed, folder } =
+    model
   const lines: [string, string | undefined][] = [
     ['name', name],
-    ['kind', kind],
+    ['architecture', architecture],
     ['stems', stems.join(', ')],
     ['note', note],
     ['size', size(model)],
@@ -128,10 +253,10 @@ function details(model: ModelSummary): string {
     ['score', score],
     ['licence', licence],
     ['terms', terms && `${terms}${termsAccepted ? ' (accepted)' : ''}`],
-    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n           ') || undefined],
-    ['installed', installed ? folder : `no; stemwork models pull ${name}`],
+    ['from', [...new Set(addresses.map((address) => address.split('#')[0]))].join('\n              ') || undefined],
+    ['installed', installed ? folder : `no; run stemwork models pull ${name}`],
   ]
-  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(9)}  ${text}\n`])).join('')
+  return lines.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(12)}  ${text}\n`])).join('')
 }
 
 function size({ bytes, aboutBytes }: ModelSummary): string {

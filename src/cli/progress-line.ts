@@ -53,8 +53,8 @@ export class ProgressLine {
   }
 }
 
-/** An early estimate is worse than none: at first the model is loaded and little is known. */
-function timeLeft(fraction: number, elapsedSeconds: number): string {
+/** What is left, in words; nothing yet at first. An early estimate is worse than none: at first the model is loaded and little is known. */
+export function timeLeft(fraction: number, elapsedSeconds: number): string {
   if (fraction >= 1 || fraction < 0.03 || elapsedSeconds < 1) return ''
   return `${duration((elapsedSeconds * (1 - fraction)) / fraction)} left`
 }

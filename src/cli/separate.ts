@@ -1,201 +1,88 @@
-import { rmSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, rmdir, stat } from 'node:fs/promises'
-import { basename, extname, join, resolve } from 'node:path'
-import { badInput, StemworkError } from '../core/errors.js'
-import { fetchInput } from '../core/fetch/fetch-input.js'
-import type { InputFile, WorkResult } from '../core/ports/runner.js'
-import { processRunner } from '../core/runner/process-runner.js'
-import { audioFormats } from '../core/separation/audio/audio-format.js'
-import { type StemName, stemNames } from '../core/separation/kinds/kind.js'
-import { requireModel } from '../core/separation/models/index.js'
-import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/stems-workflow.js'
-import type { Workflow } from '../core/workflow/workflow.js'
-import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
-import { onInterruption } from './interruption.js'
-import { separationOptions, separationSettings } from './model-options.js'
-import { duration, ProgressLine } from './progress-line.js'
-
-const maxDownloadBytes = 8 * 1024 ** 3
-/** A limit protects a service from strangers; here the user owns file and machine. */
-const maxAudioSeconds = 1_000_000
+import { stat } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { outputFormats } from '../core/separation/encode/output-format.js'
+import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
+import { runInForeground } from './foreground-run.js'
+import { separationCommandOptions } from './model-options.js'
+import { nameFields } from './result-names.js'
+import { separateBatch } from './separate-batch.js'
+import { separateSong, songSummary } from './separate-song.js'
+import { batchRequest, isAddress, songRequest } from './separation-request.js'
 
 export const separateCommand: Command = {
-  usage: 'separate <file or url> [options]',
-  description: 'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz; together they are the mixture). Nothing leaves this machine.',
-  positionals: { min: 1, max: 1 },
+  usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
+  description:
+    'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which add up to the mixture; or many songs, of files and folders.\nNothing leaves this machine.',
+  positionals: { min: 1, max: Infinity },
   options: {
-    output: { type: 'string', short: 'o', value: 'dir', help: 'Folder for the files. Default: "<name of the song>-stems" in this folder.' },
-    format: { type: 'string', value: audioFormats.join('|'), help: 'WAV of 16 (default) or 24 bits or floats, FLAC of 16 or 24 bits, or MP3.' },
-    stems: { type: 'string', value: 'list', help: 'Stems to write, with commas. Default: vocals,accompaniments; others need a model that has them.' },
-    ...separationOptions,
-    json: { type: 'boolean', help: 'Print one JSON object about the result, or about the failure, on stdout.' },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow a URL that leads into this machine or its network.' },
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'dir',
+      help: 'Folder for the files. Default for one song: "<name of the song>-stems" in this folder.',
+    },
+    format: {
+      type: 'string',
+      value: outputFormats.join('|'),
+      help: 'WAV with 16 (default) or 24 bits or floats, FLAC with 16 or 24 bits, or MP3.',
+    },
+    stems: {
+      type: 'string',
+      value: 'list',
+      help: 'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
+    },
+    'no-tags': { type: 'boolean', help: "Do not write the song's tags (title, artist, cover, ...) into the files." },
+    name: {
+      type: 'string',
+      value: 'template',
+      help: `Names of the result files of several songs, without extension. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
+    },
+    jobs: {
+      type: 'string',
+      value: 'n',
+      help: 'Songs to process at a time, each in its own process with its own model. Default: 1, which uses all processors but one.',
+    },
+    watch: {
+      type: 'boolean',
+      help: 'Keep running and process files that are added later, each once it has stopped growing.',
+    },
+    ...separationCommandOptions,
+    preset: {
+      type: 'string',
+      value: 'name',
+      help: 'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of --model.',
+    },
+    commercial: { type: 'boolean', help: 'With --preset: only if the licences of its models allow commercial use.' },
+    json: {
+      type: 'boolean',
+      help: 'Print one JSON object with the result or the error on stdout; of many songs, one on a line for each.',
+    },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
   },
-  notes: 'Reads WAV, AIFF, FLAC, MP3, M4A/AAC, Ogg Vorbis and Opus.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+  notes:
+    'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM and AVI videos;\nwith --ffmpeg most others.\n' +
+    'Of many songs, those that are finished are passed over when the command is given again: the folder .stemwork in the folder of the results\nsays which. A file that failed keeps none of the others; failures are listed at the end.\n' +
+    'Exit status: 0 done, 1 failed (of many songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
-    const json = input.values.json === true
-    const request = requestOf(input)
-    const interruption = onInterruption((status) => process.exit(status))
-    const progress = new ProgressLine(terminal.stderr)
-    try {
-      const report = await separateSong(request, interruption.signal, progress)
-      progress.clear()
-      terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : summary(report))
-      return exitStatus.done
-    } catch (error) {
-      progress.clear()
-      const status = interruption.status()
-      if (status !== undefined) {
-        terminal.stderr.write('Stopped; unfinished files were removed.\n')
-        return status
-      }
-      if (!json || !StemworkError.is(error)) throw error
-      const { code, reason = null, message } = error
-      terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
-      return exitStatus.failed
-    } finally {
-      interruption.release()
-    }
+    return (await isBatch(input))
+      ? separateBatch(batchRequest(input, availableParallelism()), input.values.json === true, terminal)
+      : separateOne(input, terminal)
   },
 }
 
-interface SeparationRequest {
-  source: string
-  isUrl: boolean
-  folder: string
-  settings: StemsSettings & { model?: string }
-  /** Undefined: the usual two. */
-  stems: StemName[] | undefined
-  allowPrivate: boolean
+/** One file or URL has results with plain names in a folder of its own; whatever else is asked for is a batch. */
+async function isBatch({ values, positionals }: CommandInput): Promise<boolean> {
+  if (positionals.length > 1 || values.name !== undefined || values.jobs !== undefined || values.watch === true)
+    return true
+  const [source = ''] = positionals
+  if (isAddress(source)) return false
+  return (await stat(source).catch(() => undefined))?.isDirectory() === true
 }
 
-interface SeparationReport {
-  input: string
-  outputs: Record<string, string>
-  /** Facts from the workflow: length, clipped samples, timings, model. */
-  details: Record<string, unknown>
-  /** Length of the audio. */
-  seconds: number
-  wallSeconds: number
-  /** Seconds of audio for each second of work. */
-  speed: number
-}
-
-function requestOf(input: CommandInput): SeparationRequest {
-  const [source] = input.positionals
-  const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
-  const formatText = textOf(input, 'format')
-  const format = audioFormats.find((name) => name === formatText)
-  if (formatText !== undefined && !format) throw new UsageError(`--format must be one of ${audioFormats.join(', ')}, not "${formatText}".`)
-  return {
-    source,
-    isUrl,
-    folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-stems`),
-    settings: { ...separationSettings(input), format },
-    stems: stemsOf(input),
-    allowPrivate: input.values['allow-private-inputs'] === true,
-  }
-}
-
-function stemsOf(input: CommandInput): StemName[] | undefined {
-  return textOf(input, 'stems')
-    ?.split(',')
-    .map((text) => {
-      const stem = stemNames.find((name) => name === text.trim())
-      if (stem) return stem
-      throw new UsageError(`--stems knows ${stemNames.join(', ')}, not "${text}".`)
-    })
-}
-
-function workflowOf({ settings, stems }: SeparationRequest): Workflow {
-  if (!stems) return stemsWorkflow(settings)
-  return stemsWorkflowOf({ id: 'separate', name: 'Separate', description: 'The stems that were asked for.', stems: [...new Set(stems)], ...settings })
-}
-
-function songName(source: string, isUrl: boolean): string {
-  const path = isUrl && URL.canParse(source) ? new URL(source).pathname.replace(/%20/g, ' ') : source
-  return basename(path, extname(path)).replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
-}
-
-async function separateSong(request: SeparationRequest, signal: AbortSignal, progress: ProgressLine): Promise<SeparationReport> {
-  const startedAt = performance.now()
-  const local = request.isUrl ? undefined : await localFile(request.source)
-  if (request.settings.model !== undefined) await requireModel(request.settings.model)
-  const workflow = workflowOf(request)
-  const firstMade = await mkdir(request.folder, { recursive: true })
-  // Beside the results, so that a finished file needs only a new name.
-  const directory = await mkdtemp(join(request.folder, '.unfinished-'))
-  const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
-  process.once('exit', removeAtOnce)
-  const runner = processRunner({ resolve: () => workflow })
-  let outputs: Record<string, string> | undefined
-  try {
-    const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
-    signal.throwIfAborted()
-    const run = runner.start(
-      {
-        jobId: 'separate',
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        // The workflow wants a URL; what it reads is the local file.
-        params: { inputUrl: request.isUrl ? request.source : 'http://localhost/' },
-        inputs: { inputUrl: input },
-        directory,
-        limits: { maxAudioSeconds },
-      },
-      ({ progress: fraction }) => progress.show('Separating', fraction),
-    )
-    signal.addEventListener('abort', () => run.abort(signal.reason as Error), { once: true })
-    const result = await run.result
-    signal.throwIfAborted()
-    outputs = await publish(result, request.folder)
-    return reportOf(request, result, outputs, (performance.now() - startedAt) / 1000)
-  } finally {
-    await runner.close()
-    await rm(directory, { recursive: true, force: true })
-    process.off('exit', removeAtOnce)
-    // A folder made for nothing goes again, unless something else is in it by now.
-    if (!outputs && firstMade) await rmdir(request.folder).catch(() => undefined)
-  }
-}
-
-async function localFile(path: string): Promise<InputFile> {
-  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new StemworkError('NOT_FOUND', error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`, { cause: error })
+async function separateOne(input: CommandInput, terminal: Terminal): Promise<number> {
+  const request = songRequest(input, firstPositional(input))
+  return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+    const report = await separateSong(request, signal, progress)
+    return { json: report, text: songSummary(report) }
   })
-  if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
-  return { path: resolve(path), bytes: stats.size }
-}
-
-async function download({ source, allowPrivate }: SeparationRequest, path: string, signal: AbortSignal, progress: ProgressLine): Promise<InputFile> {
-  progress.show('Downloading', 0)
-  const { bytes } = await fetchInput(source, path, { signal, maxBytes: maxDownloadBytes, policy: { allowPrivate, detail: true } })
-  return { path, bytes }
-}
-
-async function publish(result: WorkResult, folder: string): Promise<Record<string, string>> {
-  const outputs: Record<string, string> = {}
-  for (const [name, { path, fileName }] of Object.entries(result.outputs)) {
-    outputs[name] = join(folder, fileName)
-    await rename(path, outputs[name])
-  }
-  return outputs
-}
-
-function reportOf({ source }: SeparationRequest, { details }: WorkResult, outputs: Record<string, string>, wallSeconds: number): SeparationReport {
-  const seconds = Number(details.seconds)
-  return { input: source, outputs, seconds, wallSeconds: round(wallSeconds), speed: round(seconds / wallSeconds), details }
-}
-
-function summary({ outputs, seconds, wallSeconds, speed, details }: SeparationReport): string {
-  const clipped = Number(details.clippedSamples)
-  const files = Object.values(outputs).map((path) => `${path}\n`)
-  const warning = clipped > 0 ? `${clipped} samples were louder than 16 or 24 bits can hold and were clipped; --format 32f keeps them.\n` : ''
-  const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
-  return `${files.join('')}${warning}${others.join('')}${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
 }

@@ -1,47 +1,91 @@
-import type { Logger } from '../core/ports/logger.js'
+import { setFlagsFromString } from 'node:v8'
+import type { Logger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
+import { hasTus } from '../http/storage/resumable-routes.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
+import { withEnvironment } from './environment.js'
+import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
-import { serviceModelOptions, stemsWorkflows } from './model-options.js'
-import { settleKeys } from './service-keys.js'
+import { serviceModelOptions } from './model-options.js'
+import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
-import { loadWorkflows } from './workflow-modules.js'
+import { tracesOption, tracingOf } from './tracing.js'
+import { allWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
 const alias = '/api'
 const defaultPort = 8080
-/** How long running jobs may take to finish after the first Ctrl-C; then they are handed back and go on at the next start. */
+/** How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start. */
 const graceMs = 10_000
 /** Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for itself for long. */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
+
+/**
+ * How much V8's heap may grow between full collections, in percent: its own limit for a busy heap. The buffers of uploads count as
+ * heap, and without this a service that is sent 25 MiB/s collects all of it four times a second, 5 to 10 ms each.
+ */
+const heapGrowth = 300
 
 export const serveCommand: Command = {
   usage: 'serve [options]',
   description: `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; logs go to stderr.`,
   positionals: { min: 0, max: 0 },
-  options: {
-    host: { type: 'string', value: 'address', help: 'Address to listen on. Default: 127.0.0.1, which only this machine reaches.' },
+  options: withEnvironment({
+    host: {
+      type: 'string',
+      value: 'address',
+      help: 'Address to listen on. Default: 127.0.0.1, which only this machine can reach.',
+    },
     port: { type: 'string', value: 'n', help: `Port to listen on, 0 for a free one. Default: ${defaultPort}.` },
     ...storageOptions,
-    'api-only': { type: 'boolean', help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --queue redis://...).' },
-    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own.' },
-    'public-url': { type: 'string', value: 'url', help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.` },
-    'api-key': { type: 'string', value: 'key', multiple: true, help: 'A key that clients may use, of 16 or more characters; or several in STEMWORK_API_KEYS, where no list of processes shows them. Default: one is made and shown once.' },
+    'api-only': {
+      type: 'boolean',
+      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --store postgres://...).',
+    },
+    workflows: {
+      type: 'string',
+      value: 'file',
+      multiple: true,
+      help: 'ES module with your own workflows, or JSON file with compositions of known workflows.',
+    },
+    'public-url': {
+      type: 'string',
+      value: 'url',
+      help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
+    },
+    'api-key': {
+      type: 'string',
+      value: 'key',
+      multiple: true,
+      variable: 'STEMWORK_API_KEYS',
+      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several and keeps them out of process lists. Default: a key is created and shown once.',
+    },
+    'operator-key': {
+      type: 'string',
+      value: 'key',
+      help: `Serve ${basePath}/operator, a page to see and control all applications, with this key of 16 or more characters. Better set STEMWORK_OPERATOR_KEY: process lists do not show it.`,
+    },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    mcp: {
+      type: 'boolean',
+      help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
+    },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     ...serviceModelOptions,
+    traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
-  },
+  }),
   notes:
-    'Ctrl-C stops it: running jobs get 10 seconds, then they wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
-    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of applications that have no secret of their own.',
+    'Ctrl-C stops it: running jobs get 10 seconds, then wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
+    setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
     const interruption = onInterruption((status) => process.exit(status))
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
     const storage = await openStorage(request.urls, logger)
@@ -60,11 +104,12 @@ interface ServiceRequest {
   port: number
   urls: DeploymentUrls
   apiOnly: boolean
-  workflows: string[]
   publicUrl: string | undefined
   keys: string[]
   allowPrivate: boolean
   console: boolean
+  operatorKey: string | undefined
+  mcp: boolean
   input: CommandInput
   verbose: boolean
 }
@@ -75,41 +120,84 @@ function requestOf(input: CommandInput): ServiceRequest {
     port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,
     urls: deploymentUrls(input),
     apiOnly: input.values['api-only'] === true,
-    workflows: (input.values.workflows as string[] | undefined) ?? [],
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
-    keys: [...((input.values['api-key'] as string[] | undefined) ?? []), ...(process.env.STEMWORK_API_KEYS?.split(/[\s,]+/).filter(Boolean) ?? [])],
+    keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
+    mcp: input.values.mcp === true,
+    operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
     verbose: input.values.verbose === true,
   }
 }
 
+function operatorKeyOf(key: string | undefined): string | undefined {
+  if (key !== undefined && key.length < 16) throw new UsageError('--operator-key must have 16 or more characters.')
+  return key
+}
+
 function publicUrlOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash) throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash)
+    throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
   return url.pathname === '/' ? url.origin + basePath : url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-async function runService(request: ServiceRequest, storage: ServiceStorage, interruption: Interruption, logger: Logger, { stdout, stderr }: Terminal): Promise<void> {
+async function runService(
+  request: ServiceRequest,
+  storage: ServiceStorage,
+  interruption: Interruption,
+  logger: Logger,
+  { stdout, stderr }: Terminal,
+): Promise<void> {
   const { parts, scratchDirectory, durable } = storage
   const isShared = parts.queue.traits.scope === 'shared'
-  if (request.apiOnly && !isShared) throw new UsageError('--api-only leaves the jobs to other processes, which need a queue that reaches them: give --queue redis://...')
+  if (request.apiOnly && !isShared)
+    throw new UsageError(
+      '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store postgres://... and leave --queue out.',
+    )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
-  const workflows = [...(await stemsWorkflows(request.input, !request.apiOnly)), ...(await loadWorkflows(request.workflows))]
-  const engine = createEngine({ ...parts, workflows, scratchDirectory, logger, dispatch: isShared ? {} : dispatch, fetch: { allowPrivate: request.allowPrivate }, webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET } })
+  await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
+  const workflows = await allWorkflows(request.input, !request.apiOnly)
+  const engine = createEngine({
+    ...parts,
+    workflows,
+    scratchDirectory,
+    logger,
+    tracing: await tracingOf(request.input),
+    dispatch: isShared ? {} : dispatch,
+    fetch: { allowPrivate: request.allowPrivate },
+    webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
+  })
   logJobs(engine, logger)
-  const handler = createHandler(engine, { basePath: [basePath, alias], publicUrl: request.publicUrl, secrets: secret ? [secret] : undefined, console: request.console })
+  const handler = createHandler(engine, {
+    basePath: [basePath, alias],
+    publicUrl: request.publicUrl,
+    secrets: secret ? [secret] : undefined,
+    console: request.console,
+    operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
+    manageKeys: true,
+    resumableUploads: hasTus(),
+  })
   try {
-    const server = await serve(handler, { host: request.host, port: request.port })
+    const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {
+      host: request.host,
+      port: request.port,
+    })
     if (!request.apiOnly) await engine.start()
-    if (request.console) stderr.write(`Console: ${server.origin}${basePath}/console\n`)
+    if (request.console) {
+      const base = request.publicUrl ?? server.origin + basePath
+      // Behind the hash, so that no server and no log but this one sees the key.
+      stderr.write(`Console: ${base}/console${newKey ? `#key=${encodeURIComponent(newKey)}` : ''}\n`)
+    }
+    if (request.operatorKey !== undefined)
+      stderr.write(`Operator: ${request.publicUrl ?? server.origin + basePath}/operator\n`)
     if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
-    stderr.write('Stopping. Again to stop at once.\n')
+    stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
     // What is not durable would be lost anyway, so nobody waits for it.
     const timeoutMs = durable ? graceMs : 0
     await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])

@@ -1,5 +1,5 @@
-import type { Application, ApplicationStore } from '../core/ports/application-store.js'
-import { createApplication, issueKey, revokeKey } from '../http/applications.js'
+import type { Application, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { createApplication, issueKey, revokeKey, rotateWebhookSecret } from '../http/auth/applications.js'
 
 /** Name of the one application of a service that is started from the command line. */
 const applicationName = 'default'
@@ -22,6 +22,17 @@ export async function settleKeys(store: ApplicationStore, givenKeys: readonly st
   for (const { id } of dropped) await revokeKey(store, id)
   if (active.length > dropped.length) return undefined
   return (await issueKey(store, app.id, { label: 'made at the first start' })).key
+}
+
+/**
+ * Makes the secret given by the environment sign the webhooks of that application, and the one before it for a day more.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
+ */
+export async function settleWebhookSecret(store: ApplicationStore, secret: string | undefined): Promise<void> {
+  if (secret === undefined) return
+  const { id, webhookSecrets } = await application(store)
+  if (webhookSecrets?.[0]?.secret !== secret) await rotateWebhookSecret(store, id, { secret })
 }
 
 async function application(store: ApplicationStore): Promise<Application> {

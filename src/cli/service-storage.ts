@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { Logger } from '../core/ports/logger.js'
+import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/process-folder.js'
+import type { Logger } from '../core/engine/ports/logger.js'
 import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { linkSecret } from './link-secret.js'
@@ -17,26 +18,54 @@ export interface ServiceStorage extends Deployment {
 
 /** The options of every command that opens a storage. */
 export const storageOptions = {
-  data: { type: 'string', value: 'dir', help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.' },
-  store: { type: 'string', value: 'url', help: 'Jobs and applications: memory:, sqlite:<path>, postgres://..., redis://... (Keyv).' },
-  queue: { type: 'string', value: 'url', help: 'Queue: memory: or redis://... (BullMQ; needs a Postgres store).' },
-  blobs: { type: 'string', value: 'url', help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].' },
+  data: {
+    type: 'string',
+    value: 'dir',
+    help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.',
+  },
+  store: {
+    type: 'string',
+    value: 'url',
+    help: 'Jobs and applications: memory:, sqlite:<path>, postgres://...[?schema=<name>], redis://... (Keyv).',
+  },
+  queue: {
+    type: 'string',
+    value: 'url',
+    help: 'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), postgres://... (a direct address, if --store goes through a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
+  },
+  blobs: {
+    type: 'string',
+    value: 'url',
+    help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].',
+  },
 } satisfies Record<string, CommandOption>
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {
-  return { data: textOf(input, 'data'), store: textOf(input, 'store'), queue: textOf(input, 'queue'), blobs: textOf(input, 'blobs') }
+  return {
+    data: textOf(input, 'data'),
+    store: textOf(input, 'store'),
+    queue: textOf(input, 'queue'),
+    blobs: textOf(input, 'blobs'),
+  }
 }
 
 /** Opens what the URLs name; without any, a storage that ends with the process. */
 export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
   const { data } = urls
-  const root = data === undefined ? await passingFolder() : resolve(data)
+  const root = data === undefined ? await passingFolder(logger) : resolve(data)
   await mkdir(root, { recursive: true, mode: 0o700 })
   // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in memory.
   const isPassing = data === undefined && urls.store === undefined
-  const deployment = await openDeployment(isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls, logger)
+  const deployment = await openDeployment(
+    isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls,
+    logger,
+  )
   try {
-    return { ...deployment, scratchDirectory: await scratchFolder(root, urls), secret: data === undefined ? undefined : await linkSecret(join(root, 'link-secret')) }
+    return {
+      ...deployment,
+      scratchDirectory: await scratchFolder(root, urls),
+      secret: data === undefined ? undefined : await linkSecret(join(root, 'link-secret')),
+    }
   } catch (error) {
     await deployment.close()
     throw error
@@ -51,13 +80,18 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
 export function requiredSecret(storage: ServiceStorage, given: string | undefined): string | undefined {
   const secret = given ?? storage.secret
   if (secret === undefined && storage.durable) {
-    throw new UsageError('This store outlives the process, and links must too: give --data <dir>, or the same secret to every node in STEMWORK_LINK_SECRET.')
+    throw new UsageError(
+      'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET on every node.',
+    )
   }
   return secret
 }
 
-async function passingFolder(): Promise<string> {
-  const root = await mkdtemp(join(tmpdir(), 'stemwork-serve-'))
+const passingPrefix = 'stemwork-serve'
+
+async function passingFolder(logger: Logger): Promise<string> {
+  await removeDeadFolders(tmpdir(), passingPrefix, logger)
+  const root = await makeProcessFolder(tmpdir(), passingPrefix)
   process.once('exit', () => rmSync(root, { recursive: true, force: true }))
   return root
 }

@@ -1,17 +1,10 @@
-import type { Logger } from '../core/ports/logger.js'
+import { type Logger, textLogger } from '../core/engine/ports/logger.js'
 import type { Terminal } from './command.js'
+import { styled } from './style.js'
 
-/** Log lines for people: time, level, message, then the fields as JSON. Debug lines only if asked for. */
+const styles = { debug: 'dim', info: 'dim', warn: 'yellow', error: 'red' } as const
+
+/** Log lines for people. Debug lines only if asked for. */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
-  const write = (level: string) => (fields: Record<string, unknown>, message: string) => {
-    const told = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? errorText(value) : value]))
-    const details = Object.keys(told).length > 0 ? ` ${JSON.stringify(told)}` : ''
-    stderr.write(`${new Date().toISOString()} ${level} ${message}${details}\n`)
-  }
-  return { debug: debug ? write('debug') : () => {}, info: write('info'), warn: write('warn'), error: write('error') }
-}
-
-/** An error with its causes, which the message for clients leaves out. */
-function errorText(error: Error): string {
-  return error.cause instanceof Error ? `${error.message} <- ${errorText(error.cause)}` : error.message
+  return textLogger(stderr, debug ? 'debug' : 'info', (level) => styled(stderr, styles[level], level))
 }

@@ -4,19 +4,25 @@ export function systemErrorText(error: NodeJS.ErrnoException): string {
   return said === undefined ? error.message : `${said} (${error.message})`
 }
 
-function explanation({ code, syscall, path, ...rest }: NodeJS.ErrnoException & { address?: string; port?: number }): string | undefined {
+function explanation({
+  code,
+  syscall,
+  path,
+  ...rest
+}: NodeJS.ErrnoException & { address?: string; port?: number }): string | undefined {
   if (syscall === 'listen') {
     const { address, port } = rest
     switch (code) {
       case 'EADDRINUSE':
         return `Port ${port} of ${address} is in use. Stop the program that listens there, or choose another --port (0 for a free one).`
       case 'EACCES':
-        return `Port ${port} needs more rights than this process has. Choose a --port above 1023.`
+        return `Port ${port} needs more privileges than this process has. Choose a --port above 1023.`
       case 'EADDRNOTAVAIL':
       case 'ENOTFOUND':
         return `This machine has no address ${address}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
+      default:
+        return undefined
     }
-    return undefined
   }
   const file = path ?? 'a file'
   switch (code) {
@@ -25,15 +31,15 @@ function explanation({ code, syscall, path, ...rest }: NodeJS.ErrnoException & {
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `This process may not use ${file}. Check who owns it and whether it can be written, or name another place.`
+      return `This process has no permission to use ${file}. Check its owner and its mode, or name another path.`
     case 'ENOTDIR':
     case 'EEXIST':
-      return `${file} cannot be a folder: a file is in its way. Name another folder.`
+      return `${file} cannot be created as a folder: a file has this name. Name another folder.`
     case 'EISDIR':
       return `${file} is a folder where a file was expected. Name a file.`
     case 'ENOSPC':
     case 'EDQUOT':
-      return `There is no space left for ${file}. Free some, or name a place on another disk.`
+      return `There is no space left for ${file}. Free some, or name a path on another disk.`
     case 'EMFILE':
       return 'This process has too many files open. Raise its limit (ulimit -n).'
     default:

@@ -2,42 +2,84 @@ import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import { serve } from '../http/mounts/node.js'
 import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
+import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
-import { serviceModelOptions, stemsWorkflows } from './model-options.js'
+import { serviceModelOptions } from './model-options.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
-import { loadWorkflows } from './workflow-modules.js'
+import { tracesOption, tracingOf } from './tracing.js'
+import { allWorkflows } from './workflow-modules.js'
 
-/** How long running jobs may take to finish after the first signal; then they are handed back and go on at another worker. */
+/** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
 const graceMs = 10_000
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
 export const workerCommand: Command = {
-  usage: 'worker --store postgres://... --queue redis://... --blobs s3://... [options]',
-  description: 'Runs jobs that other nodes accept. Start as many as needed, on any machine that reaches the same servers.',
+  usage: 'worker --store postgres://... --blobs s3://... [options]',
+  description:
+    'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
   positionals: { min: 0, max: 0 },
-  options: {
+  options: withEnvironment({
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
-    concurrency: { type: 'string', value: 'n', help: 'Jobs at a time. Default: 1; a separation uses all processors but one.' },
-    lease: { type: 'string', value: 'seconds', help: 'After how long without a sign of life another worker takes a job over. Default: 30.' },
+    concurrency: {
+      type: 'string',
+      value: 'n',
+      help: 'Number of jobs to run at a time. Default: 1; a separation uses all processors but one.',
+    },
+    label: {
+      type: 'string',
+      value: 'name',
+      multiple: true,
+      help: 'What this worker has, for example gpu. It takes only jobs whose needs it meets.',
+    },
+    once: {
+      type: 'boolean',
+      help: 'Run one job to its end, then exit: 0 if it succeeded or none waits, 1 if it failed.',
+    },
+    drain: { type: 'boolean', help: 'Run jobs until none waits, then exit.' },
+    lease: {
+      type: 'string',
+      value: 'seconds',
+      help: 'How long after the last heartbeat of a worker another one takes over its job. Default: 30.',
+    },
     ...serviceModelOptions,
-    workflows: { type: 'string', value: 'file', multiple: true, help: 'ES module with workflows of your own; give the same to every node.' },
+    workflows: {
+      type: 'string',
+      value: 'file',
+      multiple: true,
+      help: 'ES module with your own workflows, or JSON file with compositions. Use the same on every node.',
+    },
     'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
-    'health-port': { type: 'string', value: 'n', help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.' },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead into this machine or its network.' },
+    'health-port': {
+      type: 'string',
+      value: 'n',
+      help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
+    },
+    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
+    traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
-  },
+  }),
   notes:
     'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',
   async run(input, { stdout, stderr }) {
-    const urls = deploymentUrls(input)
+    const given = deploymentUrls(input)
+    const urls = { ...given, queue: given.queue ?? 'postgres:' }
     for (const name of ['store', 'queue', 'blobs'] as const) {
-      if (urls[name] === undefined || urls[name] === 'memory:') throw new UsageError(`A worker shares its jobs with other processes: --${name} must name a server that all of them reach.`)
+      if (urls[name] === undefined || urls[name] === 'memory:')
+        throw new UsageError(
+          `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,
+        )
     }
+    const once = input.values.once === true
+    const isFinite = once || input.values.drain === true
+    if (once && input.values.drain === true)
+      throw new UsageError('--once and --drain say different things; give one of them.')
+    const concurrency = numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1
     const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
@@ -46,10 +88,16 @@ export const workerCommand: Command = {
     try {
       const engine = createEngine({
         ...storage.parts,
-        workflows: [...(await stemsWorkflows(input, true)), ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? []))],
+        workflows: await allWorkflows(input, true),
         scratchDirectory: storage.scratchDirectory,
         logger,
-        dispatch: { concurrency: numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1, leaseMs: leaseSeconds * 1000, sweepIntervalMs: Math.min(15_000, leaseSeconds * 500) },
+        tracing: await tracingOf(input),
+        dispatch: {
+          concurrency,
+          labels: (input.values.label as string[] | undefined) ?? [],
+          leaseMs: leaseSeconds * 1000,
+          sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
+        },
         fetch: { allowPrivate: input.values['allow-private-inputs'] === true },
         webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
       })
@@ -58,18 +106,33 @@ export const workerCommand: Command = {
       const health =
         healthPort === undefined
           ? undefined
-          : await serve(async (request, context) => (operatorPaths.includes(new URL(request.url).pathname) ? handler(request, context) : new Response(null, { status: 404 })), {
-              host: textOf(input, 'health-host') ?? '127.0.0.1',
-              port: healthPort,
-            })
+          : await serve(
+              async (request, context) =>
+                operatorPaths.includes(new URL(request.url).pathname)
+                  ? handler(request, context)
+                  : new Response(null, { status: 404 }),
+              {
+                host: textOf(input, 'health-host') ?? '127.0.0.1',
+                port: healthPort,
+              },
+            )
       try {
+        if (isFinite) {
+          const ended = await finiteWork(engine, { once, lanes: concurrency, signal: interruption.signal })
+          const failed = ended.filter(({ status }) => status === 'FAILED').length
+          stdout.write(`stemwork worker: ${ended.length} jobs have ended, ${failed} of them FAILED\n`)
+          return once && failed > 0 ? exitStatus.failed : exitStatus.done
+        }
         await engine.start()
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
         await interruption.stopped
-        stderr.write('Stopping. Again to stop at once.\n')
+        stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
       } finally {
-        await engine.close({ timeoutMs: graceMs })
-        await health?.close({ timeoutMs: 0 })
+        try {
+          await engine.close({ timeoutMs: graceMs })
+        } finally {
+          await health?.close({ timeoutMs: 0 })
+        }
       }
       return exitStatus.done
     } finally {

@@ -58,16 +58,20 @@ export function badAnswer(status: number, what: string): ClientError {
 }
 
 /** The error that an answer with a failing status tells. Answers of proxies carry no JSON and count by their status. */
-export function answerError(answer: { status: number; body: string; header(name: string): string | null }): ClientError {
+export function answerError(answer: {
+  status: number
+  body: string
+  header(name: string): string | null
+}): ClientError {
   const { status } = answer
-  const told = parsed(answer.body)
-  const text = (name: string) => (typeof told[name] === 'string' && told[name] !== '' ? told[name] : undefined)
+  const problem = parsed(answer.body)
+  const text = (name: string) => (typeof problem[name] === 'string' && problem[name] !== '' ? problem[name] : undefined)
   return new ClientError(text('message') ?? `The service answered with status ${status}.`, {
     code: text('code') ?? `HTTP_${status}`,
     status,
     requestId: text('requestId') ?? answer.header('x-request-id') ?? undefined,
     reason: text('reason'),
-    errors: Array.isArray(told.errors) ? (told.errors as { path: string; message: string }[]) : undefined,
+    errors: Array.isArray(problem.errors) ? (problem.errors as { path: string; message: string }[]) : undefined,
     retryAfterMs: retryAfter(answer.header('retry-after')),
   })
 }

@@ -33,14 +33,15 @@ const back = { firstMs: 500, longestMs: 10_000 }
 export class Connection {
   readonly baseUrl: string
   readonly fetch: typeof fetch
-  readonly #apiKey: string | undefined
+  /** The header that the key is sent in. */
+  readonly authorization: Record<string, string>
   readonly #retries: number
 
   constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
     this.baseUrl = baseUrl.replace(/\/+$/, '')
     // Browsers refuse a `fetch` that is called on another object than the window.
     this.fetch = given ?? ((input, init) => fetch(input, init))
-    this.#apiKey = apiKey
+    this.authorization = apiKey === undefined ? {} : { authorization: apiKey }
     this.#retries = retries
   }
 
@@ -60,12 +61,14 @@ export class Connection {
     path: string,
     { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest = {},
   ): Promise<Response> {
-    const search = query?.size ? `?${query}` : ''
+    const search = query?.size ? `?${query.toString()}` : ''
     const request: RequestInit = {
       method,
       signal,
+      // A page that is being left may still send it.
+      ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
-        ...(this.#apiKey === undefined ? {} : { authorization: this.#apiKey }),
+        ...this.authorization,
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
@@ -105,7 +108,8 @@ export class Connection {
           (isRepeatable && (error.code === 'NETWORK' || error.status === 502 || error.status === 504))
         if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
         // Those who were sent away together shall not come back together.
-        const waitMs = error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
+        const waitMs =
+          error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
         await pause(waitMs, signal)
       }
     }

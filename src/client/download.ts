@@ -1,6 +1,7 @@
-import { networkError } from './client-error.js'
+import { ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
-import { chunksOf, type TransferOptions } from './upload.js'
+import { pause } from './pause.js'
+import type { TransferOptions } from './upload.js'
 
 export interface DownloadOptions extends TransferOptions {
   /** Only these bytes, both ends included. */
@@ -11,6 +12,8 @@ export interface DownloadOptions extends TransferOptions {
 export interface Download {
   /** Bytes of the answer, if the service tells them. */
   bytes: number | undefined
+  /** Bytes of the whole file, also when the answer is a part of it; undefined if the service does not tell them. */
+  totalBytes: number | undefined
   contentType: string
   /** Name for saving, for example `vocals.wav`. */
   fileName: string
@@ -24,26 +27,52 @@ export async function openDownload(
   url: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
-  const response = await connection.retrying(() => connection.once(url, { headers, signal }), { isRepeatable: true, signal })
+  const response = await connection.retrying(() => connection.once(url, { headers: rangeHeader(range), signal }), {
+    isRepeatable: true,
+    signal,
+  })
+  return downloadOf(response, url, { signal, onProgress })
+}
+
+/** Opens a result while its job makes it, as soon as there is something of it. @throws ClientError; the signal's reason */
+export async function openGrowing(
+  connection: Connection,
+  path: string,
+  { signal, range, onProgress }: DownloadOptions = {},
+): Promise<Download> {
+  for (;;) {
+    try {
+      const response = await connection.send(path, { headers: rangeHeader(range), signal })
+      return downloadOf(response, response.url, { signal, onProgress })
+    } catch (error) {
+      // Not there yet, as long as the service says when to ask again.
+      const isEarly =
+        ClientError.is(error) && (error.status === 404 || error.status === 416) && error.retryAfterMs !== undefined
+      if (!isEarly) throw error
+      await pause(error.retryAfterMs ?? 0, signal)
+    }
+  }
+}
+
+function rangeHeader(range: DownloadOptions['range']): Record<string, string> {
+  return range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
+}
+
+function downloadOf(response: Response, url: string, { signal, onProgress }: DownloadOptions): Download {
   const length = Number(response.headers.get('content-length') ?? NaN)
   const bytes = Number.isFinite(length) ? length : undefined
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
   const stream = counted(response.body, (done) => onProgress?.({ bytes: done, totalBytes: bytes }), signal)
+  const whole = Number(/\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1] ?? NaN)
   return {
     bytes,
+    totalBytes: Number.isFinite(whole) ? whole : bytes,
     contentType,
     fileName: fileName(response.headers.get('content-disposition'), url),
     stream,
-    async blob() {
-      const parts: BlobPart[] = []
-      for await (const chunk of chunksOf(stream)) parts.push(chunk as BlobPart)
-      return new Blob(parts, { type: contentType })
-    },
+    blob: () => new Response(stream, { headers: { 'content-type': contentType } }).blob(),
   }
 }
-
-type BlobPart = Exclude<ConstructorParameters<typeof Blob>[0], undefined>[number]
 
 function counted(
   body: ReadableStream<Uint8Array> | null,
@@ -69,6 +98,17 @@ function counted(
 }
 
 function fileName(disposition: string | null, url: string): string {
-  const named = /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
+  const encoded = /filename\*=UTF-8''([^\s;]+)/i.exec(disposition ?? '')?.[1]
+  const named = (encoded && decoded(encoded)) ?? /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
   return named ?? (new URL(url).pathname.split('/').at(-1) || 'download')
+}
+
+/** `undefined` for what is not UTF-8, or would name another folder. */
+function decoded(name: string): string | undefined {
+  try {
+    const text = decodeURIComponent(name)
+    return /[/\\]/.test(text) ? undefined : text
+  } catch {
+    return undefined
+  }
 }

@@ -33,7 +33,7 @@ function eventOf(block: string): ServerEvent {
   let event: string | undefined
   const data: string[] = []
   for (const line of block.split(/\r?\n/)) {
-    const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
+    const [, field, value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
     if (field === 'event') event = value
     if (field === 'data') data.push(value)
   }

@@ -1,7 +1,9 @@
+import type { AnyOffer, Offer } from './offer.js'
+
 export type JobStatus = 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
 
-export interface WorkflowSummary {
-  id: string
+export interface WorkflowSummary<Id extends string = string> {
+  id: Id
   name: string
   description: string
 }
@@ -10,6 +12,8 @@ export interface WorkflowSummary {
 export interface Workflow extends WorkflowSummary {
   /** JSON Schema. Empty if the workflow checks them by rules that JSON Schema cannot say. */
   params: Record<string, unknown>
+  /** Larger or longer inputs are refused. */
+  limits: { maxFileBytes: number; maxAudioSeconds: number }
 }
 
 /** Why a job ended FAILED. */
@@ -23,15 +27,44 @@ export interface JobError {
   retryable: boolean
 }
 
+export interface JobFile {
+  /** A name to save the file under, for example `My song - vocals.wav`. */
+  fileName: string
+  contentType: string
+  bytes: number
+}
+
+/** The results of jobs as one ZIP file. */
+export interface Archive {
+  url: string
+  fileName: string
+  bytes: number
+  /** How many jobs have results in it. */
+  jobs: number
+}
+
+/** Peaks of an audio file in the format of audiowaveform: `data` alternates the lowest and the highest value of each stretch. */
+export interface Peaks {
+  sample_rate: number
+  /** Samples of a stretch. */
+  samples_per_pixel: number
+  bits: number
+  /** Number of stretches. */
+  length: number
+  data: number[]
+}
+
 /** A job as the service shows it. Times are ISO 8601 texts in UTC. */
-export interface Job {
+export interface Job<Offered extends AnyOffer = Offer> {
   id: string
   name: string | null
   status: JobStatus
-  workflow: WorkflowSummary
-  workflowParams: Record<string, unknown>
-  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every look at the job makes fresh ones. */
-  result: Record<string, string> | null
+  workflow: WorkflowSummary<Offered['id']>
+  workflowParams: Offered['params']
+  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job returns fresh ones. */
+  result: Offered['result'] | null
+  /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
+  files?: Record<string, JobFile> | null
   /** How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED. */
   details: Record<string, unknown> | null
   error: JobError | null
@@ -46,10 +79,22 @@ export interface Job {
   stage: string | null
   /** When the result files are removed; null until the job has ended. */
   expiresAt: string | null
+  /** From -2 to 2; higher is begun first. */
+  priority?: number
+  /** The job is not begun before this time. */
+  notBefore?: string | null
+  deadline?: string | null
+  /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob` and in events. */
+  place?: number | null
+  /** When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob` and in events. */
+  estimate?: { startsAt: string | null; endsAt: string } | null
+  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
+  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
 }
 
 /** What a status request tells of a job. */
-export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'>
+export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
+  Partial<Pick<Job, 'place' | 'estimate' | 'waiting'>>
 
 export interface NewJob {
   workflow: string
@@ -60,6 +105,20 @@ export interface NewJob {
   /** Output name to a PUT URL in your own storage. */
   copyResultsTo?: Record<string, string>
   webhook?: { url: string; events?: string[] | null } | null
+  /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
+  priority?: number
+  /** The job is not begun before this time, in ISO 8601. */
+  notBefore?: string | null
+  /** A job that has not ended by this time ends FAILED with the reason `deadline`. */
+  deadline?: string | null
+}
+
+/** A new job of a client that knows the engine's type. */
+export type NewJobOf<Offered extends AnyOffer> = Omit<NewJob, 'workflow' | 'params' | 'copyResultsTo'> & {
+  workflow: Offered['id']
+  params: Offered['params']
+  /** Output name to a PUT URL in your own storage. */
+  copyResultsTo?: { [Name in keyof Offered['result']]?: string }
 }
 
 export interface JobFilters {
@@ -76,9 +135,9 @@ export interface JobFilters {
   cursor?: string
 }
 
-export interface JobPage {
+export interface JobPage<Offered extends AnyOffer = Offer> {
   /** Newest first. */
-  jobs: Job[]
+  jobs: Job<Offered>[]
   /** Jobs that pass the filters, on all pages. */
   total: number
   /** Cursor of the next page; undefined on the last one. */

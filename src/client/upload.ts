@@ -15,6 +15,14 @@ export interface TransferOptions extends RequestOptions {
   onProgress?(progress: TransferProgress): void
 }
 
+export interface UploadOptions extends TransferOptions {
+  /**
+   * Called each time a resumable upload loses its connection. With this function, the upload waits for the connection as long as it
+   * takes, until the signal fires. Without it, the upload fails after eight attempts in a row that sent nothing.
+   */
+  onInterrupted?(): void
+}
+
 /** PUTs the source to an upload link. @throws ClientError; the signal's reason */
 export async function putFile(
   connection: Connection,
@@ -22,11 +30,33 @@ export async function putFile(
   source: UploadSource,
   options: TransferOptions & { hasOwnFetch: boolean },
 ): Promise<void> {
+  await sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options)
+}
+
+/** Where bytes go. */
+export interface SendTarget {
+  method: 'PUT' | 'PATCH'
+  url: string
+  headers: Record<string, string>
+}
+
+/** Sends a body, with its progress. @throws ClientError; the signal's reason */
+export async function sendBytes(
+  connection: Connection,
+  { method, url, headers }: SendTarget,
+  source: UploadSource,
+  options: TransferOptions & { hasOwnFetch: boolean },
+): Promise<void> {
   options.signal?.throwIfAborted()
   // `fetch` tells nothing of an upload's progress, and browsers stream bodies over HTTP/2 only.
   const Request = options.hasOwnFetch ? undefined : browserRequest()
-  if (Request && isWhole(source)) return putByXhr(new Request(), url, source, options)
-  const response = await connection.once(url, { method: 'PUT', signal: options.signal, ...countedBody(source, options) })
+  if (Request && isWhole(source)) return sendByXhr(new Request(), { method, url, headers }, source, options)
+  const response = await connection.once(url, {
+    method,
+    headers,
+    signal: options.signal,
+    ...countedBody(source, options),
+  })
   await response.body?.cancel()
 }
 
@@ -39,6 +69,7 @@ interface UploadRequest {
   onerror: (() => void) | null
   onabort: (() => void) | null
   open(method: string, url: string): void
+  setRequestHeader(name: string, value: string): void
   send(body: unknown): void
   abort(): void
   getResponseHeader(name: string): string | null
@@ -48,9 +79,9 @@ function browserRequest(): (new () => UploadRequest) | undefined {
   return (globalThis as { XMLHttpRequest?: new () => unknown }).XMLHttpRequest as (new () => UploadRequest) | undefined
 }
 
-function putByXhr(
+function sendByXhr(
   request: UploadRequest,
-  url: string,
+  { method, url, headers }: SendTarget,
   source: Blob | Uint8Array,
   { signal, onProgress }: TransferOptions,
 ): Promise<void> {
@@ -61,7 +92,8 @@ function putByXhr(
       signal?.removeEventListener('abort', onAbort)
       settle()
     }
-    request.open('PUT', url)
+    request.open(method, url)
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
     request.upload.onprogress = ({ loaded, total }) => onProgress?.({ bytes: loaded, totalBytes: total })
     request.onload = end(() => {
       const { status, responseText: body } = request
@@ -74,12 +106,16 @@ function putByXhr(
   })
 }
 
-function isWhole(source: UploadSource): source is Blob | Uint8Array {
+export function isWhole(source: UploadSource): source is Blob | Uint8Array {
   return source instanceof Uint8Array || source instanceof Blob
 }
 
+export function sizeOf(source: Blob | Uint8Array): number {
+  return source instanceof Uint8Array ? source.byteLength : source.size
+}
+
 function countedBody(source: UploadSource, { onProgress, signal }: TransferOptions): RequestInit {
-  const totalBytes = source instanceof Uint8Array ? source.byteLength : source instanceof Blob ? source.size : undefined
+  const totalBytes = isWhole(source) ? sizeOf(source) : undefined
   const iterator = counted(chunksIn(source), (bytes) => onProgress?.({ bytes, totalBytes }))
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -92,7 +128,8 @@ function countedBody(source: UploadSource, { onProgress, signal }: TransferOptio
     },
     cancel: async () => void (await iterator.return(undefined)),
   })
-  return { body, duplex: 'half' } as RequestInit
+  const streamed: RequestInit & { duplex: 'half' } = { body, duplex: 'half' }
+  return streamed
 }
 
 function chunksIn(source: UploadSource): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
@@ -123,7 +160,7 @@ function* pieces(source: Uint8Array): Generator<Uint8Array, void, undefined> {
 }
 
 /** Streams are not iterable in every browser. */
-export async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = stream.getReader()
   let isDone = false
   try {

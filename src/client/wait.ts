@@ -4,9 +4,14 @@ import { serverEvents } from './event-stream.js'
 import { hasEnded, type Job, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
+/** By the name of a result: how many bytes of it can be read by now (`client.growing` with a `range`), and its address. */
+export type GrowingResults = Record<string, { bytes: number; url: string }>
+
 export interface WaitOptions extends RequestOptions {
   /** Called at once and at each change that is seen. */
   onProgress?(progress: JobProgress): void
+  /** Called when there is more to read of results while they are made; only by event streams of the machine that runs the job. */
+  onGrowing?(results: GrowingResults): void
   /** `polling` for networks that do not let event streams through. Default: `events`, and polling where they fail. */
   by?: 'events' | 'polling'
 }
@@ -33,7 +38,7 @@ export async function waitForJob(connection: Connection, id: string, options: Wa
     const isStreaming = brokenStreams < maxBrokenStreams
     try {
       const job = isStreaming
-        ? await follow(connection, id, report, options.signal)
+        ? await follow(connection, id, { ...options, report })
         : await poll(connection, id, report, options.signal)
       if (job) return job
     } catch (error) {
@@ -54,8 +59,7 @@ interface Seen {
 async function follow(
   connection: Connection,
   id: string,
-  report: (job: Job) => void,
-  signal: AbortSignal | undefined,
+  { report, onGrowing, signal }: WaitOptions & { report(job: Job): void },
 ): Promise<Job | undefined> {
   const stop = new AbortController()
   const onAbort = () => stop.abort(signal?.reason)
@@ -75,6 +79,7 @@ async function follow(
       clearTimeout(watchdog)
       watchdog = setTimeout(() => stop.abort(), silenceMs)
       if (event === 'deleted') throw deleted()
+      if (event === 'growing') onGrowing?.(JSON.parse(data) as GrowingResults)
       if (event !== 'job') continue
       const job = JSON.parse(data) as Job
       report(job)
@@ -100,7 +105,8 @@ async function poll(
   let last: JobProgress | undefined
   for (let turn = 0; ; turn++) {
     const { value } = await connection.json<JobProgress>(`${path}/status`, { signal })
-    const isNews = !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
+    const isNews =
+      !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)
     if (hasEnded(value)) return (await connection.json<Job>(path, { signal })).value
     if (isNews) turn = 0

@@ -1,15 +1,14 @@
 import { render } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { ClientError, type Client } from '../client/client.js'
-import { Home } from './home.js'
-import { type Choices, stemsWorkflowId } from './job-choices.js'
-import { JobPage } from './job-page.js'
-import { Problem } from './problem.js'
-import { usePlace } from './place.js'
-import { forgetKey, hasKey, keepKey, sessionClient } from './session.js'
+import { type Client, ClientError } from '../client/client.js'
+import { Brand } from './brand.js'
+import { keepFocus } from './keep-focus.js'
+import { ErrorNotice } from './error-notice.js'
+import { MessageBoard } from './messages.js'
+import { currentKey, forgetKey, keepKey, keyOfLink, keyOfTabs, sessionClient, shareWithTabs } from './session.js'
 import { SignIn } from './sign-in.js'
-import { useUploads } from './uploads.js'
 import { explain, type Explanation } from './words.js'
+import { Workspace } from './workspace.js'
 
 type Access =
   | { kind: 'checking' }
@@ -22,6 +21,10 @@ function App() {
 
   const enter = useCallback(async () => {
     setAccess({ kind: 'checking' })
+    const linked = keyOfLink()
+    const key = linked ?? currentKey() ?? (await keyOfTabs())
+    // A printed link says nothing of the device; the page of the keys lets the person choose.
+    if (key !== undefined && key !== currentKey()) keepKey(key, false)
     const client = sessionClient()
     try {
       // Without a key too: the host may know its users by a cookie or let everybody in.
@@ -30,82 +33,72 @@ function App() {
     } catch (error) {
       const isRefused = ClientError.is(error) && error.status === 401
       if (!isRefused) return setAccess({ kind: 'unreachable', problem: explain(error) })
-      setAccess({ kind: 'out', problem: hasKey() ? explain(error) : undefined })
+      setAccess({ kind: 'out', problem: key === undefined ? undefined : explain(error) })
       forgetKey()
     }
   }, [])
-  useEffect(() => void enter(), [])
+  useEffect(() => {
+    shareWithTabs()
+    void enter()
+    // A printed link that is opened in a tab of this page.
+    const onLink = () => location.hash.startsWith('#key=') && void enter()
+    addEventListener('hashchange', onLink)
+    return () => removeEventListener('hashchange', onLink)
+  }, [])
 
-  const leave = () => {
+  const leave = (problem?: Explanation) => {
     forgetKey()
-    location.hash = ''
-    setAccess({ kind: 'out' })
+    setAccess({ kind: 'out', problem })
   }
 
+  if (access.kind === 'in')
+    return (
+      <Workspace
+        client={access.client}
+        application={access.application}
+        hasKey={currentKey() !== undefined}
+        onLeave={() => {
+          location.hash = ''
+          leave()
+        }}
+        onRefused={() => leave({ text: 'Your key no longer works. Sign in with another one.' })}
+      />
+    )
   return (
     <>
       <header class="top">
-        <a class="brand" href="#/">
-          <Mark />
-          stemwork
-        </a>
-        {access.kind === 'in' && (
-          <p class="who">
-            <span class="quiet">{access.application}</span>
-            {hasKey() && (
-              <button type="button" class="plain" onClick={leave}>
-                Sign out
-              </button>
-            )}
-          </p>
-        )}
+        <Brand />
       </header>
-      <main>
-        {access.kind === 'checking' && <p class="quiet centred">One moment …</p>}
+      <main tabIndex={-1}>
+        {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
-          <Problem problem={access.problem}>
+          <ErrorNotice problem={access.problem}>
             <button type="button" onClick={() => void enter()}>
               Try again
             </button>
-          </Problem>
+          </ErrorNotice>
         )}
         {access.kind === 'out' && (
           <SignIn
             problem={access.problem}
-            onKey={(key) => {
-              keepKey(key)
+            onKey={(key, onDevice) => {
+              keepKey(key, onDevice)
               void enter()
             }}
           />
         )}
-        {access.kind === 'in' && <Inside client={access.client} />}
       </main>
     </>
   )
 }
 
-/** Uploads go on, and choices stay, while the person looks at another job. */
-function Inside({ client }: { client: Client }) {
-  const place = usePlace()
-  const uploads = useUploads(client)
-  const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })
-  return place.name === 'job' ? (
-    <JobPage key={place.id} client={client} id={place.id} />
-  ) : (
-    <Home client={client} uploads={uploads} choices={choices} onChoices={setChoices} />
-  )
-}
-
-function Mark() {
-  return (
-    <svg viewBox="0 0 32 32" aria-hidden="true" class="mark">
-      <rect x="3" y="12" width="4" height="8" rx="2" class="voice" />
-      <rect x="10" y="5" width="4" height="22" rx="2" class="voice" />
-      <rect x="18" y="8" width="4" height="16" rx="2" class="music" />
-      <rect x="25" y="12" width="4" height="8" rx="2" class="music" />
-    </svg>
-  )
-}
-
 const root = document.getElementById('app')
-if (root) render(<App />, root)
+if (root) {
+  keepFocus(root)
+  render(
+    <MessageBoard>
+      <App />
+    </MessageBoard>,
+    root,
+  )
+}

@@ -17,7 +17,11 @@ export function canvasSize(canvas: HTMLCanvasElement): {
 }
 
 /** Draws now and whenever the canvas changes its size or the page its colours. */
-export function useRedraws(canvas: RefObject<HTMLCanvasElement | null>, draw: () => void, causes: readonly unknown[]): void {
+export function useRedraws(
+  canvas: RefObject<HTMLCanvasElement | null>,
+  draw: () => void,
+  causes: readonly unknown[],
+): void {
   useEffect(() => {
     const observer = new ResizeObserver(draw)
     if (canvas.current) observer.observe(canvas.current)

@@ -38,12 +38,12 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
         <path d="M24 32V10m0 0-8 8m8-8 8 8M8 34v4a2 2 0 0 0 2 2h28a2 2 0 0 0 2-2v-4" />
       </svg>
       <p>
-        <span class="pointer">Drop a song here, or </span>
+        <span class="pointer">Drop songs here, or </span>
         <button type="button" class="main" onClick={() => input.current?.click()}>
-          Choose a song
+          Choose songs
         </button>
       </p>
-      <p class="quiet">MP3, WAV, FLAC, M4A, OGG and more, or a video with sound</p>
+      <p class="quiet">MP3, WAV, FLAC, M4A, OGG and others, or a video with sound</p>
       <input
         ref={input}
         type="file"

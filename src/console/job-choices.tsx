@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Client, WorkflowSummary } from '../client/client.js'
+import { knownWorkflow } from './known-workflow.js'
 import { formatWords } from './words.js'
 
 export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
@@ -16,17 +17,20 @@ export interface Choices {
 export interface Choosable {
   models: readonly string[]
   formats: readonly string[]
-  /** Whether it can draw the stems. */
-  hasPictures: boolean
+  /** What is made without a choice, if the workflow tells it. */
+  usualFormat: string | undefined
 }
 
-export async function choosable(client: Client, workflow: string, signal: AbortSignal): Promise<Choosable> {
-  const { params } = await client.workflow(workflow, { signal })
-  const properties = (params.properties ?? {}) as Record<string, { enum?: readonly string[] } | undefined>
+export async function choosable(client: Client, workflow: string): Promise<Choosable> {
+  const { params } = await knownWorkflow(client, workflow)
+  const properties = (params.properties ?? {}) as Record<
+    string,
+    { enum?: readonly string[]; default?: unknown } | undefined
+  >
   return {
     models: properties.model?.enum ?? [],
     formats: properties.format?.enum ?? [],
-    hasPictures: properties.pictures !== undefined,
+    usualFormat: typeof properties.format?.default === 'string' ? properties.format.default : undefined,
   }
 }
 
@@ -42,18 +46,21 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
   const [options, setOptions] = useState<Choosable>()
   const { workflow } = choices
   useEffect(() => {
-    const stop = new AbortController()
+    let isGone = false
     setOptions(undefined)
     // Without an answer there is nothing to choose; sending a song tells what is wrong.
-    choosable(client, workflow, stop.signal).then(setOptions, () => undefined)
-    return () => stop.abort()
+    choosable(client, workflow).then(
+      (read) => isGone || setOptions(read),
+      () => undefined,
+    )
+    return () => void (isGone = true)
   }, [client, workflow])
 
   return (
     <>
       {workflows.length > 1 && (
         <label class="choice">
-          What to do with it
+          Workflow
           <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
             {workflows.map(({ id, name }) => (
               <option key={id} value={id}>
@@ -70,6 +77,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
             label="Format"
             names={options?.formats ?? []}
             chosen={choices.format}
+            usual={options?.usualFormat}
             words={formatWords}
             onChange={(format) => onChange({ ...choices, format })}
           />
@@ -77,6 +85,7 @@ export function JobChoices({ client, workflows, choices, onChange }: JobChoicesP
             label="Model"
             names={options?.models ?? []}
             chosen={choices.model}
+            usual={undefined}
             words={(name) => name}
             onChange={(model) => onChange({ ...choices, model })}
           />
@@ -100,22 +109,26 @@ interface ChoiceProps {
   label: string
   names: readonly string[]
   chosen: string | undefined
+  /** What stands for no choice; undefined if it is not known. */
+  usual: string | undefined
   words(name: string): string
   onChange(name: string | undefined): void
 }
 
-function Choice({ label, names, chosen, words, onChange }: ChoiceProps) {
+function Choice({ label, names, chosen, usual, words, onChange }: ChoiceProps) {
   if (names.length === 0) return null
   return (
     <label>
       {label}
       <select value={chosen ?? ''} onChange={(event) => onChange(event.currentTarget.value || undefined)}>
-        <option value="">Usual</option>
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {words(name)}
-          </option>
-        ))}
+        <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
+        {names
+          .filter((name) => name !== usual)
+          .map((name) => (
+            <option key={name} value={name}>
+              {words(name)}
+            </option>
+          ))}
       </select>
     </label>
   )

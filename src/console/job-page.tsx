@@ -1,92 +1,155 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type Job, type JobProgress } from '../client/client.js'
-import { JobActions } from './job-actions.js'
+import { type Client, hasEnded, type Job } from '../client/client.js'
+import { Details } from './details.js'
+import { ErrorNotice } from './error-notice.js'
+import type { JobCommands } from './job-commands.js'
+import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
-import { Problem } from './problem.js'
-import { TimeLeft } from './time-left.js'
-import { explain, explainFailure, type Explanation, stageWords, statusWords, timeLeftWords, whenWords } from './words.js'
+import { jobAddress } from './route.js'
+import { Work } from './work.js'
+import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
+
+interface JobPageProps {
+  client: Client
+  live: LiveJobs
+  commands: JobCommands
+  id: string
+  tab: 'player' | 'details'
+}
 
 /** One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it was. */
-export function JobPage({ client, id }: { client: Client; id: string }) {
+export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [job, setJob] = useState<Job>()
   const [problem, setProblem] = useState<Explanation>()
   const [turn, setTurn] = useState(0)
+  const heading = useRef<HTMLHeadingElement>(null)
+  /** What the stream has told since the page asked: the answer may be older. */
+  const heard = useRef<Job>(undefined)
+  const isLoaded = job !== undefined
 
   useEffect(() => {
     const stop = new AbortController()
-    const { signal } = stop
-    const follow = async () => {
-      const first = await client.getJob(id, { signal })
-      setJob(first)
-      if (hasEnded(first)) return
-      const onProgress = (progress: JobProgress) => setJob((known) => known && { ...known, ...progress })
-      setJob(await client.waitForJob(id, { signal, onProgress }))
-    }
+    heard.current = undefined
     setProblem(undefined)
-    follow().catch((error: unknown) => signal.aborted || setProblem(explain(error)))
+    client
+      .getJob(id, { signal: stop.signal })
+      // The links of a job that is shown already go on working; another object would start the player anew.
+      .then((read) => {
+        setJob((known) => (known?.result ? known : (heard.current ?? read)))
+        live.read([read])
+      })
+      .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
     return () => stop.abort()
-  }, [client, id, turn])
-
+  }, [client, id, turn, live.turn])
+  useEffect(
+    () =>
+      live.listen({
+        onJob(changed) {
+          if (changed.id !== id) return
+          heard.current = changed
+          setJob((known) => (known?.result ? known : changed))
+        },
+        onDeleted: (gone) => gone === id && setProblem({ text: 'This song was deleted.' }),
+      }),
+    [live, id],
+  )
   useEffect(() => {
     document.title = job ? `${titleMark(job)}${job.name ?? 'Song'} – stemwork` : 'stemwork'
   }, [job])
+  useEffect(() => heading.current?.focus(), [isLoaded, problem === undefined])
+
+  const again = async () => {
+    if (!job) return
+    const [next] = await commands.again([job])
+    location.hash = next === undefined ? '#/' : jobAddress(next)
+  }
+  const name = job?.name ?? 'Untitled song'
 
   return (
     <article class="job">
-      <p>
+      <p class="back">
         <a href="#/">← All songs</a>
       </p>
       {job && (
         <header class="line">
-          <div>
-            <h1>{job.name ?? 'Song without a name'}</h1>
+          <div class="title">
+            <h1 ref={heading} tabIndex={-1} dir="auto">
+              {name}
+            </h1>
             <p class="quiet">
-              {whenWords(job.createdAt)}
+              {jobStateWords(job)} · {whenWords(job.createdAt)}
               {job.result && job.expiresAt && ` · kept until ${whenWords(job.expiresAt)}`}
             </p>
           </div>
-          <JobActions client={client} job={job} onChange={() => undefined} onDeleted={() => (location.hash = '#/')} />
+          <span class="actions">
+            {hasEnded(job) && (
+              <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => void again()}>
+                Send again
+              </button>
+            )}
+            {!hasEnded(job) && (
+              <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
+                Stop
+              </button>
+            )}
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Delete ${name}`}
+              onClick={() => {
+                commands.remove([job])
+                location.hash = '#/'
+              }}
+            >
+              Delete
+            </button>
+          </span>
         </header>
       )}
+      {!job && problem && (
+        <h1 ref={heading} tabIndex={-1}>
+          Song
+        </h1>
+      )}
       {problem && (
-        <Problem problem={problem}>
+        <ErrorNotice problem={problem}>
           <button type="button" onClick={() => setTurn((now) => now + 1)}>
             Try again
           </button>
-        </Problem>
+        </ErrorNotice>
       )}
-      {!job && !problem && <p class="quiet">One moment …</p>}
-      {job && !hasEnded(job) && <Work job={job} />}
-      {job?.error && <Problem problem={explainFailure(job.error)} />}
-      {job?.result && <Results client={client} job={job} result={job.result} />}
+      {!job && !problem && <p class="quiet">Loading …</p>}
+      {job && (
+        <nav class="tabs" aria-label="Views of this song">
+          {(['player', 'details'] as const).map((one) => (
+            <a key={one} href={jobAddress(id, one)} {...(tab === one ? { 'aria-current': 'page' as const } : {})}>
+              {one === 'details' ? 'Details' : isHeard(job) ? 'Player' : 'Result'}
+            </a>
+          ))}
+        </nav>
+      )}
+      {job && tab === 'details' && <Details job={job} />}
+      {/* It stays while the details are shown, so that the music goes on. */}
+      {job && (
+        <div class="job" hidden={tab !== 'player'}>
+          {!hasEnded(job) && <Work client={client} job={job} />}
+          {job.error && (
+            <ErrorNotice problem={explainFailure(job.error)}>
+              <button type="button" onClick={() => void again()}>
+                Send again
+              </button>
+            </ErrorNotice>
+          )}
+          {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}
+        </div>
+      )}
     </article>
   )
 }
 
-function Work({ job }: { job: Job }) {
-  const timeLeft = useRef(new TimeLeft())
-  const [, setNow] = useState(0)
-  useEffect(() => {
-    const timer = setInterval(() => setNow(performance.now()), 1000)
-    return () => clearInterval(timer)
-  }, [])
-  const isQueued = job.status === 'QUEUED'
-  if (!isQueued) timeLeft.current.observe(job.progress, performance.now())
-  const percent = Math.floor(job.progress * 100)
-  return (
-    <section class="card work">
-      <p class="line">
-        <strong role="status">{isQueued ? 'Waiting for its turn' : stageWords(job.stage)}</strong>
-        {!isQueued && <span class="figure">{percent} %</span>}
-      </p>
-      <progress aria-label="Progress" {...(isQueued ? {} : { value: job.progress })} />
-      <p class="quiet">
-        {isQueued
-          ? 'It begins by itself. You can close this page meanwhile.'
-          : timeLeftWords(timeLeft.current.seconds(performance.now()))}
-      </p>
-    </section>
-  )
+/** Whether there is something to listen to. Of a job without results, nobody knows yet. */
+function isHeard({ files }: Job): boolean {
+  return !files || Object.values(files).some(({ contentType }) => contentType.startsWith('audio/'))
 }
 
 function titleMark(job: Job): string {

@@ -1,8 +1,12 @@
-import type { LaneView } from './mixer.js'
+import type { Loop } from './player.js'
 import { Spectrogram } from './spectrogram.js'
-import type { Stem } from './stems.js'
+import { stemColour, type Stem } from './stems.js'
+import { usePictureGestures } from './picture-gestures.js'
+import type { ViewWindow } from './view-window.js'
 import { Waveform } from './waveform.js'
 import { outputWords } from './words.js'
+
+export type LaneView = 'waveform' | 'spectrogram'
 
 export interface LaneSettings {
   isMuted: boolean
@@ -13,26 +17,30 @@ export interface LaneSettings {
 
 interface LaneProps {
   stem: Stem
-  view: LaneView
+  /** Digit that switches it, from 1. */
+  digit: number
+  picture: LaneView
+  view: ViewWindow
+  duration: number
   settings: LaneSettings
   /** False when it is muted or another lane plays solo. */
   isHeard: boolean
   onChange(changes: Partial<LaneSettings>): void
-  /** @param share of the whole track, 0..1 */
-  onSeek(share: number): void
+  onSeek(seconds: number): void
+  onLoop(loop: Loop): void
 }
 
-/** One stem: its picture, which a click seeks in, and its controls. */
-export function Lane({ stem, view, settings, isHeard, onChange, onSeek }: LaneProps) {
+/** One stem: its picture, in which a click seeks and a drag makes a loop, and its controls. */
+export function Lane(props: LaneProps) {
+  const { stem, digit, picture, view, duration, settings, isHeard, onChange, onSeek, onLoop } = props
   const title = outputWords(stem.name)
-  const seek = (event: PointerEvent & { currentTarget: HTMLElement }) => {
-    const { left, width } = event.currentTarget.getBoundingClientRect()
-    onSeek(Math.max(0, Math.min(1, (event.clientX - left) / width)))
-  }
+  const gestures = usePictureGestures(view, onSeek, onLoop)
   return (
-    <section class={`lane ${stem.name === 'vocals' ? 'voice' : 'music'}${isHeard ? '' : ' silent'}`} aria-label={title}>
+    <section class={`lane ${stemColour(stem.name)}${isHeard ? '' : ' silent'}`} aria-label={title}>
       <div class="controls">
-        <h2>{title}</h2>
+        <h2>
+          {title} <kbd aria-hidden="true">{digit}</kbd>
+        </h2>
         <div class="switches">
           <button
             type="button"
@@ -51,24 +59,25 @@ export function Lane({ stem, view, settings, isHeard, onChange, onSeek }: LanePr
             Solo
           </button>
         </div>
-        <input
-          type="range"
-          min={0}
-          max={100}
-          value={Math.round(settings.volume * 100)}
-          aria-label={`Volume of ${title}`}
-          onInput={(event) => onChange({ volume: Number(event.currentTarget.value) / 100 })}
-        />
+        <div class="volume">
+          <input
+            type="range"
+            min={0}
+            max={100}
+            value={Math.round(settings.volume * 100)}
+            aria-label={`Volume of ${title}`}
+            onInput={(event) => onChange({ volume: Number(event.currentTarget.value) / 100 })}
+          />
+          <span class="meter" data-meter={stem.name} aria-hidden="true" />
+        </div>
       </div>
-      <div
-        class="picture"
-        onPointerDown={(event) => {
-          event.currentTarget.setPointerCapture(event.pointerId)
-          seek(event)
-        }}
-        onPointerMove={(event) => event.currentTarget.hasPointerCapture(event.pointerId) && seek(event)}
-      >
-        {view === 'waveform' ? <Waveform stem={stem} title={title} /> : <Spectrogram stem={stem} title={title} />}
+      <div class="picture" {...gestures}>
+        {picture === 'waveform' ? (
+          <Waveform stem={stem} title={title} view={view} duration={duration} />
+        ) : (
+          <Spectrogram stem={stem} title={title} view={view} duration={duration} />
+        )}
+        <span class="loop-area" />
         <span class="playhead" />
       </div>
     </section>

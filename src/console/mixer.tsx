@@ -1,49 +1,77 @@
-import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
-import { Lane, type LaneSettings } from './lane.js'
-import { Player } from './player.js'
-import { Problem } from './problem.js'
-import type { Stem } from './stems.js'
-import { clock, explain, type Explanation } from './words.js'
+import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { ErrorNotice } from './error-notice.js'
+import { ExportButton } from './export-button.js'
+import { Lane, type LaneView } from './lane.js'
+import { useMessages } from './messages.js'
+import { useMixSettings } from './mix-settings.js'
+import { keyTexts, useMixerKeys } from './mixer-keys.js'
+import { shareText } from './picture-gestures.js'
+import { type Loop, Player } from './player.js'
+import { Ruler } from './ruler.js'
+import { isWholeSong, type Stem } from './stems.js'
+import { speeds, Transport } from './transport.js'
+import { following, moved, type ViewWindow, zoomed } from './view-window.js'
+import { clock, explain, type Explanation, outputWords } from './words.js'
 
-const stepSeconds = 5
-const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1 }
-
-export type LaneView = 'waveform' | 'spectrogram'
-
-/** Plays the stems together. Space plays, the arrow keys seek, digits mute (with Shift: solo). */
-export function Mixer({ stems }: { stems: readonly Stem[] }) {
+/** Plays the stems together. */
+export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string }) {
   const [, redraw] = useReducer((turn: number) => turn + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
-  const [view, setView] = useState<LaneView>('waveform')
-  const [settings, setSettings] = useState<Record<string, LaneSettings>>({})
+  const [picture, setPicture] = useState<LaneView>('waveform')
+  const { announce } = useMessages()
   const player = useMemo(
     () => new Player(stems, { onChange: () => redraw(undefined), onError: (error) => setProblem(explain(error)) }),
     [stems],
   )
+  const isGrowing = stems.some(({ source }) => source.isGrowing)
+  // When the finished stems take the place of the growing ones, the music goes on as it was.
+  const heard = useRef<Pick<Player, 'position' | 'speed' | 'loop' | 'isPlaying'>>(undefined)
+  useEffect(() => {
+    const { position = 0, speed = 1, loop: repeated, isPlaying = false } = heard.current ?? {}
+    if (speed !== 1) player.setSpeed(speed)
+    if (position > 0) player.seek(position)
+    if (repeated) player.setLoop(repeated)
+    if (isPlaying) player.play()
+    return () => {
+      heard.current = {
+        position: player.position,
+        speed: player.speed,
+        loop: player.loop,
+        isPlaying: player.isPlaying,
+      }
+      player.close()
+    }
+  }, [player])
+  const { duration } = player
+  const [view, setView] = useState<ViewWindow>({ from: 0, to: duration })
+  const shownDuration = useRef(duration)
+  useEffect(() => {
+    // Who sees the end goes on seeing it.
+    const hadEnd = view.to >= shownDuration.current
+    shownDuration.current = duration
+    setView((now) => (hadEnd ? { from: now.from, to: duration } : moved(now, 0, duration)))
+  }, [duration])
+  const names = stems.map(({ name }) => name)
+  const mix = useMixSettings(player, names)
   const lanes = useRef<HTMLDivElement>(null)
   const slider = useRef<HTMLInputElement>(null)
   const time = useRef<HTMLSpanElement>(null)
-  useEffect(() => () => player.close(), [player])
-
-  const of = (name: string) => settings[name] ?? untouched
-  const hasSolo = stems.some(({ name }) => of(name).isSolo)
-  const isHeard = (name: string) => (hasSolo ? of(name).isSolo : !of(name).isMuted)
-  for (const { name } of stems) player.setVolume(name, isHeard(name) ? of(name).volume ** 2 : 0)
-  // From the newest settings, not from the painted ones: keys may come faster than frames.
-  const change = (name: string, changesOf: (now: LaneSettings) => Partial<LaneSettings>) =>
-    setSettings((all) => {
-      const now = all[name] ?? untouched
-      return { ...all, [name]: { ...now, ...changesOf(now) } }
-    })
+  const { loop } = player
 
   const show = () => {
-    const { position, duration } = player
+    const { position } = player
+    if (player.isPlaying) setView((now) => following(now, position, duration))
     // By way of the style object, which a strict policy allows.
-    lanes.current?.style.setProperty('--played', String(position / duration))
+    const style = lanes.current?.style
+    style?.setProperty('--played', shareText(position, view))
+    style?.setProperty('--playhead', position < view.from || position > view.to ? 'none' : 'block')
+    style?.setProperty('--loop-from', loop ? shareText(loop.from, view) : '0')
+    style?.setProperty('--loop-to', loop ? shareText(loop.to, view) : '0')
+    for (const meter of lanes.current?.querySelectorAll<HTMLElement>('[data-meter]') ?? [])
+      meter.style.setProperty('--level', String(Math.min(1, player.level(meter.dataset.meter ?? ''))))
     if (time.current) time.current.textContent = clock(position)
     if (!slider.current) return
     slider.current.value = String(position)
-    slider.current.style.setProperty('--played', String(position / duration))
     slider.current.setAttribute('aria-valuetext', `${clock(position)} of ${clock(duration)}`)
   }
   useEffect(() => {
@@ -61,94 +89,118 @@ export function Mixer({ stems }: { stems: readonly Stem[] }) {
     if (player.isPlaying) player.pause()
     else player.play()
   }
-  // Before it is painted, so that no key is lost which is pressed as soon as the player is seen.
-  useLayoutEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement
-      // Keys that mean something to the element in focus stay with it.
-      const isTaken =
-        target.closest('input:not([type=range]), select, dialog, a, summary') ||
-        (target.matches('[type=range]') && event.key.startsWith('Arrow'))
-      const isPress = target.closest('button')
-      if (event.altKey || event.ctrlKey || event.metaKey || isTaken) return
-      const digit = /^Digit([1-9])$/.exec(event.code)?.[1]
-      const lane = digit === undefined ? undefined : stems[Number(digit) - 1]
-      if (event.key === ' ' && !isPress) toggle()
-      else if (event.key === 'ArrowLeft') player.seek(player.position - stepSeconds)
-      else if (event.key === 'ArrowRight') player.seek(player.position + stepSeconds)
-      else if (lane && event.shiftKey) change(lane.name, ({ isSolo }) => ({ isSolo: !isSolo }))
-      else if (lane) change(lane.name, ({ isMuted }) => ({ isMuted: !isMuted }))
-      else return
-      event.preventDefault()
-    }
-    addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
+  const setLoop = (next: Loop | undefined) => {
+    player.setLoop(next)
+    redraw(undefined)
+    announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'Loop removed')
+  }
+  const zoom = (factor: number) => setView((now) => zoomed(now, factor, player.position, duration))
+  const laneNamed = (index: number, act: (name: string) => void) => {
+    const name = names[index]
+    if (name !== undefined) act(name)
+  }
+  useMixerKeys({
+    toggle,
+    step: (seconds) => player.seek(player.position + seconds),
+    toStart: () => player.seek(0),
+    toEnd: () => player.seek(duration),
+    mute: (index) =>
+      laneNamed(index, (name) => {
+        announce(`${outputWords(name)} ${mix.of(name).isMuted ? 'on' : 'muted'}`)
+        mix.change(name, ({ isMuted }) => ({ isMuted: !isMuted }))
+      }),
+    solo: (index) =>
+      laneNamed(index, (name) => {
+        announce(`${outputWords(name)} solo ${mix.of(name).isSolo ? 'off' : 'on'}`)
+        mix.change(name, ({ isSolo }) => ({ isSolo: !isSolo }))
+      }),
+    loopFrom: () => setLoop({ from: player.position, to: loop && loop.to > player.position ? loop.to : duration }),
+    loopTo: () => setLoop({ from: loop && loop.from < player.position ? loop.from : 0, to: player.position }),
+    endLoop: () => setLoop(undefined),
+    zoom,
+    faster(steps) {
+      const at = speeds.findIndex((speed) => speed === player.speed) + steps
+      const speed = speeds[Math.max(0, Math.min(speeds.length - 1, at))] ?? 1
+      player.setSpeed(speed)
+      announce(`Speed ${speed}`)
+    },
+    original: () => isWholeSong(names) && mix.setOriginal((now) => !now),
+    louder: mix.louder,
   })
 
   return (
     <section class="card mixer" aria-label="Listen">
-      <div class="transport">
-        <button
-          type="button"
-          class="play"
-          aria-label={player.isPlaying ? 'Pause' : 'Play'}
-          aria-busy={player.isWaiting}
-          onClick={toggle}
-        >
-          <svg viewBox="0 0 24 24" aria-hidden="true">
-            <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
-          </svg>
-        </button>
-        <span class="figure">
-          <span ref={time}>{clock(player.position)}</span>
-          <span class="quiet"> / {clock(player.duration)}</span>
-        </span>
-        <input
-          ref={slider}
-          class="seek"
-          type="range"
-          min={0}
-          max={player.duration}
-          step="any"
-          aria-label="Position"
-          onInput={(event) => player.seek(Number(event.currentTarget.value))}
-          onKeyDown={(event) => {
-            // With a step of "any", the arrow keys of browsers differ.
-            const seconds = { ArrowLeft: -stepSeconds, ArrowDown: -stepSeconds, ArrowRight: stepSeconds, ArrowUp: stepSeconds }[
-              event.key
-            ]
-            if (seconds === undefined) return
-            event.preventDefault()
-            player.seek(player.position + seconds)
-          }}
-        />
-        <fieldset class="segments">
-          <legend class="hidden">View</legend>
-          {(['waveform', 'spectrogram'] as const).map((one) => (
-            <label key={one}>
-              <input type="radio" name="view" checked={view === one} onChange={() => setView(one)} />
-              <span>{one === 'waveform' ? 'Waveform' : 'Spectrogram'}</span>
-            </label>
-          ))}
-        </fieldset>
-      </div>
-      {problem && <Problem problem={problem} />}
-      <div class="lanes" ref={lanes}>
-        {stems.map((stem) => (
+      <Transport
+        player={player}
+        time={time}
+        slider={slider}
+        picture={picture}
+        onPicture={setPicture}
+        masterVolume={mix.masterVolume}
+        onMasterVolume={mix.setMasterVolume}
+        isOriginal={isWholeSong(names) ? mix.isOriginal : undefined}
+        onOriginal={mix.setOriginal}
+        onToggle={toggle}
+        onZoom={zoom}
+      />
+      {problem && <ErrorNotice problem={problem} />}
+      <div
+        class="lanes"
+        ref={lanes}
+        onWheel={(event) => {
+          if (!event.ctrlKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return
+          event.preventDefault()
+          const length = view.to - view.from
+          if (event.ctrlKey) zoom(event.deltaY < 0 ? 1.25 : 0.8)
+          else setView(moved(view, (event.deltaX / 800) * length, duration))
+        }}
+      >
+        <Ruler view={view} onSeek={(seconds) => player.seek(seconds)} onLoop={setLoop} />
+        {stems.map((stem, index) => (
           <Lane
             key={stem.name}
             stem={stem}
+            digit={index + 1}
+            picture={picture}
             view={view}
-            settings={of(stem.name)}
-            isHeard={isHeard(stem.name)}
-            onChange={(changes) => change(stem.name, () => changes)}
-            onSeek={(share) => player.seek(share * player.duration)}
+            duration={duration}
+            settings={mix.of(stem.name)}
+            isHeard={mix.isHeard(stem.name)}
+            onChange={(changes) => mix.change(stem.name, () => changes)}
+            onSeek={(seconds) => player.seek(seconds)}
+            onLoop={setLoop}
           />
         ))}
       </div>
-      <p class="quiet keys">
-        <kbd>Space</kbd> play · <kbd>←</kbd> <kbd>→</kbd> seek · <kbd>1</kbd> <kbd>2</kbd> mute · <kbd>Shift</kbd> + digit solo
-      </p>
+      <div class="line below">
+        <span class="quiet">
+          {isGrowing && 'This is what is finished so far. More is added as it is made. '}
+          {loop ? (
+            <>
+              Loop {clock(loop.from)} to {clock(loop.to)}{' '}
+              <button type="button" class="plain" onClick={() => setLoop(undefined)}>
+                Remove loop
+              </button>
+            </>
+          ) : (
+            'Drag across a waveform to loop a part.'
+          )}
+        </span>
+        <ExportButton stems={stems} song={song} gains={mix.gains} part={loop ?? { from: 0, to: duration }} />
+      </div>
+      <details class="keys">
+        <summary>Keyboard shortcuts</summary>
+        <dl>
+          {keyTexts.map(([keys, meaning]) => (
+            <div key={keys}>
+              <dt>
+                <kbd>{keys}</kbd>
+              </dt>
+              <dd>{meaning}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
     </section>
   )
 }

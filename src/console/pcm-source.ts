@@ -1,101 +1,30 @@
-/** Samples of a track, read piece by piece, so that an hour of audio needs no more memory than a minute. */
-export interface PcmSource {
-  readonly sampleRate: number
-  readonly frames: number
-  /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
-  read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>
-}
+import { decodeAudio, type PcmSource, type RangeReader } from './pcm.js'
+import { openFlac } from './flac-source.js'
+import { openMp3 } from './mp3-source.js'
+import { wavFormat, wavSource } from './wav-source.js'
 
-/** Reads bytes of a file; both ends included, as in HTTP ranges. */
-export type RangeReader = (range: { start: number; end?: number }, signal: AbortSignal) => Promise<ArrayBuffer>
+export type { PcmSource, RangeReader } from './pcm.js'
 
 const headerBytes = 64 * 1024
 
-/** A WAV file over ranges, or any other format that the browser knows, decoded as a whole. */
+/** WAV, FLAC and MP3 over ranges; any other format that the browser knows is decoded as a whole. */
 export async function openPcm(read: RangeReader, signal: AbortSignal): Promise<PcmSource> {
-  const head = new DataView(await read({ start: 0, end: headerBytes - 1 }, signal))
-  const format = wavFormat(head)
-  return format ? wavSource(read, format) : decodedSource(await read({ start: 0 }, signal))
-}
-
-export interface WavFormat {
-  sampleRate: number
-  channelCount: number
-  encoding: '16' | '24' | '32f'
-  dataStart: number
-  frames: number
-}
-
-const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
-
-/** By format tag and bits. */
-const encodings: Record<string, WavFormat['encoding'] | undefined> = { '1/16': '16', '1/24': '24', '3/32': '32f' }
-
-/** Undefined for what is no WAV file of the service's formats. */
-export function wavFormat(head: DataView): WavFormat | undefined {
-  const tag = (at: number) => String.fromCharCode(...new Uint8Array(head.buffer, head.byteOffset + at, 4))
-  if (head.byteLength < 12 || !['RIFF', 'RF64'].includes(tag(0)) || tag(8) !== 'WAVE') return undefined
-  let longDataBytes: number | undefined
-  let format: { sampleRate: number; channelCount: number; encoding: WavFormat['encoding'] } | undefined
-  for (let at = 12; at + 8 <= head.byteLength;) {
-    const [id, size, body] = [tag(at), head.getUint32(at + 4, true), at + 8]
-    if (id === 'ds64') longDataBytes = Number(head.getBigUint64(body + 8, true))
-    if (id === 'fmt ') {
-      const encoding = encodings[`${head.getUint16(body, true)}/${head.getUint16(body + 14, true)}`]
-      if (!encoding) return undefined
-      format = { channelCount: head.getUint16(body + 2, true), sampleRate: head.getUint32(body + 4, true), encoding }
-    }
-    if (id === 'data' && format) {
-      const dataBytes = size === 0xffff_ffff ? (longDataBytes ?? 0) : size
-      return {
-        ...format,
-        dataStart: body,
-        frames: Math.floor(dataBytes / (bytesPerSample[format.encoding] * format.channelCount)),
-      }
-    }
-    at = body + size + (size % 2)
-  }
-  return undefined
-}
-
-function wavSource(readRange: RangeReader, format: WavFormat): PcmSource {
-  const frameBytes = bytesPerSample[format.encoding] * format.channelCount
-  return {
-    sampleRate: format.sampleRate,
-    frames: format.frames,
-    async read(fromFrame, frames, signal) {
-      const count = Math.min(frames, format.frames - fromFrame)
-      if (count <= 0) return [new Float32Array(0)]
-      const start = format.dataStart + fromFrame * frameBytes
-      return decodeFrames(new DataView(await readRange({ start, end: start + count * frameBytes - 1 }, signal)), format)
-    },
-  }
-}
-
-function decodeFrames(bytes: DataView, { channelCount, encoding }: WavFormat): Float32Array<ArrayBuffer>[] {
-  const width = bytesPerSample[encoding]
-  const frames = Math.floor(bytes.byteLength / (width * channelCount))
-  const sample = {
-    '16': (at: number) => bytes.getInt16(at, true) / 32_768,
-    '24': (at: number) => ((bytes.getUint8(at) << 8) | (bytes.getInt16(at + 1, true) << 16)) / 2_147_483_648,
-    '32f': (at: number) => bytes.getFloat32(at, true),
-  }[encoding]
-  return Array.from({ length: Math.min(2, channelCount) }, (_, channel) => {
-    const plane = new Float32Array(frames)
-    for (let frame = 0; frame < frames; frame++) plane[frame] = sample((frame * channelCount + channel) * width)
-    return plane
-  })
+  const { bytes: first, totalBytes } = await read({ start: 0, end: headerBytes - 1 }, signal)
+  const head = new DataView(first)
+  const wav = wavFormat(head)
+  if (wav) return wavSource(read, wav)
+  const file = { read, head: first, totalBytes, signal }
+  const streamed = (await openFlac(file)) ?? (await openMp3(file))
+  if (streamed) return streamed
+  return decodedSource((await read({ start: 0 }, signal)).bytes)
 }
 
 async function decodedSource(file: ArrayBuffer): Promise<PcmSource> {
-  const buffer = await new OfflineAudioContext(2, 1, 44_100).decodeAudioData(file)
+  const sampleRate = 44_100
+  const planes = await decodeAudio(file, sampleRate)
   return {
-    sampleRate: buffer.sampleRate,
-    frames: buffer.length,
-    async read(fromFrame, frames) {
-      return Array.from({ length: Math.min(2, buffer.numberOfChannels) }, (_, channel) =>
-        buffer.getChannelData(channel).slice(fromFrame, fromFrame + frames),
-      )
-    },
+    sampleRate,
+    frames: planes[0]?.length ?? 0,
+    read: async (fromFrame, frames) => planes.map((plane) => plane.slice(fromFrame, fromFrame + frames)),
   }
 }

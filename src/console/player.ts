@@ -1,4 +1,6 @@
 import type { PcmSource } from './pcm-source.js'
+import { PieceCache } from './piece-cache.js'
+import { Timeline } from './timeline.js'
 
 export interface PlayerTrack {
   name: string
@@ -8,7 +10,14 @@ export interface PlayerTrack {
 /** What the player uses of an `AudioContext`. */
 export type PlayerContext = Pick<
   AudioContext,
-  'currentTime' | 'createBuffer' | 'createBufferSource' | 'createGain' | 'destination' | 'resume' | 'close'
+  | 'currentTime'
+  | 'createAnalyser'
+  | 'createBuffer'
+  | 'createBufferSource'
+  | 'createGain'
+  | 'destination'
+  | 'resume'
+  | 'close'
 >
 
 export interface PlayerOptions {
@@ -18,6 +27,12 @@ export interface PlayerOptions {
   createContext?(sampleRate: number): PlayerContext
 }
 
+/** A stretch of the track, in seconds. */
+export interface Loop {
+  from: number
+  to: number
+}
+
 /** Small, so that playing begins soon after a seek. */
 const pieceSeconds = 2
 const aheadSeconds = 8
@@ -25,14 +40,20 @@ const aheadSeconds = 8
 const leadSeconds = 0.08
 const checkMs = 200
 const fadeSeconds = 0.015
-const keptPieces = 12
+const meterSamples = 1024
+export const shortestLoopSeconds = 0.1
 
 interface Run {
   stop: AbortController
   nodes: Set<AudioBufferSourceNode>
-  /** Time of the context at which the track's time `from` is heard; undefined while the first piece is awaited. */
-  startedAt: number | undefined
+  /** What was handed to the audio hardware; empty while the first piece is awaited. */
+  timeline: Timeline
   from: number
+}
+
+interface Channel {
+  gain: GainNode
+  meter: AnalyserNode
 }
 
 /**
@@ -40,14 +61,17 @@ interface Run {
  * of one audio clock, and none before all are there.
  */
 export class Player {
-  readonly duration: number
   readonly #tracks: readonly PlayerTrack[]
   readonly #options: PlayerOptions
   readonly #sampleRate: number
-  readonly #frames: number
   readonly #volumes = new Map<string, number>()
-  readonly #gains = new Map<string, GainNode>()
-  readonly #pieces = new Map<string, Promise<Float32Array<ArrayBuffer>[]>>()
+  readonly #channels = new Map<string, Channel>()
+  readonly #pieces: PieceCache
+  readonly #meterSamples = new Float32Array(meterSamples)
+  #master: GainNode | undefined
+  #masterVolume = 1
+  #speed = 1
+  #loop: Loop | undefined
   #context: PlayerContext | undefined
   #run: Run | undefined
   #restAt = 0
@@ -56,9 +80,15 @@ export class Player {
   constructor(tracks: readonly PlayerTrack[], options: PlayerOptions) {
     this.#tracks = tracks
     this.#options = options
-    this.#sampleRate = tracks[0].source.sampleRate
-    this.#frames = Math.max(...tracks.map(({ source }) => source.frames))
-    this.duration = this.#frames / this.#sampleRate
+    const [first] = tracks
+    if (!first) throw new RangeError('a player needs at least one track')
+    this.#sampleRate = first.source.sampleRate
+    this.#pieces = new PieceCache(Math.round(pieceSeconds * this.#sampleRate), tracks.length)
+  }
+
+  /** Seconds. It rises while tracks grow. */
+  get duration(): number {
+    return this.#frames / this.#sampleRate
   }
 
   get isPlaying(): boolean {
@@ -67,15 +97,23 @@ export class Player {
 
   /** Asked to play, but the samples are still on their way. */
   get isWaiting(): boolean {
-    return this.#run !== undefined && this.#run.startedAt === undefined
+    return this.#run !== undefined && this.#run.timeline.isEmpty
   }
 
   /** Seconds. */
   get position(): number {
     const run = this.#run
     if (!run) return this.#restAt
-    if (run.startedAt === undefined || !this.#context) return run.from
-    return Math.min(this.duration, run.from + Math.max(0, this.#context.currentTime - run.startedAt))
+    if (run.timeline.isEmpty || !this.#context) return run.from
+    return Math.min(this.duration, run.timeline.positionAt(this.#context.currentTime))
+  }
+
+  get loop(): Loop | undefined {
+    return this.#loop
+  }
+
+  get speed(): number {
+    return this.#speed
   }
 
   /** Call it from a click or a key press: browsers allow no sound before one. */
@@ -83,8 +121,9 @@ export class Player {
     if (this.#run) return
     this.#context ??= this.#open()
     void this.#context.resume()
-    const from = this.#restAt >= this.duration ? 0 : this.#restAt
-    const run: Run = { stop: new AbortController(), nodes: new Set(), startedAt: undefined, from }
+    let from = this.#restAt >= this.duration ? 0 : this.#restAt
+    if (this.#loop && (from < this.#loop.from || from >= this.#loop.to)) from = this.#loop.from
+    const run: Run = { stop: new AbortController(), nodes: new Set(), timeline: new Timeline(), from }
     this.#run = run
     this.#feed(run, this.#context).catch((error: unknown) => {
       if (run.stop.signal.aborted) return
@@ -108,11 +147,36 @@ export class Player {
     else this.#options.onChange()
   }
 
+  /** Repeats a stretch; undefined plays on. */
+  setLoop(loop: Loop | undefined): void {
+    this.#loop = loop && loop.to - loop.from >= shortestLoopSeconds ? loop : undefined
+    this.seek(this.position)
+  }
+
+  /** @param speed 0.25..2; the pitch follows, as on a tape. */
+  setSpeed(speed: number): void {
+    this.#speed = speed
+    this.seek(this.position)
+  }
+
   /** @param volume 0..1 */
   setVolume(name: string, volume: number): void {
     this.#volumes.set(name, volume)
-    const context = this.#context
-    if (context) this.#gains.get(name)?.gain.setTargetAtTime(volume, context.currentTime, fadeSeconds)
+    this.#fade(this.#channels.get(name)?.gain, volume)
+  }
+
+  /** @param volume 0..1, over all tracks. */
+  setMasterVolume(volume: number): void {
+    this.#masterVolume = volume
+    this.#fade(this.#master, volume)
+  }
+
+  /** Highest sample of a track in this moment, 0..1 and above. */
+  level(name: string): number {
+    const meter = this.#channels.get(name)?.meter
+    if (!meter || !this.isPlaying) return 0
+    meter.getFloatTimeDomainData(this.#meterSamples)
+    return this.#meterSamples.reduce((peak, sample) => Math.max(peak, Math.abs(sample)), 0)
   }
 
   close(): void {
@@ -121,15 +185,31 @@ export class Player {
     this.#context = undefined
   }
 
+  get #frames(): number {
+    return Math.max(...this.#tracks.map(({ source }) => source.frames))
+  }
+
+  #fade(gain: GainNode | undefined, volume: number): void {
+    if (this.#context) gain?.gain.setTargetAtTime(volume, this.#context.currentTime, fadeSeconds)
+  }
+
   #open(): PlayerContext {
     // At the tracks' own rate no piece is resampled, so pieces join without a click.
-    const create = this.#options.createContext ?? ((sampleRate) => new AudioContext({ sampleRate, latencyHint: 'playback' }))
+    const create =
+      this.#options.createContext ?? ((sampleRate) => new AudioContext({ sampleRate, latencyHint: 'playback' }))
     const context = create(this.#sampleRate)
+    const master = context.createGain()
+    master.gain.value = this.#masterVolume
+    master.connect(context.destination)
+    this.#master = master
     for (const { name } of this.#tracks) {
       const gain = context.createGain()
       gain.gain.value = this.#volumes.get(name) ?? 1
-      gain.connect(context.destination)
-      this.#gains.set(name, gain)
+      const meter = context.createAnalyser()
+      meter.fftSize = meterSamples
+      gain.connect(meter)
+      gain.connect(master)
+      this.#channels.set(name, { gain, meter })
     }
     return context
   }
@@ -142,34 +222,44 @@ export class Player {
 
   async #feed(run: Run, context: PlayerContext): Promise<void> {
     const { signal } = run.stop
-    const pieceFrames = Math.round(pieceSeconds * this.#sampleRate)
-    let frame = Math.round(run.from * this.#sampleRate)
-    let firstFrame = frame
-    while (frame < this.#frames) {
-      const index = Math.floor(frame / pieceFrames)
-      const end = Math.min((index + 1) * pieceFrames, this.#frames)
-      const planes = await Promise.all(this.#tracks.map((track) => this.#piece(track, index, pieceFrames)))
-      if (signal.aborted) return
-      const due = run.startedAt === undefined ? -1 : run.startedAt + (frame - firstFrame) / this.#sampleRate
-      if (due < context.currentTime + leadSeconds / 4) {
-        // The beginning, or the network was too slow: all tracks go on together from here.
-        run.from = frame / this.#sampleRate
-        firstFrame = frame
-        run.startedAt = Math.ceil((context.currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
-        this.#options.onChange()
+    const { pieceFrames } = this.#pieces
+    const speed = this.#speed
+    const toFrame = (seconds: number) => Math.round(seconds * this.#sampleRate)
+    const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
+    const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
+    let frame = toFrame(run.from)
+    while (frame < this.#frames || isGrowing) {
+      if (frame >= this.#frames) {
+        await new Promise((resolve) => setTimeout(resolve, checkMs))
+        if (signal.aborted) return
+        continue
       }
-      const at = (run.startedAt ?? 0) + (frame - firstFrame) / this.#sampleRate
-      this.#tracks.forEach(({ name }, track) =>
-        this.#schedule(run, context, name, planes[track], frame - index * pieceFrames, at),
-      )
-      frame = end
-      const heardUntil = (run.startedAt ?? 0) + (frame - firstFrame) / this.#sampleRate
-      while (heardUntil - context.currentTime > aheadSeconds) {
+      const index = Math.floor(frame / pieceFrames)
+      const limit = loop && frame < loop.to ? loop.to : this.#frames
+      const end = Math.min((index + 1) * pieceFrames, limit)
+      const planes = await Promise.all(this.#tracks.map((track) => this.#pieces.read(track, index)))
+      if (signal.aborted) return
+      let at = run.timeline.end
+      if (at === undefined || at < context.currentTime + leadSeconds / 4) {
+        // The beginning, or the network was too slow: all tracks go on together from here.
+        at = Math.ceil((context.currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
+      }
+      const wasWaiting = run.timeline.isEmpty
+      const seconds = (end - frame) / this.#sampleRate
+      run.timeline.add({ at, position: frame / this.#sampleRate, seconds, speed })
+      if (wasWaiting) this.#options.onChange()
+      const start = frame - index * pieceFrames
+      this.#tracks.forEach(({ name }, track) => {
+        const cut = planes[track]?.map((plane) => plane.subarray(start, start + end - frame)) ?? []
+        this.#schedule(run, context, name, cut, at)
+      })
+      frame = loop && end === loop.to ? loop.from : end
+      while ((run.timeline.end ?? 0) - context.currentTime > aheadSeconds) {
         await new Promise((resolve) => setTimeout(resolve, checkMs))
         if (signal.aborted) return
       }
     }
-    while (this.position < this.duration) {
+    while (context.currentTime < (run.timeline.end ?? 0)) {
       await new Promise((resolve) => setTimeout(resolve, checkMs))
       if (signal.aborted) return
     }
@@ -178,42 +268,21 @@ export class Player {
     this.#options.onChange()
   }
 
-  #schedule(
-    run: Run,
-    context: PlayerContext,
-    name: string,
-    planes: Float32Array<ArrayBuffer>[],
-    skipFrames: number,
-    at: number,
-  ): void {
-    const frames = planes[0].length - skipFrames
-    const gain = this.#gains.get(name)
-    if (frames <= 0 || !gain) return
+  #schedule(run: Run, context: PlayerContext, name: string, planes: Float32Array<ArrayBuffer>[], at: number): void {
+    const frames = planes[0]?.length ?? 0
+    const channel = this.#channels.get(name)
+    if (frames <= 0 || !channel) return
     const buffer = context.createBuffer(planes.length, frames, this.#sampleRate)
-    planes.forEach((plane, channel) => buffer.copyToChannel(plane.subarray(skipFrames), channel))
+    planes.forEach((plane, index) => buffer.copyToChannel(plane, index))
     const node = context.createBufferSource()
     node.buffer = buffer
-    node.connect(gain)
+    if (this.#speed !== 1) node.playbackRate.value = this.#speed
+    node.connect(channel.gain)
     node.onended = () => {
       node.disconnect()
       run.nodes.delete(node)
     }
     run.nodes.add(node)
     node.start(at)
-  }
-
-  /** Kept for a while, so that going back a little needs no network. */
-  #piece({ name, source }: PlayerTrack, index: number, frames: number): Promise<Float32Array<ArrayBuffer>[]> {
-    const id = `${index} ${name}`
-    const known = this.#pieces.get(id)
-    if (known) return known
-    const reading = source.read(index * frames, frames, new AbortController().signal)
-    this.#pieces.set(id, reading)
-    reading.catch(() => this.#pieces.delete(id))
-    for (const old of this.#pieces.keys()) {
-      if (this.#pieces.size <= keptPieces * this.#tracks.length) break
-      this.#pieces.delete(old)
-    }
-    return reading
   }
 }

@@ -1,36 +1,55 @@
-import { ClientError, type Client } from '../client/client.js'
+import { ClientError, type Client, type Job } from '../client/client.js'
 import type { RangeReader } from './pcm-source.js'
 
 /** The files of a job. Their links end after a while; then the job is asked for new ones. */
 export class ResultFiles {
+  readonly jobId: string
   readonly #client: Client
-  readonly #id: string
   #links: Record<string, string>
+  readonly #files: NonNullable<Job['files']>
 
-  constructor(client: Client, id: string, links: Record<string, string>) {
+  constructor(client: Client, job: Pick<Job, 'id' | 'result' | 'files'>) {
     this.#client = client
-    this.#id = id
-    this.#links = links
+    this.jobId = job.id
+    this.#links = job.result ?? {}
+    this.#files = job.files ?? {}
   }
 
   /** Outputs that are here, not in the client's own storage. */
   get names(): string[] {
-    return Object.keys(this.#links).filter((name) => URL.canParse(this.#links[name]))
+    return Object.keys(this.#links).filter((name) => URL.canParse(this.link(name)))
   }
 
+  /** Name of the file in the service's store. */
+  storedName(name: string): string {
+    return new URL(this.link(name)).pathname.split('/').at(-1) ?? name
+  }
+
+  /** Name under which a person keeps the file. */
   fileName(name: string): string {
-    return new URL(this.#links[name]).pathname.split('/').at(-1) ?? name
+    return this.#files[name]?.fileName ?? this.storedName(name)
+  }
+
+  bytes(name: string): number | undefined {
+    return this.#files[name]?.bytes
+  }
+
+  link(name: string): string {
+    const link = this.#links[name]
+    if (link === undefined) throw new RangeError(`The job has no result "${name}".`)
+    return link
   }
 
   async fresh(name: string): Promise<string> {
-    this.#links = (await this.#client.getJob(this.#id)).result ?? this.#links
-    return this.#links[name]
+    this.#links = (await this.#client.getJob(this.jobId)).result ?? this.#links
+    return this.link(name)
   }
 
   reader(name: string): RangeReader {
     const read = async (range: { start: number; end?: number }, signal: AbortSignal) => {
-      const file = await this.#client.download(this.#links[name], { range, signal })
-      return (await file.blob()).arrayBuffer()
+      const file = await this.#client.download(this.link(name), { range, signal })
+      const bytes = await (await file.blob()).arrayBuffer()
+      return { bytes, totalBytes: this.bytes(name) ?? file.totalBytes ?? bytes.byteLength }
     }
     return async (range, signal) => {
       try {

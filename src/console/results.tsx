@@ -1,63 +1,45 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import type { Client, Job } from '../client/client.js'
+import { Downloads } from './downloads.js'
+import { ErrorNotice } from './error-notice.js'
+import { openGrowingStems } from './growing-stems.js'
+import type { JobCommands } from './job-commands.js'
 import { Mixer } from './mixer.js'
-import { Problem } from './problem.js'
+import { Report } from './report.js'
 import { ResultFiles } from './result-files.js'
-import { isAudio, openStems, type Stem } from './stems.js'
-import { explain, type Explanation, outputWords } from './words.js'
+import { openStems, type Stem } from './stems.js'
+import { explain, type Explanation } from './words.js'
 
-/** The stems to listen to, and every file to download. */
-export function Results({ client, job, result }: { client: Client; job: Job; result: Record<string, string> }) {
-  const files = useMemo(() => new ResultFiles(client, job.id, result), [client, job.id])
+/** The stems to listen to, of a running job as far as they are made, and every file to download. */
+export function Results({ client, job, commands }: { client: Client; job: Job; commands: JobCommands }) {
+  const isDone = job.result !== null
+  const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
   const [stems, setStems] = useState<Stem[]>()
   const [problem, setProblem] = useState<Explanation>()
+  const [, redraw] = useReducer((turn: number) => turn + 1, 0)
   useEffect(() => {
     const stop = new AbortController()
-    openStems(files, stop.signal).then(setStems, (error: unknown) => stop.signal.aborted || setProblem(explain(error)))
+    const { signal } = stop
+    const opened = isDone
+      ? openStems(client, files, signal)
+      : openGrowingStems(client, job, { signal, onGrown: () => redraw(undefined) })
+    // What cannot be heard before the end is heard then.
+    const onError = (error: unknown) => signal.aborted || !isDone || setProblem(explain(error))
+    opened.then((all) => signal.aborted || setStems(all), onError)
     return () => stop.abort()
   }, [files])
 
-  const others = files.names.filter((name) => !isAudio(files.fileName(name)))
-  const link = (name: string) => (
-    <li key={name}>
-      <a
-        class="button"
-        href={result[name]}
-        download
-        onClick={(event) => {
-          // The link on the page may have ended while the page was open.
-          event.preventDefault()
-          files.fresh(name).then(save, (error: unknown) => setProblem(explain(error)))
-        }}
-      >
-        {outputWords(name)}
-        <span class="quiet">{files.fileName(name).split('.').at(-1)?.toUpperCase()}</span>
-      </a>
-    </li>
-  )
-
   return (
     <>
-      {problem && <Problem problem={problem} />}
-      {!stems && !problem && <p class="quiet">Loading the stems …</p>}
-      {stems && stems.length > 0 && <Mixer stems={stems} />}
-      <section class="downloads" aria-labelledby="downloads-title">
-        <h2 id="downloads-title">Download</h2>
-        <ul>{files.names.filter((name) => isAudio(files.fileName(name))).map(link)}</ul>
-        {others.length > 0 && (
-          <details>
-            <summary>Pictures and data</summary>
-            <ul>{others.map(link)}</ul>
-          </details>
-        )}
-      </section>
+      {problem && <ErrorNotice problem={problem} />}
+      {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
+      {isDone && <Report job={job} files={files} />}
+      {stems?.some(({ source }) => source.frames > 0) && (
+        <Mixer stems={stems} song={job.name?.replace(/\.\w+$/, '') ?? 'Song'} />
+      )}
+      {isDone && (
+        <Downloads job={job} files={files} commands={commands} onError={(error) => setProblem(explain(error))} />
+      )}
     </>
   )
-}
-
-function save(url: string): void {
-  const link = document.createElement('a')
-  link.href = url
-  link.download = ''
-  link.click()
 }

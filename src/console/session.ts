@@ -3,21 +3,65 @@ import { createClient, type Client } from '../client/client.js'
 const keyName = 'stemwork.key'
 
 /** The page lies at `<base>/console`, so the service is one step up. */
-export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href
+export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
 
-/** A client with the key of this browser tab, or without one. The key goes with the tab. */
+/** The key of this tab, or the one that this device remembers. */
+export function currentKey(): string | undefined {
+  return sessionStorage.getItem(keyName) ?? localStorage.getItem(keyName) ?? undefined
+}
+
 export function sessionClient(): Client {
-  return createClient({ baseUrl, apiKey: sessionStorage.getItem(keyName) ?? undefined })
+  return createClient({ baseUrl, apiKey: currentKey() })
 }
 
-export function hasKey(): boolean {
-  return sessionStorage.getItem(keyName) !== null
-}
-
-export function keepKey(key: string): void {
+/** @param onDevice also for later visits, until the person signs out */
+export function keepKey(key: string, onDevice: boolean): void {
   sessionStorage.setItem(keyName, key)
+  if (onDevice) localStorage.setItem(keyName, key)
+  else localStorage.removeItem(keyName)
+}
+
+export function isRemembered(): boolean {
+  return localStorage.getItem(keyName) !== null
 }
 
 export function forgetKey(): void {
   sessionStorage.removeItem(keyName)
+  localStorage.removeItem(keyName)
+}
+
+/** The key of a printed link, `#key=...`. It is taken out of the address, so that no history keeps it. */
+export function keyOfLink(): string | undefined {
+  const key = /^#key=(.+)$/.exec(location.hash)?.[1]
+  if (key === undefined) return undefined
+  history.replaceState(null, '', location.pathname)
+  return decodeURIComponent(key)
+}
+
+type TabMessage = { ask: true } | { key: string }
+
+const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
+const answerMs = 150
+
+/** Gives the key to further tabs of this page, which have none of their own. */
+export function shareWithTabs(): void {
+  channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
+    const key = currentKey()
+    if ('ask' in data && key !== undefined) channel.postMessage({ key } satisfies TabMessage)
+  })
+}
+
+/** The key that another tab of this page uses; undefined if there is none. */
+export function keyOfTabs(): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const end = (key?: string) => {
+      clearTimeout(timer)
+      channel.removeEventListener('message', onAnswer)
+      resolve(key)
+    }
+    const onAnswer = ({ data }: MessageEvent<TabMessage>) => 'key' in data && end(data.key)
+    const timer = setTimeout(end, answerMs)
+    channel.addEventListener('message', onAnswer)
+    channel.postMessage({ ask: true } satisfies TabMessage)
+  })
 }

@@ -1,38 +1,36 @@
-import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Problem } from './problem.js'
+import { useRef } from 'preact/hooks'
+import { KeyForm } from './key-form.js'
 import type { Explanation } from './words.js'
 
-export function SignIn({ problem, onKey }: { problem?: Explanation; onKey(key: string): void }) {
-  const field = useRef<HTMLInputElement>(null)
-  // Before it is painted: a person may type as soon as the field is seen.
-  useLayoutEffect(() => field.current?.focus(), [])
+interface SignInProps {
+  problem?: Explanation
+  onKey(key: string, onDevice: boolean): void
+}
+
+export function SignIn({ problem, onKey }: SignInProps) {
+  const device = useRef<HTMLInputElement>(null)
   return (
-    <form
-      class="card sign-in"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const key = field.current?.value.trim()
-        if (key) onKey(key)
-      }}
+    <KeyForm
+      title="Separate a song"
+      text="Get the vocals and the music as separate tracks. Enter your API key to begin."
+      label="API key"
+      problem={problem}
+      onKey={(key) => onKey(key, device.current?.checked ?? false)}
+      fields={
+        <label class="check">
+          <input ref={device} type="checkbox" />
+          Remember the key on this device
+        </label>
+      }
     >
-      <h1>Separate a song</h1>
-      <p class="quiet">
-        Voice on one track, music on the other. Enter your key to begin; it stays in this tab and goes when you close it.
-      </p>
-      <label for="key">API key</label>
-      <input
-        id="key"
-        ref={field}
-        type="password"
-        autocomplete="off"
-        spellcheck={false}
-        required
-        aria-invalid={problem !== undefined}
-      />
-      {problem && <Problem problem={problem} />}
-      <button type="submit" class="main">
-        Continue
-      </button>
-    </form>
+      <details>
+        <summary>Where do I find a key?</summary>
+        <p class="quiet">
+          When <code>stemwork serve --console</code> starts for the first time, it prints a link that signs you in.
+          Anyone who is signed in can create another key under “API keys”. While the service is stopped, its operator
+          can run <code>stemwork keys create --data &lt;folder&gt;</code>.
+        </p>
+      </details>
+    </KeyForm>
   )
 }

@@ -1,11 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { sampleAt } from './sample-at.js'
 import { readSpectrum } from './spectrum.js'
 import type { Stem } from './stems.js'
+import type { ViewWindow } from './view-window.js'
 
 const columns = 480
 const rows = 160
 
-/** Dark to light through violet and orange, so that level is also told by lightness alone. */
+/** Dark to light through violet and orange, so that level can also be read from lightness alone. */
 const colours: readonly (readonly [number, number, number])[] = [
   [10, 10, 22],
   [58, 20, 98],
@@ -15,8 +17,15 @@ const colours: readonly (readonly [number, number, number])[] = [
   [252, 246, 190],
 ]
 
+interface SpectrogramProps {
+  stem: Stem
+  title: string
+  view: ViewWindow
+  duration: number
+}
+
 /** Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is shown. */
-export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
+export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
@@ -24,7 +33,7 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
     const stop = new AbortController()
     const pixels = context.createImageData(1, rows)
     const onColumn = (column: number, levels: Float32Array) => {
-      for (let row = 0; row < rows; row++) pixels.data.set(colourOf(levels[rows - 1 - row]), row * 4)
+      for (let row = 0; row < rows; row++) pixels.data.set(colourOf(sampleAt(levels, rows - 1 - row)), row * 4)
       context.putImageData(pixels, column, 0)
     }
     // What cannot be read stays dark; the player tells of a broken connection.
@@ -32,13 +41,27 @@ export function Spectrogram({ stem, title }: { stem: Stem; title: string }) {
     return () => stop.abort()
   }, [stem])
   return (
-    <canvas ref={canvas} class="spectrogram" width={columns} height={rows} role="img" aria-label={`Spectrogram of ${title}`} />
+    <canvas
+      ref={canvas}
+      class="spectrogram"
+      style={{ left: percent(-view.from / (view.to - view.from)), width: percent(duration / (view.to - view.from)) }}
+      width={columns}
+      height={rows}
+      role="img"
+      aria-label={`Spectrogram of ${title}`}
+    />
   )
 }
 
+function percent(share: number): string {
+  return `${share * 100}%`
+}
+
 function colourOf(level: number): [number, number, number, number] {
-  const place = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
-  const [from, to, share] = [colours[Math.floor(place)], colours[Math.floor(place) + 1], place % 1]
+  const position = Math.max(0, Math.min(0.9999, level)) * (colours.length - 1)
+  const [from, to] = colours.slice(Math.floor(position))
+  const share = position % 1
+  if (!from || !to) throw new RangeError(`level ${level} has no colour`)
   const mix = (channel: 0 | 1 | 2) => from[channel] + (to[channel] - from[channel]) * share
   return [mix(0), mix(1), mix(2), 255]
 }

@@ -1,4 +1,5 @@
 import type { PcmSource } from './pcm-source.js'
+import { sampleAt as at } from './sample-at.js'
 
 const size = 2048
 const lowestHertz = 40
@@ -33,11 +34,12 @@ export async function readSpectrum(
     while (next < columns) {
       const [first, end] = [next, Math.min(columns, next + columnsPerRead)]
       next = end
-      const planes = await source.read(starts[first], starts[end - 1] - starts[first] + size, signal)
+      const start = at(starts, first)
+      const planes = await source.read(start, at(starts, end - 1) - start + size, signal)
       signal.throwIfAborted()
       for (let column = first; column < end; column++) {
-        const at = starts[column] - starts[first]
-        const part = planes.map((plane) => plane.subarray(at, at + size))
+        const from = at(starts, column) - start
+        const part = planes.map((plane) => plane.subarray(from, from + size))
         onColumn(column, bands(part, rows, source.sampleRate))
       }
     }
@@ -47,7 +49,9 @@ export async function readSpectrum(
 
 export function bands(planes: readonly Float32Array[], rows: number, sampleRate: number): Float32Array {
   const real = new Float64Array(size)
-  for (const plane of planes) for (let n = 0; n < plane.length && n < size; n++) real[n] += (plane[n] * hann[n]) / planes.length
+  for (const plane of planes)
+    for (const [n, sample] of plane.subarray(0, size).entries())
+      real[n] = at(real, n) + (sample * at(hann, n)) / planes.length
   const imaginary = new Float64Array(size)
   transform(real, imaginary)
   const levels = new Float32Array(rows)
@@ -56,7 +60,7 @@ export function bands(planes: readonly Float32Array[], rows: number, sampleRate:
     const from = Math.max(1, Math.floor(bin(row)))
     const to = Math.min(size / 2, Math.max(from + 1, Math.ceil(bin(row + 1))))
     let power = 0
-    for (let k = from; k < to; k++) power = Math.max(power, real[k] ** 2 + imaginary[k] ** 2)
+    for (let k = from; k < to; k++) power = Math.max(power, at(real, k) ** 2 + at(imaginary, k) ** 2)
     levels[row] = Math.max(0, 1 - (10 * Math.log10(power + 1e-12)) / floorDecibels)
   }
   return levels
@@ -70,8 +74,8 @@ function transform(real: Float64Array, imaginary: Float64Array): void {
     for (; j & bit; bit >>= 1) j ^= bit
     j ^= bit
     if (i < j) {
-      ;[real[i], real[j]] = [real[j], real[i]]
-      ;[imaginary[i], imaginary[j]] = [imaginary[j], imaginary[i]]
+      ;[real[i], real[j]] = [at(real, j), at(real, i)]
+      ;[imaginary[i], imaginary[j]] = [at(imaginary, j), at(imaginary, i)]
     }
   }
   for (let width = 2; width <= length; width *= 2) {
@@ -80,9 +84,11 @@ function transform(real: Float64Array, imaginary: Float64Array): void {
       const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
       for (let start = k; start < length; start += width) {
         const other = start + width / 2
-        const [x, y] = [real[other] * cos - imaginary[other] * sin, real[other] * sin + imaginary[other] * cos]
-        ;[real[other], imaginary[other]] = [real[start] - x, imaginary[start] - y]
-        ;[real[start], imaginary[start]] = [real[start] + x, imaginary[start] + y]
+        const [a, b] = [at(real, start), at(imaginary, start)]
+        const [c, d] = [at(real, other), at(imaginary, other)]
+        const [x, y] = [c * cos - d * sin, c * sin + d * cos]
+        ;[real[other], imaginary[other]] = [a - x, b - y]
+        ;[real[start], imaginary[start]] = [a + x, b + y]
       }
     }
   }

@@ -1,5 +1,7 @@
+import type { Client } from '../client/client.js'
 import { openPcm, type PcmSource } from './pcm-source.js'
 import type { ResultFiles } from './result-files.js'
+import { sampleAt } from './sample-at.js'
 
 /** Lowest and highest sample of each stretch of a track, -1..1. */
 export interface Peaks {
@@ -10,52 +12,40 @@ export interface Peaks {
 export interface Stem {
   name: string
   source: PcmSource
-  /** Resolves when they are read; for results without a list of peaks that takes the whole file. */
+  /** Rejects where the service cannot measure the file; then it is played all the same. */
   peaks: Promise<Peaks>
 }
 
 const audioEnding = /\.(wav|flac|mp3|m4a|aac|ogg|opus)$/i
-const computedPeaks = 1500
 
 export function isAudio(fileName: string): boolean {
   return audioEnding.test(fileName)
 }
 
 /** Every output that is audio, with its peaks. */
-export async function openStems(files: ResultFiles, signal: AbortSignal): Promise<Stem[]> {
-  const names = files.names.filter((name) => isAudio(files.fileName(name)))
+export async function openStems(client: Client, files: ResultFiles, signal: AbortSignal): Promise<Stem[]> {
+  const names = files.names.filter((name) => isAudio(files.storedName(name)))
   return Promise.all(
     names.map(async (name) => {
-      const source = await openPcm(files.reader(name), signal)
-      const peaks = files.names.includes(`${name}Peaks`)
-        ? listedPeaks(files, `${name}Peaks`, signal)
-        : measuredPeaks(source, signal)
+      const peaks = client.peaks(files.jobId, name, { signal }).then(({ data, bits }) => {
+        const full = 2 ** (bits - 1)
+        const every = (offset: number) =>
+          Float32Array.from({ length: data.length / 2 }, (_, index) => sampleAt(data, 2 * index + offset) / full)
+        return { lowest: every(0), highest: every(1) }
+      })
       peaks.catch(() => undefined)
-      return { name, source, peaks }
+      return { name, source: await openPcm(files.reader(name), signal), peaks }
     }),
   )
 }
 
-async function listedPeaks(files: ResultFiles, name: string, signal: AbortSignal): Promise<Peaks> {
-  const bytes = await files.reader(name)({ start: 0 }, signal)
-  const { data, bits } = JSON.parse(new TextDecoder().decode(bytes)) as { data: number[]; bits: number }
-  const full = 2 ** (bits - 1)
-  const every = (offset: number) => Float32Array.from({ length: data.length / 2 }, (_, index) => data[2 * index + offset] / full)
-  return { lowest: every(0), highest: every(1) }
+/** Colour of a stem, by its name. */
+export function stemColour(name: string): string {
+  return /^(vocals|drums|bass|other)$/.test(name) ? name : 'music'
 }
 
-async function measuredPeaks(source: PcmSource, signal: AbortSignal): Promise<Peaks> {
-  const count = Math.min(computedPeaks, source.frames)
-  const [lowest, highest] = [new Float32Array(count), new Float32Array(count)]
-  const pieceFrames = 10 * source.sampleRate
-  for (let from = 0; from < source.frames; from += pieceFrames) {
-    for (const plane of await source.read(from, pieceFrames, signal)) {
-      for (let frame = 0; frame < plane.length; frame++) {
-        const index = Math.floor(((from + frame) / source.frames) * count)
-        if (plane[frame] < lowest[index]) lowest[index] = plane[frame]
-        if (plane[frame] > highest[index]) highest[index] = plane[frame]
-      }
-    }
-  }
-  return { lowest, highest }
+/** Whether the stems add up to the song that was sent: then playing all of them is playing the original. */
+export function isWholeSong(names: readonly string[]): boolean {
+  const has = (...wanted: string[]) => wanted.every((name) => names.includes(name)) && names.length === wanted.length
+  return has('vocals', 'accompaniments') || has('vocals', 'drums', 'bass', 'other')
 }

@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ClientError, type Client } from '../client/client.js'
+import { ClientError, type Client, type NewJob } from '../client/client.js'
+import { checkFile } from './check-file.js'
 import { type Choices, choosable } from './job-choices.js'
-import { jobAddress } from './place.js'
 import { explain, type Explanation } from './words.js'
 
 export interface Upload {
   number: number
   file: File
+  /** `refused`: the page thinks that the service would not take it. */
+  state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
   /** 0..1 */
   progress: number
   problem?: Explanation
@@ -14,19 +16,42 @@ export interface Upload {
 
 export interface Uploads {
   list: readonly Upload[]
-  /** Sends files one after the other and makes a job of each. A single one is then shown. */
+  /** Sends files one after the other and makes a job of each. */
   add(files: readonly File[], choices: Choices): void
+  /** Sends a file for a job like an earlier one. */
+  addLike(file: File, job: Omit<NewJob, 'params'> & { params: Record<string, unknown> }): void
+  /** Sends a failed one once more, or a refused one all the same. */
+  retry(number: number): void
   /** Stops it, or takes a failed one off the list. */
   remove(number: number): void
+  /** The file that a job of this visit was made from. */
+  fileOf(jobId: string): File | undefined
 }
 
-export function useUploads(client: Client): Uploads {
+/** What is asked of the service once the file is there. */
+type MakeJob = (inputUrl: string, file: File) => Promise<NewJob>
+
+const firstPauseMs = 1000
+const longestPauseMs = 15_000
+
+interface UploadListener {
+  onCreated(jobId: string, file: File): void
+  onRefused(file: File, problem: Explanation): void
+}
+
+export function useUploads(client: Client, listener: UploadListener): Uploads {
   const [list, setList] = useState<readonly Upload[]>([])
   const stops = useRef(new Map<number, AbortController>())
+  const orders = useRef(new Map<number, MakeJob>())
+  const files = useRef(new Map<string, File>())
+  /** What the check of an upload found, until it is sent in spite of it. */
+  const checks = useRef(new Map<number, Promise<Explanation | undefined>>())
   const last = useRef(Promise.resolve())
   const count = useRef(0)
+  const listening = useRef(listener)
+  listening.current = listener
 
-  const isSending = list.some(({ problem }) => !problem)
+  const isSending = list.some(({ state }) => state !== 'failed' && state !== 'refused')
   useEffect(() => {
     if (!isSending) return
     const onLeave = (event: BeforeUnloadEvent) => event.preventDefault()
@@ -39,49 +64,121 @@ export function useUploads(client: Client): Uploads {
     setList((all) => all.map((one) => (one.number === number ? { ...one, ...facts } : one)))
   const drop = (number: number) => {
     stops.current.delete(number)
+    checks.current.delete(number)
     setList((all) => all.filter((one) => one.number !== number))
   }
 
-  async function send({ number, file }: Upload, choices: Choices, signal: AbortSignal, isOnly: boolean): Promise<void> {
+  async function send(number: number, file: File, signal: AbortSignal): Promise<void> {
     try {
+      const problem = await checks.current.get(number)
       signal.throwIfAborted()
-      const onProgress = ({ bytes }: { bytes: number }) => change(number, { progress: file.size > 0 ? bytes / file.size : 1 })
-      const { downloadUrl } = await client.upload(file, { signal, onProgress })
-      const { workflow, batchName, model, format } = choices
-      const { models, formats, hasPictures } = await choosable(client, workflow, signal)
-      const params = {
-        inputUrl: downloadUrl,
-        ...(hasPictures ? { pictures: true } : {}),
-        // Another workflow may have been chosen since, which knows neither.
-        ...(model !== undefined && models.includes(model) ? { model } : {}),
-        ...(format !== undefined && formats.includes(format) ? { format } : {}),
-      }
-      const { id } = await client.createJob({ workflow, name: file.name.slice(0, 255) || 'song', batchName, params }, { signal })
-      drop(number)
-      if (isOnly) location.hash = jobAddress(id)
-    } catch (error) {
-      if (signal.aborted) return
-      // A refused file says no more than that; creating a job with it would tell why, and the answer has done so already.
-      change(number, {
-        problem: explain(ClientError.is(error) ? error : new ClientError(String(error), { code: 'NETWORK', status: 0 })),
+      if (problem) return
+      const onProgress = ({ bytes }: { bytes: number }) =>
+        change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 })
+      const { downloadUrl } = await overLostConnections(signal, {
+        attempt: () =>
+          client.upload(file, { signal, onProgress, onInterrupted: () => change(number, { state: 'disconnected' }) }),
+        onLost: () => change(number, { state: 'disconnected', progress: 0 }),
       })
+      const makeJob = orders.current.get(number)
+      if (!makeJob) return
+      const { id } = await overLostConnections(signal, {
+        attempt: async () => client.createJob(await makeJob(downloadUrl, file), { signal }),
+        onLost: () => change(number, { state: 'disconnected' }),
+      })
+      files.current.set(id, file)
+      drop(number)
+      listening.current.onCreated(id, file)
+    } catch (error) {
+      if (!signal.aborted) change(number, { state: 'failed', problem: explain(error) })
     }
+  }
+
+  const queue = (number: number, file: File) => {
+    const stop = new AbortController()
+    stops.current.set(number, stop)
+    last.current = last.current.then(() => send(number, file, stop.signal))
+  }
+  const order = (file: File, workflow: string, makeJob: MakeJob) => {
+    const upload: Upload = { number: count.current++, file, state: 'waiting', progress: 0 }
+    orders.current.set(upload.number, makeJob)
+    setList((all) => [...all, upload])
+    // At once, not when its turn comes: a person who dropped twenty files hears of the wrong ones now.
+    const check = checkFile(client, workflow, file).catch(() => undefined)
+    checks.current.set(upload.number, check)
+    void check.then((problem) => {
+      if (!problem) return
+      change(upload.number, { state: 'refused', problem })
+      listening.current.onRefused(file, problem)
+    })
+    queue(upload.number, file)
   }
 
   return {
     list,
-    add(files, choices) {
-      for (const file of files) {
-        const upload: Upload = { number: count.current++, file, progress: 0 }
-        const stop = new AbortController()
-        stops.current.set(upload.number, stop)
-        setList((all) => [...all, upload])
-        last.current = last.current.then(() => send(upload, choices, stop.signal, files.length === 1))
-      }
+    add(added, choices) {
+      for (const file of added)
+        order(file, choices.workflow, async (inputUrl, { name }) => {
+          const { workflow, batchName, model, format } = choices
+          const { models, formats } = await choosable(client, workflow)
+          const params = {
+            inputUrl,
+            // Another workflow may have been chosen since, which knows neither.
+            ...(model !== undefined && models.includes(model) ? { model } : {}),
+            ...(format !== undefined && formats.includes(format) ? { format } : {}),
+          }
+          return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
+        })
+    },
+    addLike(file, job) {
+      order(file, job.workflow, async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } }))
+    },
+    retry(number) {
+      const upload = list.find((one) => one.number === number)
+      if (!upload) return
+      checks.current.delete(number)
+      change(number, { state: 'waiting', progress: 0, problem: undefined })
+      queue(number, upload.file)
     },
     remove(number) {
       stops.current.get(number)?.abort()
       drop(number)
     },
+    fileOf: (jobId) => files.current.get(jobId),
   }
+}
+
+/** Tries again, with pauses, for as long as the connection is what is missing. */
+async function overLostConnections<Value>(
+  signal: AbortSignal,
+  { attempt, onLost }: { attempt(): Promise<Value>; onLost(): void },
+): Promise<Value> {
+  for (let turn = 0; ; turn++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      signal.throwIfAborted()
+      const isLost = ClientError.is(error) && (error.status === 0 || error.status === 502 || error.status === 504)
+      if (!isLost || error.code === 'BAD_ANSWER') throw error
+      onLost()
+      await connectionBack(Math.min(longestPauseMs, firstPauseMs * 2 ** turn), signal)
+    }
+  }
+}
+
+/** Resolves when the browser says that it is online again, at the latest after `ms`. */
+function connectionBack(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => () => {
+      clearTimeout(timer)
+      removeEventListener('online', onOnline)
+      signal.removeEventListener('abort', onAbort)
+      settle()
+    }
+    const onOnline = end(resolve)
+    const onAbort = end(() => reject(signal.reason))
+    const timer = setTimeout(onOnline, ms)
+    addEventListener('online', onOnline)
+    signal.addEventListener('abort', onAbort)
+  })
 }

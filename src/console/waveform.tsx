@@ -1,46 +1,66 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { canvasSize, useRedraws } from './canvas.js'
+import { sampleAt } from './sample-at.js'
 import type { Peaks, Stem } from './stems.js'
+import type { ViewWindow } from './view-window.js'
 
 const barPixels = 2
 const gapPixels = 1
 
-/** The whole track in bars; the part that was played stands out, by a second canvas that the style sheet clips. */
-export function Waveform({ stem, title }: { stem: Stem; title: string }) {
-  const [peaks, setPeaks] = useState<Peaks>()
+interface WaveformProps {
+  stem: Stem
+  title: string
+  view: ViewWindow
+  duration: number
+}
+
+/** The part of the track that is in view, in bars; what was played stands out, by a second canvas that the style sheet clips. */
+export function Waveform({ stem, title, view, duration }: WaveformProps) {
+  const [peaks, setPeaks] = useState<Peaks | 'none'>()
   const rest = useRef<HTMLCanvasElement>(null)
   const played = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
     let isGone = false
+    setPeaks(undefined)
     stem.peaks.then(
       (read) => isGone || setPeaks(read),
-      () => undefined,
+      () => isGone || setPeaks('none'),
     )
     return () => void (isGone = true)
   }, [stem])
   useRedraws(rest, () => {
-    for (const { current } of [rest, played]) if (current && peaks) drawBars(current, peaks)
-  }, [peaks])
+    if (!peaks || peaks === 'none') return
+    for (const { current } of [rest, played]) if (current) drawBars(current, peaks, view, duration)
+  }, [peaks, view.from, view.to])
   return (
     <>
       <canvas ref={rest} class="rest" role="img" aria-label={`Waveform of ${title}`} />
       <canvas ref={played} class="played" aria-hidden="true" />
+      {!peaks && (
+        <span class="drawing quiet">
+          {stem.source.isGrowing ? 'The waveform is drawn when the song is done.' : 'Drawing …'}
+        </span>
+      )}
+      {peaks === 'none' && <span class="drawing quiet">No waveform is available. You can still play this stem.</span>}
     </>
   )
 }
 
-function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks): void {
+function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks, view: ViewWindow, duration: number): void {
   const { context, width, height } = canvasSize(canvas)
   if (!context) return
   context.clearRect(0, 0, width, height)
   context.fillStyle = getComputedStyle(canvas).color
   const bars = Math.max(1, Math.floor(width / (barPixels + gapPixels)))
   const middle = height / 2
+  const perSecond = lowest.length / duration
+  const perBar = ((view.to - view.from) * perSecond) / bars
   for (let bar = 0; bar < bars; bar++) {
-    const from = Math.floor((bar * lowest.length) / bars)
-    const to = Math.max(from + 1, Math.floor(((bar + 1) * lowest.length) / bars))
+    const from = Math.floor(view.from * perSecond + bar * perBar)
+    const to = Math.max(from + 1, Math.floor(view.from * perSecond + (bar + 1) * perBar))
     let peak = 0
-    for (let index = from; index < to; index++) peak = Math.max(peak, -lowest[index], highest[index])
+    for (let index = from; index < Math.min(to, lowest.length); index++)
+      peak = Math.max(peak, -sampleAt(lowest, index), sampleAt(highest, index))
     const half = Math.max(0.75, peak * (middle - 2))
     context.beginPath()
     context.roundRect(bar * (barPixels + gapPixels), middle - half, barPixels, 2 * half, barPixels / 2)

@@ -1,4 +1,4 @@
-import { ClientError, type JobError, type JobStatus } from '../client/client.js'
+import { ClientError, type Job, type JobError, type JobStatus } from '../client/client.js'
 
 /** What went wrong, for a person: what it means, what to do, and underneath what the service said. */
 export interface Explanation {
@@ -6,30 +6,36 @@ export interface Explanation {
   detail?: string
 }
 
+const tooLarge = 'This file is larger than the service allows. A compressed copy, for example MP3, is smaller.'
+
 const reasons: Record<string, string> = {
   unsupported_format:
-    'This file is not audio that can be read here. MP3, WAV, FLAC, M4A, OGG, Opus and the sound of most videos work.',
-  decode_failed: 'This file is damaged or incomplete. Try another copy of the song.',
-  no_audio: 'There is no sound in this file.',
-  too_long: 'This recording is longer than the service allows. Cut it into parts and try again.',
-  too_large: 'This file is larger than the service allows. A compressed copy, for example MP3, is smaller.',
-  upload_missing: 'The upload did not arrive. Choose the file once more.',
-  worker_lost: 'The service was interrupted while it worked on this song. Try again.',
+    'This file is not audio that the service can read. Send MP3, WAV, FLAC, M4A, OGG, Opus or a video with sound.',
+  decode_failed: 'This file is damaged or incomplete. Send another copy of the song.',
+  no_audio: 'This file has no sound.',
+  too_long: 'This recording is longer than the service allows. Send it in parts.',
+  too_large: tooLarge,
+  upload_missing: 'The service no longer has the file. Choose it again.',
+  deadline: 'This song was not finished by its deadline. Send it again.',
+  worker_lost: 'The service stopped while it was processing this song. Send it again.',
 }
 
 const codes: Record<string, string> = {
-  UNAUTHORIZED: 'This key is not valid here. Check it for missing characters, or ask for a new one.',
+  UNAUTHORIZED: 'This key is not valid. Check that it is complete, or get a new one.',
   NETWORK: 'The service cannot be reached. Check your connection and try again.',
-  NOT_FOUND: 'This job does not exist any more. It may have been deleted.',
-  GONE: 'The files of this job were removed because their time was over. Send the song once more.',
+  NOT_FOUND: 'This song no longer exists. It may have been deleted.',
+  GONE: 'The files have expired and were removed. Send the song again.',
   FORBIDDEN: 'This link is no longer valid. Reload the page.',
-  RATE_LIMITED: 'That was a little too fast for the service. Wait a moment and try again.',
-  QUEUE_FULL: 'Too many of your songs are waiting already. Try again when some are done.',
+  RATE_LIMITED: 'Too many requests. Wait a moment and try again.',
+  QUEUE_FULL: 'Too many songs are waiting. Try again when some of them are done.',
+  STORAGE_FULL: 'Your storage is full. Delete songs that you no longer need.',
+  STORE_UNAVAILABLE: 'The service cannot reach its storage at the moment. Try again in a minute.',
+  DRAINING: 'The service is not accepting new songs at the moment. Try again later.',
   SHUTTING_DOWN: 'The service is restarting. Try again in a minute.',
-  TOO_LARGE: reasons.too_large,
+  TOO_LARGE: tooLarge,
   CANCELED: 'This job was stopped.',
-  TIMEOUT: 'This took longer than the service allows.',
-  INTERNAL_ERROR: 'Something went wrong inside the service. Try again; if it happens again, tell its operator.',
+  TIMEOUT: 'Processing took longer than the service allows.',
+  INTERNAL_ERROR: 'Something went wrong in the service. Send the song again. If it fails again, tell the operator.',
 }
 
 export function explain(error: unknown): Explanation {
@@ -37,7 +43,9 @@ export function explain(error: unknown): Explanation {
     return { text: 'Something went wrong on this page. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
   const text = reasons[error.reason ?? ''] ?? codes[error.code]
-  return text === undefined ? { text: error.message, detail: `Request ${error.requestId ?? 'unknown'}` } : { text, detail }
+  return text === undefined
+    ? { text: error.message, detail: `Request ${error.requestId ?? 'unknown'}` }
+    : { text, detail }
 }
 
 export function explainFailure({ code, reason, message }: JobError): Explanation {
@@ -52,11 +60,29 @@ export const statusWords: Record<JobStatus, string> = {
   FAILED: 'Failed',
 }
 
+export function jobStateWords({ status, error }: Pick<Job, 'status' | 'error'>): string {
+  return error?.code === 'CANCELED' ? 'Stopped' : statusWords[status]
+}
+
 const stages: Record<string, string> = {
-  fetch: 'Getting the song ready',
-  separate: 'Separating voice and music',
+  fetch: 'Fetching the song',
+  separate: 'Separating vocals and music',
   draw: 'Drawing the waveforms',
-  publish: 'Storing the result',
+  publish: 'Saving the results',
+}
+
+const timings: Record<string, string> = {
+  load: 'Loading the model',
+  decode: 'Decoding',
+  dsp: 'Signal processing',
+  network: 'Neural network',
+  write: 'Writing the files',
+  draw: 'Drawing',
+}
+
+/** What a workflow measured, by the name that it gives it. */
+export function timingWords(name: string): string {
+  return timings[name] ?? name
 }
 
 export function stageWords(stage: string | null): string {
@@ -67,17 +93,18 @@ const outputs: Record<string, string> = { vocals: 'Vocals', accompaniments: 'Acc
 
 /** `vocalsPeaks` becomes `Vocals peaks`. */
 export function outputWords(name: string): string {
-  const [first, ...rest] = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[ _-]/)
+  const [first = '', ...rest] = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[ _-]/)
   const title = outputs[first] ?? first.charAt(0).toUpperCase() + first.slice(1)
   return [title, ...rest].join(' ').replace(/ ./g, (letter) => letter.toLowerCase())
 }
 
 const formats: Record<string, string> = {
-  '16': 'WAV, 16 bits',
-  '24': 'WAV, 24 bits',
-  '32f': 'WAV, 32-bit floats',
-  flac: 'FLAC, 16 bits',
-  flac24: 'FLAC, 24 bits',
+  '16': 'WAV 16-bit',
+  '24': 'WAV 24-bit',
+  '32f': 'WAV 32-bit float',
+  flac: 'FLAC 16-bit',
+  flac24: 'FLAC 24-bit',
+  mp3: 'MP3 320 kbit/s',
 }
 
 export function formatWords(format: string): string {
@@ -86,19 +113,48 @@ export function formatWords(format: string): string {
 
 export function clock(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, String(whole % 60).padStart(2, '0')]
+  const [hours, minutes, rest] = [
+    Math.floor(whole / 3600),
+    Math.floor(whole / 60) % 60,
+    String(whole % 60).padStart(2, '0'),
+  ]
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`
 }
 
+/** A length of time, for sentences. */
+export function timeWords(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} seconds`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 90 ? `${minutes} minutes` : `${(seconds / 3600).toFixed(1).replace('.0', '')} hours`
+}
+
 export function timeLeftWords(seconds: number | undefined): string {
-  if (seconds === undefined) return 'Working out the time left'
+  if (seconds === undefined) return 'Estimating the time left'
   if (seconds < 10) return 'A few seconds left'
   if (seconds < 55) return `About ${Math.ceil(seconds / 5) * 5} seconds left`
   const minutes = Math.round(seconds / 60)
-  return minutes < 2 ? 'About a minute left' : `About ${minutes} minutes left`
+  if (minutes < 2) return 'About a minute left'
+  return minutes < 90 ? `About ${minutes} minutes left` : `About ${Math.round(minutes / 60)} hours left`
+}
+
+export function placeWords(place: number): string {
+  if (place === 1) return 'Next in your queue'
+  return place > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${place} in your queue`
+}
+
+/** Until a waiting job starts. */
+export function startWords(seconds: number | undefined): string {
+  if (seconds === undefined) return 'It starts when its turn comes.'
+  return seconds < 10 ? 'It starts in a few seconds.' : `It starts in about ${timeWords(seconds)}.`
+}
+
+/** Until a waiting job is done. */
+export function endWords(seconds: number | undefined): string {
+  return seconds === undefined ? '' : `It is probably done in ${timeWords(Math.max(1, seconds))}.`
 }
 
 export function sizeWords(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
@@ -108,4 +164,9 @@ export function whenWords(iso: string, now = new Date()): string {
   return when.toDateString() === now.toDateString()
     ? `Today, ${time}`
     : `${when.toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' })}, ${time}`
+}
+
+export function durationWords(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${clock(ms / 1000)} min`
 }

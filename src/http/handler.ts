@@ -1,24 +1,30 @@
 import { randomBytes } from 'node:crypto'
-import { StemworkError } from '../core/errors.js'
-import { type ApiAnswer, empty } from './answer.js'
-import type { ApiRequest } from './api-request.js'
-import { authenticate } from './authenticate.js'
-import { Call, type Service } from './call.js'
-import { corsHeaders, preflightHeaders } from './cors.js'
-import { deprecationHeaders } from './deprecation.js'
+import { StemworkError } from '../core/engine/errors.js'
+import { type ApiAnswer, empty } from './routing/answer.js'
+import type { ApiRequest } from './routing/api-request.js'
+import { authenticate } from './routing/authenticate.js'
+import { Call, type Service } from './routing/call.js'
+import { corsHeaders, preflightHeaders } from './routing/cors.js'
+import { deprecationHeaders } from './routing/deprecation.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
-import { KnownKeys } from './known-keys.js'
+import { ListTurns } from './routing/list-turns.js'
+import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
-import { type Handler, mountable } from './mountable.js'
+import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions } from './options.js'
-import { Problem, problemAnswer, toProblem } from './problem.js'
-import { RateLimiter } from './rate-limit.js'
-import { RequestIds } from './request-ids.js'
-import type { RequestUrl } from './request-url.js'
-import { type Match, RouteTable } from './route-table.js'
+import { Problem, problemAnswer, toProblem } from './routing/problem.js'
+import { RateLimiter } from './routing/rate-limit.js'
+import { RequestBody } from './routing/request-body.js'
+import { RequestIds } from './routing/request-ids.js'
+import type { RequestUrl } from './routing/request-url.js'
+import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
-import { UrlSigner } from './signed-url.js'
+import { WrongKeys } from './routing/wrong-keys.js'
+import { requireTus } from './storage/resumable-routes.js'
+import { inServerSpan } from './routing/server-span.js'
+import { StorageUse } from './routing/storage-use.js'
+import { UrlSigner } from './auth/signed-url.js'
 
 /**
  * The whole HTTP interface as one function, for any framework. The mounts in `stemwork/express`, `stemwork/node` and the others
@@ -27,10 +33,14 @@ import { UrlSigner } from './signed-url.js'
  * @example
  * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
- * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects.
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable uploads without their package.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
+  if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
+    throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
+  }
   const options = resolveHandlerOptions(settings)
+  if (options.resumableUploads) requireTus()
   const { logger } = engine.options
   const service: Service = {
     engine,
@@ -38,11 +48,14 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
     watch: new JobWatch(engine, options.limits.waitingRequests),
     keys: new KnownKeys(),
+    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
+    limiter: new RateLimiter(options.rateLimits),
+    lists: new ListTurns(),
+    storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }
   const table = new RouteTable(allRoutes(options))
   const requestIds = new RequestIds()
-  const limiter = new RateLimiter(options.rateLimits)
   if (options.directStorage && !(engine.blobs.signPut && engine.blobs.signGet)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -50,17 +63,18 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     )
   }
   if (options.publicUrl && !options.publicUrl.startsWith('https://')) {
-    logger?.warn(
+    logger.warn(
       { publicUrl: options.publicUrl },
       'publicUrl is not https. Existing clients download only results whose link begins with https://.',
     )
   }
 
-  const isWatched = service.metrics !== undefined || logger !== undefined
-  return mountable(async (request, { mountPath = '', bodyRead = false }) => {
-    const startedAt = isWatched ? performance.now() : 0
+  let isMisplacedTold = false
+  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
+    const startedAt = performance.now()
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
     const headers: Record<string, string> = { 'x-request-id': requestId }
+    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
     let operation = 'none'
     let answer: ApiAnswer
     try {
@@ -70,30 +84,34 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       if (match.kind === 'route') {
         const { route, params } = match
         operation = route.operation
-        const caller = route.access === 'key' ? await authenticate(request, service) : undefined
-        if (caller) limiter.take(caller.id, route.bucket ?? 'other', headers)
-        answer = await route.run(new Call({ service, request, requestId, bodyRead, headers, url, basePath }, caller), params)
+        answer = await inServerSpan(engine.options.tracing, request, route, async (trace) => {
+          const caller = route.access === 'key' ? await authenticate(request, service) : undefined
+          if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+          const facts = { service, request, requestId, body, headers, url, basePath, trace }
+          return await route.run(new Call(facts, caller), params)
+        })
         if (request.method === 'HEAD') answer.body = null
       } else {
-        answer = withoutRoute(request, match)
+        if (match.kind === 'none') tellMisplaced(url.pathname, basePath)
+        answer = withoutRoute(request, match, basePath)
       }
     } catch (error) {
       const problem = toProblem(error)
-      if (problem.code === 'INTERNAL_ERROR' && !request.signal.aborted) {
-        logger?.error(
-          { requestId, method: request.method, error: problem.cause ?? problem },
+      const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
+      if (isOurs && !request.signal.aborted) {
+        logger.error(
+          { requestId, method: request.method, err: problem.cause ?? problem },
           'A request failed inside the service.',
         )
       }
       answer = problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
     }
+    if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
-    for (const name in headers) answer.headers[name] = headers[name]
-    if (isWatched) {
-      const tookMs = performance.now() - startedAt
-      service.metrics?.observe(operation, answer.status, tookMs / 1000)
-      logger?.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
-    }
+    Object.assign(answer.headers, headers)
+    const tookMs = performance.now() - startedAt
+    service.metrics?.observe(operation, answer.status, tookMs / 1000)
+    logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
   })
 
@@ -109,15 +127,37 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       ? table.match(request.method, url.pathname, mountPath.length)
       : { kind: 'none' }
     const answersHere = match.kind === 'route' && match.route.atRoot
-    return { url, match: answersHere ? match : { kind: 'none' }, basePath: mountPath + options.basePath[0], deprecated: undefined }
+    return {
+      url,
+      match: answersHere ? match : { kind: 'none' },
+      basePath: mountPath + options.basePath[0],
+      deprecated: undefined,
+    }
   }
 
-  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>): ApiAnswer {
+  /** Tells the host, once, of a request for one of our routes under another path: most likely it is mounted otherwise than it thinks. */
+  function tellMisplaced(path: string, basePath: string): void {
+    if (isMisplacedTold || !table.hasRouteAtEndOf(path)) return
+    isMisplacedTold = true
+    logger.warn(
+      { path, expected: `${basePath}/...` },
+      "A request for a route of this service came under another path. Its paths begin with the mount's path, which Express and Fastify " +
+        'know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
+    )
+  }
+
+  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>, basePath: string): ApiAnswer {
     if (match.kind === 'none')
-      throw new Problem('NOT_FOUND', 'There is nothing at this path. The routes are listed in the documentation of the service.')
+      throw new Problem(
+        'NOT_FOUND',
+        `There is nothing at this path. The paths of this service begin with "${basePath}/", for example ${basePath}/upload.`,
+      )
     const allow = match.allow.join(', ')
-    if (request.method === 'OPTIONS') return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
-    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, { headers: { allow } })
+    if (request.method === 'OPTIONS')
+      return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
+    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, {
+      headers: { allow },
+    })
   }
 }
 

@@ -1,5 +1,6 @@
-import { isTerminal, type JobRecord } from '../core/job/job.js'
+import { isTerminal, type JobRecord } from '../core/engine/job/job.js'
 import type { HttpEngine } from './http-engine.js'
+import { applicationChanges, type JobChange } from './application-watch.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
@@ -17,13 +18,13 @@ export interface FollowOptions {
 
 /** Follows jobs for waiting requests and event streams. Listens to the engine only while somebody waits. */
 export class JobWatch {
-  readonly #engine: Pick<HttpEngine, 'get' | 'on' | 'off'>
+  readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
   readonly #maxWaiting: number
-  readonly #bells = new Map<string, Set<() => void>>()
+  readonly #listeners = new Map<string, Set<() => void>>()
   readonly #waiting = new Map<string, number>()
 
   /** @param maxWaiting followers that an application may have at a time. */
-  constructor(engine: Pick<HttpEngine, 'get' | 'on' | 'off'>, maxWaiting: number) {
+  constructor(engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>, maxWaiting: number) {
     this.#engine = engine
     this.#maxWaiting = maxWaiting
   }
@@ -33,13 +34,23 @@ export class JobWatch {
     return (this.#waiting.get(app) ?? 0) < this.#maxWaiting
   }
 
+  /** The changes of all jobs of an application from now on, until `signal` fires. */
+  async *followAll(options: Required<FollowOptions>): AsyncGenerator<JobChange, void, undefined> {
+    this.#count(options.app, 1)
+    try {
+      yield* applicationChanges(this.#engine, options)
+    } finally {
+      this.#count(options.app, -1)
+    }
+  }
+
   /** The job now and after each visible change, until it has ended, is deleted, or `signal` fires. */
   async *follow(
     id: string,
     { app, signal, idleMs = Infinity }: FollowOptions,
   ): AsyncGenerator<JobRecord | 'idle', void, undefined> {
-    const bell = new Bell(signal)
-    this.#add(id, bell.ring)
+    const changes = new ChangeSignal(signal)
+    this.#add(id, changes.notify)
     this.#count(app, 1)
     try {
       let shown: JobRecord | undefined
@@ -56,11 +67,21 @@ export class JobWatch {
           quietSince = performance.now()
           yield 'idle'
         }
-        await bell.heard(Math.min(pollMs, idleMs))
+        await changes.wait(Math.min(pollMs, idleMs))
       }
     } finally {
-      bell.close()
-      this.#remove(id, bell.ring)
+      changes.close()
+      this.#remove(id, changes.notify)
+      this.#count(app, -1)
+    }
+  }
+
+  /** The same, counted as one that follows a job of the application while it is read. */
+  async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
+    this.#count(app, 1)
+    try {
+      yield* source
+    } finally {
       this.#count(app, -1)
     }
   }
@@ -71,42 +92,42 @@ export class JobWatch {
     else this.#waiting.delete(app)
   }
 
-  #add(id: string, ring: () => void): void {
-    if (this.#bells.size === 0) for (const event of events) this.#engine.on(event, this.#onEvent)
-    const bells = this.#bells.get(id) ?? new Set()
-    this.#bells.set(id, bells.add(ring))
+  #add(id: string, notify: () => void): void {
+    if (this.#listeners.size === 0) for (const event of events) this.#engine.on(event, this.#onEvent)
+    const listeners = this.#listeners.get(id) ?? new Set()
+    this.#listeners.set(id, listeners.add(notify))
   }
 
-  #remove(id: string, ring: () => void): void {
-    const bells = this.#bells.get(id)
-    bells?.delete(ring)
-    if (bells?.size === 0) this.#bells.delete(id)
-    if (this.#bells.size === 0) for (const event of events) this.#engine.off(event, this.#onEvent)
+  #remove(id: string, notify: () => void): void {
+    const listeners = this.#listeners.get(id)
+    listeners?.delete(notify)
+    if (listeners?.size === 0) this.#listeners.delete(id)
+    if (this.#listeners.size === 0) for (const event of events) this.#engine.off(event, this.#onEvent)
   }
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {
-    for (const ring of this.#bells.get(job.id) ?? []) ring()
+    for (const notify of this.#listeners.get(job.id) ?? []) notify()
   }
 }
 
-/** A ring that comes while nobody listens is heard by the next one who does. */
-class Bell {
+/** Remembers a notification that arrives between two waits, so that the next wait returns at once. */
+class ChangeSignal {
   readonly #signal: AbortSignal
-  #rung = false
+  #notified = false
   #wake = () => {}
 
   constructor(signal: AbortSignal) {
     this.#signal = signal
-    signal.addEventListener('abort', this.ring)
+    signal.addEventListener('abort', this.notify)
   }
 
-  readonly ring = (): void => {
-    this.#rung = true
+  readonly notify = (): void => {
+    this.#notified = true
     this.#wake()
   }
 
-  async heard(atMostMs: number): Promise<void> {
-    if (!this.#rung) {
+  async wait(atMostMs: number): Promise<void> {
+    if (!this.#notified) {
       let timer: NodeJS.Timeout | undefined
       await new Promise<void>((resolve) => {
         this.#wake = resolve
@@ -114,11 +135,11 @@ class Bell {
       })
       clearTimeout(timer)
     }
-    this.#rung = false
+    this.#notified = false
   }
 
   close(): void {
-    this.#signal.removeEventListener('abort', this.ring)
+    this.#signal.removeEventListener('abort', this.notify)
   }
 }
 

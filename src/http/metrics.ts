@@ -1,4 +1,5 @@
 import type { HttpEngine } from './http-engine.js'
+import { WorkflowMetrics } from './workflow-metrics.js'
 
 const jobEvents = ['job.created', 'job.started', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
@@ -14,12 +15,14 @@ interface Timing {
 /** Counts requests and jobs of this process, for Prometheus. */
 export class Metrics {
   readonly #engine: Pick<HttpEngine, 'health'>
+  readonly #workflows: WorkflowMetrics
   readonly #requests = new Map<string, number>()
   readonly #timings = new Map<string, Timing>()
   readonly #jobs = new Map<string, number>()
 
-  constructor(engine: Pick<HttpEngine, 'health' | 'on'>) {
+  constructor(engine: Pick<HttpEngine, 'health' | 'pools' | 'on'>) {
     this.#engine = engine
+    this.#workflows = new WorkflowMetrics(engine)
     for (const event of jobEvents) {
       this.#jobs.set(event, 0)
       engine.on(event, () => increment(this.#jobs, event))
@@ -34,7 +37,7 @@ export class Metrics {
     timing.sum += seconds
     timing.count++
     buckets.forEach((bound, index) => {
-      if (seconds <= bound) timing.counts[index]++
+      if (seconds <= bound) timing.counts[index] = (timing.counts[index] ?? 0) + 1
     })
   }
 
@@ -46,7 +49,9 @@ export class Metrics {
       ...family('stemwork_jobs_running', 'gauge', 'Jobs that run in this process.', [['', running]]),
       ...family('stemwork_jobs_queued', 'gauge', 'Jobs that wait, in the whole store.', [['', queued]]),
       ...family('stemwork_runner_slots', 'gauge', 'Jobs that can run at a time.', [['', runner.slots]]),
-      ...family('stemwork_runner_restarts_total', 'counter', 'Processes that were lost and replaced.', [['', runner.restarts]]),
+      ...family('stemwork_runner_restarts_total', 'counter', 'Processes that were lost and replaced.', [
+        ['', runner.restarts],
+      ]),
       ...family(
         'stemwork_job_events_total',
         'counter',
@@ -67,6 +72,8 @@ export class Metrics {
         `stemwork_http_request_seconds_count{operation="${operation}"} ${count}`,
       )
     }
+    // A store that is away is told by `stemwork_up`.
+    lines.push(...(await this.#workflows.lines().catch(() => [])))
     return `${lines.join('\n')}\n`
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { StemworkError } from '../core/errors.js'
+import { StemworkError } from '../core/engine/errors.js'
+import { issueTexts } from '../core/engine/workflow/schema-issues.js'
 
 /** Who a request comes from. */
 export interface Caller {
@@ -8,12 +9,20 @@ export interface Caller {
   name: string
 }
 
+/** A caller, and the key that it came with. */
+export interface Sender extends Caller {
+  /** Public part of the key; absent if the host tells who its callers are. */
+  keyId?: string
+}
+
 /** Tells who sent a request; `undefined` answers 401. */
 export type Authenticate = (request: Request) => Promise<Caller | undefined> | Caller | undefined
 
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
 
-const pathSchema = z.string().regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
+const pathSchema = z
+  .string()
+  .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
 const seconds = z.number().int().positive()
 const rateSchema = z.union([
   z.literal(false),
@@ -24,7 +33,7 @@ export const handlerOptionsSchema = z.strictObject({
   basePath: z
     .union([pathSchema.transform((path) => [path]), z.array(pathSchema).min(1)])
     .default([''])
-    .describe('Path under which the routes lie, below the path that the mount is put at; several are aliases of each other.'),
+    .describe('Path of the routes, below the path of the mount. Several paths are aliases of each other.'),
   publicUrl: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -35,13 +44,15 @@ export const handlerOptionsSchema = z.strictObject({
   trustProxy: z
     .boolean()
     .default(false)
-    .describe('Believe X-Forwarded-Proto, -Host and -Prefix. Only behind a proxy that sets them itself.'),
+    .describe(
+      'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that sets these headers itself.',
+    ),
   secrets: z
     .array(z.string().min(32))
     .min(1)
     .optional()
     .describe(
-      'Sign links; the first one signs, all verify. Default: random for this process, so links end with it and no other process knows them.',
+      'Secrets that sign links. The first one signs, and all are accepted. Default: a random one, so links work only as long as this process, and only in it.',
     ),
   authenticate: z
     .custom<Authenticate>((value) => typeof value === 'function')
@@ -54,14 +65,16 @@ export const handlerOptionsSchema = z.strictObject({
     .strictObject({
       uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),
       inputSeconds: seconds.default(24 * 3600).describe('Lifetime of the download link of an upload.'),
-      resultSeconds: seconds.default(3600).describe('Lifetime of a result link; every look at the job makes fresh ones.'),
+      resultSeconds: seconds
+        .default(3600)
+        .describe('Lifetime of a result link; every request for the job returns fresh ones.'),
     })
     .prefault({}),
   directStorage: z
     .boolean()
     .default(false)
     .describe(
-      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept neither chunked bodies nor forms.',
+      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept no chunked bodies, and their size is checked when a job is created.',
     ),
   limits: z
     .strictObject({
@@ -71,6 +84,30 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(256 * 1024)
         .describe('Largest JSON body.'),
+      paramsBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(16 * 1024)
+        .describe('Largest `params` of a job, as JSON; they are stored with the job and shown with it.'),
+      listBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(2 * 1024 ** 2)
+        .describe('Largest page of a list; a request for a larger one is refused with the size that fits.'),
+      storedBytes: z
+        .union([z.literal(false), z.number().int().positive()])
+        .default(100 * 1024 ** 3)
+        .describe(
+          'Uploads and results that an application may keep; a full one gets 429 STORAGE_FULL for uploads and new jobs. Processes that share a store may exceed it by the uploads that each has under way, all by the results of jobs already accepted. `false`: no limit.',
+        ),
+      uploadsInFlight: z
+        .number()
+        .int()
+        .positive()
+        .default(20)
+        .describe('Uploads of an application at a time, for each process.'),
       idleMs: z
         .number()
         .int()
@@ -83,17 +120,25 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(200)
         .describe('Event streams and waiting requests of an application at a time, for each process.'),
+      heartbeatMs: z
+        .number()
+        .int()
+        .positive()
+        .default(15_000)
+        .describe('How often an idle event stream sends a sign of life, and how often its key is checked.'),
       minBytesPerSecond: z
         .number()
         .positive()
         .default(1024)
-        .describe('A body that comes more slowly than this for longer than idleMs is given up.'),
+        .describe('A body that is slower than this for longer than idleMs is rejected.'),
       discardBytes: z
         .number()
         .int()
         .nonnegative()
         .default(64 * 1024 ** 2)
-        .describe('How much of a refused body is read on before the answer, so that clients that send on can read it.'),
+        .describe(
+          'How much of a rejected body is still read before the answer, so that clients that continue to send can read the answer.',
+        ),
     })
     .prefault({}),
   rateLimits: z
@@ -101,9 +146,12 @@ export const handlerOptionsSchema = z.strictObject({
       create: rateSchema.default({ requests: 10, perSeconds: 1 }),
       status: rateSchema.default({ requests: 1000, perSeconds: 1 }),
       other: rateSchema.default({ requests: 60, perSeconds: 1 }),
+      wrongKeys: rateSchema.default({ requests: 60, perSeconds: 60 }),
     })
     .prefault({})
-    .describe('Requests an application may make, for each process.'),
+    .describe(
+      'Requests an application may make, for each process; a list counts as one of the others, and as one more for each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked.',
+    ),
   cors: z
     .union([
       z.literal(false),
@@ -112,10 +160,34 @@ export const handlerOptionsSchema = z.strictObject({
     .default(false)
     .describe('Web pages that may call the service from a browser.'),
   deprecated: z
-    .record(pathSchema, z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }))
+    .record(
+      pathSchema,
+      z.strictObject({ since: z.iso.date(), sunset: z.iso.date().optional(), link: z.url().optional() }),
+    )
     .default({})
-    .describe('Base paths that are on their way out; their answers carry Deprecation and Sunset headers.'),
-  console: z.boolean().default(false).describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+    .describe('Deprecated base paths; their answers carry Deprecation and Sunset headers.'),
+  console: z
+    .boolean()
+    .default(false)
+    .describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+  operator: z
+    .strictObject({ key: z.string().min(16) })
+    .optional()
+    .describe(
+      'Serve /operator, a page for the operators of the service: it shows and controls the jobs of all applications. `key` (16 or more characters) opens this page and nothing else. Default: there is no such page.',
+    ),
+  manageKeys: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Serve /application/key, where the holder of a key lists, creates and revokes the keys of its own application.',
+    ),
+  resumableUploads: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs the package `@tus/server`.',
+    ),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
 })
@@ -127,6 +199,6 @@ export type HandlerOptions = z.output<typeof handlerOptionsSchema>
 export function resolveHandlerOptions(settings: HandlerSettings): HandlerOptions {
   const result = handlerOptionsSchema.safeParse(settings)
   if (result.success) return result.data
-  const problems = result.error.issues.map((issue) => `${issue.path.join('.') || 'options'}: ${issue.message}`)
+  const problems = issueTexts(result.error, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid HTTP options. ${problems.join('; ')}.`, { details: { problems } })
 }

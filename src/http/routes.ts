@@ -1,11 +1,40 @@
-import { consoleRoutes } from './console.js'
-import type { Route } from './route.js'
-import { jobRoutes } from './routes/job-routes.js'
-import { docsRoutes, operatorRoutes, serviceRoutes } from './routes/service-routes.js'
-import { storageRoutes } from './routes/storage-routes.js'
+import { consoleRoutes } from './service/console.js'
+import type { Route } from './routing/route.js'
+import { batchRoutes } from './jobs/batch-routes.js'
+import { bulkRoutes } from './jobs/bulk-routes.js'
+import { jobRoutes } from './jobs/job-routes.js'
+import { operatorPageRoutes } from './operator/operator-routes.js'
+import { docsRoutes } from './service/docs-routes.js'
+import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { keyRoutes } from './service/key-routes.js'
+import { indexRoute } from './service/index-route.js'
+import { archiveRoutes } from './storage/archive-routes.js'
+import { resumableRoutes } from './storage/resumable-routes.js'
+import { storageRoutes } from './storage/storage-routes.js'
 
 /** Every route of the service. The console is a client of it and no part of the described interface. */
-export function allRoutes(options: { docs: boolean; console?: boolean }): readonly Route[] {
-  const routes = [...storageRoutes, ...jobRoutes, ...serviceRoutes, ...operatorRoutes]
-  return [...(options.docs ? docsRoutes(routes) : routes), ...(options.console ? consoleRoutes : [])]
+export function allRoutes(options: {
+  docs: boolean
+  console?: boolean
+  operator?: unknown
+  manageKeys?: boolean
+  resumableUploads?: boolean
+}): readonly Route[] {
+  const routes = [
+    ...storageRoutes,
+    ...(options.resumableUploads ? resumableRoutes : []),
+    ...archiveRoutes,
+    ...jobRoutes,
+    ...bulkRoutes,
+    ...batchRoutes,
+    ...serviceRoutes,
+    ...(options.manageKeys ? keyRoutes : []),
+    indexRoute,
+    ...operatorRoutes,
+  ]
+  return [
+    ...(options.docs ? docsRoutes(routes) : routes),
+    ...(options.console ? consoleRoutes : []),
+    ...(options.operator ? operatorPageRoutes : []),
+  ]
 }

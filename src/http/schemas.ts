@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import { jobErrorSchema, jobStatusSchema } from '../core/job/job.js'
+import { prioritySchema } from '../core/engine/job/scheduling.js'
+import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
+import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
 
@@ -13,70 +15,210 @@ export const workflowViewSchema = workflowSummarySchema
   .extend({
     params: z
       .record(z.string(), z.unknown())
-      .describe('JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.'),
+      .describe(
+        'JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.',
+      ),
+    limits: z
+      .object({
+        maxFileBytes: z.number().int().describe('Largest input file.'),
+        maxAudioSeconds: z.number().describe('Longest audio of an input.'),
+      })
+      .describe('A larger or longer input ends the job with `BAD_INPUT`.'),
   })
   .meta({ id: 'Workflow' })
 
 export const jobViewSchema = z
   .object({
     id: z.uuid(),
-    name: z.string().nullable(),
-    status: jobStatusSchema,
+    name: z.string().nullable().describe('The name that the job was given.'),
+    status: jobStatusSchema.describe('`QUEUED`, `STARTED`, `SUCCEEDED` or `FAILED`.'),
     workflow: workflowSummarySchema,
     workflowParams: z.record(z.string(), z.unknown()).describe('The `params` that were submitted.'),
     result: z
       .record(z.string(), z.string())
       .nullable()
-      .describe('Output name to download link; null until SUCCEEDED. Every look at the job makes fresh links.'),
+      .describe('Output name to download link; null until SUCCEEDED. Every request for the job returns fresh links.'),
+    files: z
+      .record(
+        z.string(),
+        z.object({
+          fileName: z.string().describe('A name to save the file under, for example `My song - vocals.wav`.'),
+          contentType: z.string(),
+          bytes: z.number().int(),
+        }),
+      )
+      .nullable()
+      .describe('Output name to facts about the file behind its link; null until SUCCEEDED.'),
     details: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.'),
+      .describe(
+        'How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.',
+      ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
-    createdAt: timestampSchema,
-    startedAt: timestampSchema.nullable(),
-    completedAt: timestampSchema.nullable(),
+    createdAt: timestampSchema.describe('When the job was created.'),
+    startedAt: timestampSchema.nullable().describe('When its latest attempt began.'),
+    completedAt: timestampSchema.nullable().describe('When it ended.'),
     app: z.string().describe('Id of the application that owns the job.'),
-    batchName: z.string().nullable(),
-    metadata: z.record(z.string(), z.string()),
-    progress: z.number().min(0).max(1),
-    stage: z.string().nullable(),
-    expiresAt: timestampSchema.nullable().describe('When the result files are removed.'),
+    batchName: z.string().nullable().describe('Jobs with the same batch name belong together.'),
+    metadata: z.record(z.string(), z.string()).describe('The metadata that was submitted.'),
+    progress: z.number().min(0).max(1).describe('Share of the work that is done, 0 to 1.'),
+    stage: z.string().nullable().describe('What a running job is doing, for example `separate`.'),
+    expiresAt: timestampSchema
+      .nullable()
+      .describe('When the result files are removed; of a FAILED job, until when its uploads are kept for a retry.'),
+    priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
+    notBefore: timestampSchema.nullable().describe('The job is not begun before this time.'),
+    deadline: timestampSchema
+      .nullable()
+      .describe('A job that has not ended by then ends FAILED with the reason `deadline`.'),
+    place: z
+      .int()
+      .nullable()
+      .describe(
+        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}` and in events.",
+      ),
+    estimate: z
+      .object({
+        startsAt: timestampSchema.nullable().describe('When a job that waits will probably begin; null once it has.'),
+        endsAt: timestampSchema.describe('When it will probably end.'),
+      })
+      .nullable()
+      .describe(
+        'From the progress of the job and from jobs that ended of late; null where these tell too little, and once the job has ended. Only in the answer to `GET /job/{id}` and in events.',
+      ),
+    waiting: z
+      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
+      .nullable()
+      .describe(
+        'Why a job that waits is not begun, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker is there that takes them. Only in the answer to `GET /job/{id}`.',
+      ),
   })
   .meta({ id: 'Job' })
 export type JobView = z.infer<typeof jobViewSchema>
 
 export const jobStatusViewSchema = jobViewSchema
   .pick({ id: true, status: true, progress: true, stage: true })
-  .meta({ id: 'JobStatus' })
+  .meta({ id: 'JobProgress' })
+
+export const peaksSchema = z
+  .object({
+    version: z.literal(2),
+    channels: z.literal(1),
+    sample_rate: z.number().int(),
+    samples_per_pixel: z.number().int(),
+    bits: z.literal(8),
+    length: z.number().int(),
+    data: z.array(z.number().int()),
+  })
+  .meta({ id: 'Peaks' })
 
 export const uploadTicketSchema = z
   .object({
     uploadUrl: z.url().describe('PUT the file here: as the plain body or in the multipart field `filedata`.'),
     downloadUrl: z.url().describe('Pass this as the input URL once the upload is done.'),
+    resumableUrl: z
+      .url()
+      .optional()
+      .describe('Instead of both, where it is there: begin an upload here that can be resumed, by tus 1.0.'),
   })
   .meta({ id: 'UploadTicket' })
 
 export const applicationViewSchema = z.object({ id: z.string(), name: z.string() }).meta({ id: 'Application' })
 
+export const keyViewSchema = z
+  .object({
+    id: z.string(),
+    label: z.string().nullable(),
+    createdAt: timestampSchema,
+    expiresAt: timestampSchema.nullable().describe('When the key stops working, or stopped; null: never.'),
+    isCurrent: z.boolean().describe('Whether this request came with it.'),
+  })
+  .meta({ id: 'Key' })
+
+export const keyListSchema = z.object({ keys: z.array(keyViewSchema) }).meta({ id: 'KeyList' })
+
+export const newKeySchema = z
+  .object({ label: z.string().trim().min(1).max(100).nullish().describe('What the key is for.') })
+  .meta({ id: 'NewKey' })
+
+export const issuedKeySchema = keyViewSchema
+  .extend({ key: z.string().describe('The key itself. It is stored nowhere and shown only in this answer.') })
+  .meta({ id: 'IssuedKey' })
+
+export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
+
+export const newWebhookSecretSchema = z
+  .object({
+    secret: z
+      .string()
+      .max(100)
+      .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
+      .optional()
+      .describe('Default: a new one, which is the better choice.'),
+    overlapSeconds: z
+      .int()
+      .min(0)
+      .max(30 * 24 * 3600)
+      .optional()
+      .describe('How long the secret before it signs along. Default: a day.')
+      .meta({ default: 86_400 }),
+  })
+  .meta({ id: 'NewWebhookSecret' })
+
 export const workflowListSchema = z.object({ workflows: z.array(workflowSummarySchema) }).meta({ id: 'WorkflowList' })
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
+const timeSchema = z.iso.datetime({ offset: true }).max(40)
+
+/** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
+function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
+  return z.preprocess(
+    (value, context) => {
+      const size = typeof value === 'object' && value !== null ? Object.keys(value).length : 0
+      if (size > count)
+        context.issues.push({ code: 'custom', input: value, message: `may have at most ${count} ${things}` })
+      return value
+    },
+    schema.meta(things === 'keys' ? { maxProperties: count } : { maxItems: count }),
+  )
+}
+
+/** Length of a value as JSON, about the bytes that a job keeps of it. */
+function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schema) {
+  return schema.refine((value) => JSON.stringify(value).length <= characters, {
+    message: `may have at most ${characters} characters as JSON`,
+  })
+}
 
 export const newJobSchema = z
   .object({
-    name: nameSchema.nullish(),
-    workflow: z.string().min(1).max(200),
-    params: z.record(z.string(), z.unknown()),
-    batchName: nameSchema.nullish(),
-    metadata: z
-      .record(z.string().min(1).max(40), z.string().max(500))
-      .refine((metadata) => Object.keys(metadata).length <= 50, 'may have at most 50 keys')
+    name: nameSchema.nullish().describe('A name to show, for example that of the song. Downloads are named after it.'),
+    workflow: z.string().min(1).max(200).describe('ID of the workflow to run; `GET /workflow` lists them.'),
+    params: z
+      .record(z.string(), z.unknown())
+      .describe('Parameters of the workflow, for example `inputUrl`; `GET /workflow/{id}` has their schema.'),
+    batchName: nameSchema.nullish().describe('Jobs with the same batch name belong together.'),
+    metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500)))
       .optional()
-      .meta({ maxProperties: 50 }),
-    copyResultsTo: z.record(z.string(), httpUrl).optional().describe('Output name to a PUT URL in your own storage.'),
-    webhook: z.object({ url: httpUrl, events: z.array(z.string().min(1).max(100)).max(20).nullish() }).nullish(),
+      .describe('Your own labels. The service returns them and does not read them.'),
+    copyResultsTo: atMost(32, 'keys', shorterThan(32 * 1024, z.record(z.string().min(1).max(100), httpUrl)))
+      .optional()
+      .describe(
+        'Output name to a PUT URL in your own storage, to which the result is copied. At most 32,768 characters as JSON.',
+      ),
+    webhook: z
+      .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
+      .nullish()
+      .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
+    priority: prioritySchema
+      .optional()
+      .describe("Among the application's own jobs: higher is begun first. Default: 0."),
+    notBefore: timeSchema.nullish().describe('The job is not begun before this time.'),
+    deadline: timeSchema
+      .nullish()
+      .describe('A job that has not ended by this time ends FAILED with the reason `deadline`.'),
   })
   .meta({ id: 'NewJob' })
 

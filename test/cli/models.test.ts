@@ -40,27 +40,72 @@ describe('stemwork models', () => {
   it('lists what is known, with licence, size and score, as a table or JSON', async () => {
     const { status, stdout } = await stemwork(['models', 'list'])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*here .*MIT$/m)
+    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*installed .*MIT$/m)
     expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
     const models = JSON.parse((await stemwork(['models', 'list', '--json'])).stdout)
-    expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({ bytes: 174_263_526, installed: false, terms: expect.stringContaining('research') })
+    expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({
+      bytes: 174_263_526,
+      installed: false,
+      terms: expect.stringContaining('research'),
+    })
+  })
+
+  it('lists presets, those for commercial use alone, and refuses others for it', async () => {
+    const all = JSON.parse((await stemwork(['models', 'presets', '--json'])).stdout) as { name: string }[]
+    expect(all.map(({ name }) => name)).toContain('lead-and-backing')
+    const { stdout } = await stemwork(['models', 'presets', '--commercial'])
+    expect(stdout).toMatch(/^vocals-mit: .*\n {2}mel-band-roformer-kim-fp16 \+ scnet-large \(avg_wave\)\n$/)
+    process.env.STEMWORK_OFFLINE = '1'
+    const refusals: [string[], string][] = [
+      [['models', 'pull', 'lead-and-backing', '--commercial'], 'not for commercial use: it needs kara'],
+      [
+        ['models', 'pull', 'lead-and-backing'],
+        'mel-roformer.fp16.onnx of the model mel-band-roformer-kim-fp16 is not on',
+      ],
+      [
+        ['separate', 'song.wav', '--preset', 'lead-and-backing', '--commercial'],
+        'not for commercial use: it needs kara',
+      ],
+      [['separate', manifest, '--preset', 'lead-and-backing'], 'stemwork models pull mel-band-roformer-kim-fp16'],
+      [['separate', 'song.wav', '--preset', 'nothing'], 'There is no preset "nothing"'],
+      [['separate', 'song.wav', '--preset', 'dry-vocals', '--model', 'best'], 'leave out --model'],
+      [['separate', 'song.wav', '--commercial'], 'use it with --preset'],
+      [['separate', 'a.wav', 'b.wav', '-o', 'x', '--preset', 'dry-vocals'], 'one song at a time'],
+    ]
+    for (const [args, message] of refusals) {
+      const { status, stderr } = await stemwork(args)
+      expect([status === 0, stderr]).toEqual([false, expect.stringContaining(message)])
+    }
   })
 
   it('asks for the terms, pulls with progress, and knows then where it is', async () => {
     const server = await withServer()
     const refused = await stemwork(['models', 'pull', manifest])
-    expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/For research only\. .*--accept-licence/) })
+    expect(refused).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/For research only\. .*--accept-licence/),
+    })
     expect(server.requests).toHaveLength(0)
     const pulled = await stemwork(['models', 'pull', manifest, '--accept-licence'])
-    expect(pulled).toMatchObject({ status: 0, stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/) })
+    expect(pulled).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/),
+    })
     const { stdout } = await stemwork(['models', 'path', manifest])
     expect(sha256(await readFile(stdout.trim()))).toBe(sha256(bytes))
     expect(pulled.stdout).toContain(stdout.trim())
-    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({ name: 'own', downloaded: false, sha256: sha256(bytes) })
+    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({
+      name: 'own',
+      downloaded: false,
+      sha256: sha256(bytes),
+    })
     expect(server.requests).toHaveLength(1)
-    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('right')
+    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('correct')
     expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
-    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({ removed: true })
+    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
+      removed: true,
+    })
     expect((await stemwork(['models', 'path', manifest])).stderr).toContain(`stemwork models pull ${manifest}`)
   })
 
@@ -68,7 +113,10 @@ describe('stemwork models', () => {
     const server = await withServer()
     const { status, stdout } = await stemwork(['models', 'pull', manifest, '--accept-licence', '--offline', '--json'])
     expect(status).toBe(1)
-    expect(JSON.parse(stdout).error).toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('offline') })
+    expect(JSON.parse(stdout).error).toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      message: expect.stringContaining('offline'),
+    })
     process.env.STEMWORK_OFFLINE = '1'
     expect((await stemwork(['models', 'pull', manifest, '--accept-licence'])).stderr).toContain('offline')
     expect(server.requests).toHaveLength(0)
@@ -80,32 +128,70 @@ describe('stemwork models', () => {
     const process = new Stemwork(['models', 'pull', manifest, '--accept-licence'])
     await process.printed('stderr', /Downloading own\.onnx \d+%/)
     process.kill('SIGINT')
-    expect(await process.finished()).toMatchObject({ status: 130, stderr: expect.stringContaining('goes on with it') })
+    expect(await process.finished()).toMatchObject({
+      status: 130,
+      stderr: expect.stringContaining('run the same command to continue'),
+    })
     server.hold = undefined
     expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)
     const [own] = (await readdir(cache)).filter((name) => name.startsWith('own-'))
-    expect((await readdir(join(cache, own))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
+    expect((await readdir(join(cache, own!))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
+  })
+
+  it('chooses what to pull by quality, licence and speed', async () => {
+    process.env.STEMWORK_OFFLINE = '1'
+    const nameOf = async (...options: string[]) => {
+      const { status, stderr } = await stemwork(['models', 'pull', 'best', ...options])
+      expect(status).toBe(1)
+      return /of the model (\S+) is not on this machine/.exec(stderr)?.[1]
+    }
+    expect(await nameOf()).toBe('mel-band-roformer-kim-fp16')
+    expect(await nameOf('--commercial')).toBe('mel-band-roformer-kim-fp16')
+    expect(await nameOf('--fast')).toBe('spleeter-2stems')
+  })
+
+  it('checks what the addresses have, and keeps nothing', async () => {
+    const server = await withServer()
+    expect(await stemwork(['models', 'check', manifest])).toMatchObject({
+      status: 0,
+      stdout: 'ok      own: https://weights.example/own.onnx\n',
+    })
+    server.files.set('own.onnx', weightBytes(2_000_000, 2))
+    const { status, stdout } = await stemwork(['models', 'check', manifest, '--json'])
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject([{ model: 'own', problem: expect.stringContaining('different file') }])
+    await expect(readdir(cache)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
   it.each([
+    [['models', 'pull', 'umx-hq', '--fast'], '--commercial and --fast choose among models'],
     [['models', 'pul', 'x'], 'There is no "models pul". Did you mean pull?'],
     [['models', 'pull'], 'models pull needs the name of a model'],
     [['models', 'list', 'x'], 'models list takes no name'],
-    [['models'], 'Something is missing.'],
+    [['models'], 'An argument is missing.'],
   ])('refuses %j with status 2', async (args, message) => {
     expect(await stemwork(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
   })
 
   it('names what is known when a model is not', async () => {
-    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({ status: 1, stderr: expect.stringContaining('htdemucs') })
+    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('htdemucs'),
+    })
   })
 })
 
 describe('--model', () => {
   it('is refused at once by separate and serve when the model is not here', async () => {
     const command = 'stemwork models pull kim-vocal-2'
-    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
-    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({ status: 1, stderr: expect.stringContaining(command) })
+    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(command),
+    })
+    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(command),
+    })
   })
 })

@@ -4,9 +4,17 @@ import { duration, ProgressLine } from '../../src/cli/progress-line.js'
 function screen(isTTY: boolean) {
   const written: string[] = []
   let now = 0
-  const stream = { isTTY, columns: 80, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream
+  const stream = {
+    isTTY,
+    columns: 80,
+    write: (text: string) => written.push(text) > 0,
+  } as unknown as NodeJS.WriteStream
   const line = new ProgressLine(stream, () => now)
-  return { written, show: (ms: number, fraction: number) => ((now = ms), line.show('Separating', fraction)), clear: () => line.clear() }
+  return {
+    written,
+    show: (ms: number, fraction: number) => ((now = ms), line.show('Separating', fraction)),
+    clear: () => line.clear(),
+  }
 }
 
 describe('the progress line', () => {
@@ -16,7 +24,7 @@ describe('the progress line', () => {
     show(10_000, 0.5)
     expect(written[1]).toMatch(/^\rSeparating \[#{15}-{15}\] {2}50% {2}10 s left$/)
     clear()
-    expect(written[2]).toBe(`\r${' '.repeat(written[1].length - 1)}\r`)
+    expect(written[2]).toBe(`\r${' '.repeat(written[1]!.length - 1)}\r`)
   })
 
   it('redraws ten times a second at most, but always the end', () => {
@@ -31,14 +39,16 @@ describe('the progress line', () => {
     const { written, show } = screen(true)
     show(10_000, 0.1)
     show(20_000, 1)
-    expect(written[1].trimEnd().length).toBeLessThan(written[0].length)
-    expect(written[1]).toHaveLength(written[0].length)
+    expect(written[1]!.trimEnd().length).toBeLessThan(written[0]!.length)
+    expect(written[1]).toHaveLength(written[0]!.length)
   })
 
   it('writes a plain line for every tenth of the way elsewhere', () => {
     const { written, show } = screen(false)
     for (let percent = 0; percent <= 100; percent++) show(percent * 100, percent / 100)
-    expect(written.map((text) => text.split(',')[0].trim())).toEqual([10, 20, 30, 40, 50, 60, 70, 80, 90, 100].map((percent) => `Separating ${percent}%`))
+    expect(written.map((text) => text.split(',')[0]!.trim())).toEqual(
+      [10, 20, 30, 40, 50, 60, 70, 80, 90, 100].map((percent) => `Separating ${percent}%`),
+    )
     expect(written.join('')).not.toContain('\r')
   })
 

@@ -1,10 +1,13 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openEncoder } from '../../src/core/separation/encode/encoder.js'
+import { hasProgram } from '../separation/programs.js'
+import { fixture } from '../separation/test-signal.js'
 import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
 
 let folder: string
@@ -26,21 +29,76 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+async function copyOf(path: string): Promise<string> {
+  const copy = join(folder, 'copy.wav')
+  await copyFile(path, copy)
+  return copy
+}
+
 describe('stemwork separate', () => {
   it('writes two stems of the same length whose sum is the mixture within rounding', async () => {
     const { status, stdout, stderr } = await stemwork(['separate', song(), '-o', join(folder, 'stems')])
     expect(status, stderr).toBe(0)
     expect(await readdir(join(folder, 'stems'))).toEqual(['accompaniments.wav', 'vocals.wav'])
-    const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`)))))
-    expect(vocals[0]).toHaveLength(mixture[0].length)
-    expect(accompaniments[0]).toHaveLength(mixture[0].length)
+    const [vocals, accompaniments] = await Promise.all(
+      ['vocals', 'accompaniments'].map(async (stem) =>
+        wav.fromWav(await readFile(join(folder, 'stems', `${stem}.wav`))),
+      ),
+    )
+    expect(vocals![0]).toHaveLength(mixture[0]!.length)
+    expect(accompaniments![0]).toHaveLength(mixture[0]!.length)
     let worst = 0
-    mixture.forEach((plane, channel) => plane.forEach((sample, i) => (worst = Math.max(worst, Math.abs(vocals[channel][i] + accompaniments[channel][i] - sample)))))
+    mixture.forEach((plane, channel) =>
+      plane.forEach(
+        (sample, i) =>
+          (worst = Math.max(worst, Math.abs(vocals![channel]![i]! + accompaniments![channel]![i]! - sample))),
+      ),
+    )
     expect(worst).toBeLessThanOrEqual(1 / 32_768)
     expect(stdout).toContain(join(folder, 'stems', 'vocals.wav'))
     expect(stdout).toMatch(/33 s of audio in .* x real time/)
+    expect(stdout).toMatch(/The built-in model has basic quality\..*stemwork models pull best/)
     expect(stderr).toMatch(/^Separating \d+%/)
     expect(stderr).not.toContain('\r')
+  })
+
+  it.skipIf(!existsSync('/proc/self/task')).each(['one song', 'several songs'])(
+    'runs the child for %s at its own priority: the user waits for it (skipped but on Linux)',
+    async (songs) => {
+      const files = songs === 'one song' ? [song()] : [song(), await copyOf(song())]
+      const running = new Stemwork(['separate', ...files, '-o', join(folder, 'priority')])
+      await running.printed('stderr', /\d+%/)
+      const pid = running.child.pid!
+      const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
+        .split(' ')
+        .filter(Boolean)
+        .map(Number)
+      expect(children).toHaveLength(1)
+      expect(getPriority(children[0])).toBe(getPriority(pid))
+      expect((await running.finished()).status).toBe(0)
+    },
+  )
+
+  it("writes the song's tags into the files, and none with --no-tags", async () => {
+    const tagged = join(folder, 'tagged.wav')
+    const encoder = await openEncoder(tagged, {
+      sampleRate: 44_100,
+      channels: 2,
+      format: '16',
+      tags: { title: 'Ænima' },
+    })
+    await encoder.write(mixture.map((plane) => plane.subarray(0, 44_100)))
+    await encoder.close()
+    for (const [option, there] of [
+      [[], true],
+      [['--no-tags'], false],
+    ] as const) {
+      const out = join(folder, `tags-${there}`)
+      const { status, stderr } = await stemwork(['separate', tagged, '-o', out, '--format', 'flac', ...option])
+      expect(status, stderr).toBe(0)
+      for (const stem of ['vocals', 'accompaniments'])
+        expect((await readFile(join(out, `${stem}.flac`))).includes('Ænima')).toBe(there)
+    }
   })
 
   it('prints one JSON object with --json, and 24-bit files with --format 24, in a folder named after the song', async () => {
@@ -48,7 +106,12 @@ describe('stemwork separate', () => {
     const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
-    expect(report).toMatchObject({ input: 'short.wav', seconds: 2, outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') }, details: { sampleRate: 44_100, clippedSamples: 0 } })
+    expect(report).toMatchObject({
+      input: 'short.wav',
+      seconds: 2,
+      outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') },
+      details: { sampleRate: 44_100, clippedSamples: 0 },
+    })
     const headerBytes = (await stat(report.outputs.vocals)).size - 2 * 44_100 * 2 * 3
     expect(headerBytes).toBeGreaterThan(40)
     expect(headerBytes).toBeLessThan(200)
@@ -71,6 +134,25 @@ describe('stemwork separate', () => {
     expect(existsSync(join(folder, 'letter'))).toBe(false)
     const missing = await stemwork(['separate', 'nothing.mp3'], folder)
     expect(missing).toMatchObject({ status: 1, stderr: 'stemwork: There is no file "nothing.mp3".\n' })
+  })
+
+  it('says what is missing of a file that was cut off', async () => {
+    const whole = await readFile(fixture('stereo.flac'))
+    await writeFile(join(folder, 'cut.flac'), whole.subarray(0, Math.floor(whole.length / 2)))
+    const { status, stdout } = await stemwork(['separate', 'cut.flac'], folder)
+    expect(status).toBe(0)
+    expect(stdout).toMatch(
+      /^The file states a length of 1\.00 seconds, and 0\.\d\d were decoded: it was cut off or is damaged\.$/m,
+    )
+  })
+
+  it.skipIf(!hasProgram('ffmpeg'))('reads an MPEG transport stream with --ffmpeg, and says so without', async () => {
+    const refused = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream'], folder)
+    expect(refused.status).toBe(1)
+    expect(refused.stderr).toMatch(/^stemwork: The file is an MPEG transport stream \(TS\)\. .* ffmpeg allowed/)
+    const { status, stderr } = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream', '--ffmpeg'], folder)
+    expect(status, stderr).toBe(0)
+    expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
   })
 
   it('stops at Ctrl-C with status 130 and removes what it had begun', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -35,12 +35,16 @@ interface Job {
 
 async function ask<Answer = unknown>(baseUrl: string, apiKey: string, path: string, body?: unknown) {
   const init = body === undefined ? undefined : { method: 'POST', body: JSON.stringify(body) }
-  const response = await fetch(baseUrl + path, { ...init, headers: { authorization: apiKey, 'content-type': 'application/json' } })
+  const response = await fetch(baseUrl + path, {
+    ...init,
+    headers: { authorization: apiKey, 'content-type': 'application/json' },
+  })
   return { status: response.status, body: (await response.json()) as Answer }
 }
 
 async function submit(baseUrl: string, apiKey: string): Promise<string> {
-  const { uploadUrl, downloadUrl } = (await ask<{ uploadUrl: string; downloadUrl: string }>(baseUrl, apiKey, '/upload')).body
+  const { uploadUrl, downloadUrl } = (await ask<{ uploadUrl: string; downloadUrl: string }>(baseUrl, apiKey, '/upload'))
+    .body
   expect((await fetch(uploadUrl, { method: 'PUT', body: new Uint8Array(song) })).status).toBe(200)
   const created = await ask<Job>(baseUrl, apiKey, '/job', { name: 'song', workflow, params: { inputUrl: downloadUrl } })
   expect(created.status, JSON.stringify(created.body)).toBe(200)
@@ -67,9 +71,12 @@ describe('stemwork serve', () => {
     const { process, baseUrl } = await start()
     expect(process.stdout).toMatch(/^stemwork listening on http:\/\/127\.0\.0\.1:\d+\/v1\n$/)
     const [, made] = await process.printed('stderr', /API key, shown only this once: (stw_\S+)\n/)
-    const application = await ask(baseUrl, made, '/application')
-    expect(application).toMatchObject({ status: 200, body: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), name: 'default' } })
-    expect(await ask(baseUrl.replace(/\/v1$/, '/api'), made, '/application')).toEqual(application)
+    const application = await ask(baseUrl, made!, '/application')
+    expect(application).toMatchObject({
+      status: 200,
+      body: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), name: 'default' },
+    })
+    expect(await ask(baseUrl.replace(/\/v1$/, '/api'), made!, '/application')).toEqual(application)
     expect((await ask(baseUrl, 'another key entirely', '/application')).status).toBe(401)
 
     process.kill('SIGTERM')
@@ -81,41 +88,62 @@ describe('stemwork serve', () => {
     const data = join(folder, 'keys')
     const first = await start('--data', data)
     const [, made] = await first.process.printed('stderr', /shown only this once: (\S+)\n/)
-    const application = await ask(first.baseUrl, made, '/application')
+    const application = await ask(first.baseUrl, made!, '/application')
     first.process.kill('SIGTERM')
     await first.process.finished()
-    for (const file of await filesUnder(data)) expect((await readFile(file)).includes(made), file).toBe(false)
+    for (const file of await filesUnder(data)) expect((await readFile(file)).includes(made!), file).toBe(false)
     expect((await stat(join(data, 'link-secret'))).mode & 0o777).toBe(0o600)
 
     const second = await start('--data', data, '--api-key', key)
-    expect(await ask(second.baseUrl, made, '/application')).toEqual(application)
+    expect(await ask(second.baseUrl, made!, '/application')).toEqual(application)
     expect(await ask(second.baseUrl, key, '/application')).toEqual(application)
     expect(second.process.stderr).not.toContain('shown only this once')
     second.process.kill('SIGTERM')
     await second.process.finished()
 
     const third = await start('--data', data)
-    expect((await ask(third.baseUrl, made, '/application')).status).toBe(200)
+    expect((await ask(third.baseUrl, made!, '/application')).status).toBe(200)
     expect((await ask(third.baseUrl, key, '/application')).status, 'a key taken out of the command line').toBe(401)
     third.process.kill('SIGTERM')
     await third.process.finished()
+  })
+
+  it('without --data keeps its files in a folder that only its user can enter, and removes those of a killed one at the start', async () => {
+    const temporary = join(folder, 'temporary')
+    await mkdir(temporary)
+    const folders = async () => (await readdir(temporary)).filter((name) => name.startsWith('stemwork-serve'))
+    const first = await startService([], { TMPDIR: temporary })
+    running.push(first.process)
+    const [before] = await folders()
+    expect((await stat(join(temporary, before!))).mode & 0o777).toBe(0o700)
+    first.process.kill('SIGKILL')
+    await first.process.finished()
+    expect(await folders()).toEqual([before])
+
+    const second = await startService([], { TMPDIR: temporary })
+    running.push(second.process)
+    const after = await folders()
+    expect(after).toHaveLength(1)
+    expect(after).not.toContain(before)
+    second.process.kill('SIGTERM')
+    await second.process.finished()
+    expect(await folders()).toEqual([])
   })
 
   it('takes keys and the webhook secret from the environment', async () => {
     const webhook = { url: 'https://hooks.example.org/stems' }
     const keys = ['first-key-of-theirs-1234', 'second-key-of-theirs-5678']
     const job = { name: 'song', workflow, params: { inputUrl: 'https://songs.example.org/a.wav' }, webhook }
-    const without = await start('--api-key', keys[0])
-    expect((await ask(without.baseUrl, keys[0], '/job', job)).status).toBe(400)
-    without.process.kill('SIGTERM')
-
-    const service = await startService([], { STEMWORK_API_KEYS: keys.join(','), STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}` })
+    const service = await startService([], {
+      STEMWORK_API_KEYS: keys.join(','),
+      STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+    })
     running.push(service.process)
     for (const each of keys) expect((await ask(service.baseUrl, each, '/application')).status).toBe(200)
     expect(service.process.stderr).not.toContain('shown only this once')
-    expect((await ask(service.baseUrl, keys[0], '/job', job)).status).toBe(200)
+    expect((await ask(service.baseUrl, keys[0]!, '/job', job)).status).toBe(200)
     service.process.kill('SIGTERM')
-    await Promise.all([service.process.finished(), without.process.finished()])
+    await service.process.finished()
   })
 
   it('takes links from --public-url, which may lack the path', async () => {
@@ -130,7 +158,11 @@ describe('stemwork serve', () => {
     const data = join(folder, 'taken')
     const { process, baseUrl } = await start('--data', data, '--api-key', key)
     const samePort = await stemwork(['serve', '--port', new URL(baseUrl).port])
-    expect(samePort).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/) })
+    expect(samePort).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/),
+    })
     const sameData = await stemwork(['serve', '--port', '0', '--data', data])
     expect(sameData).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^stemwork: .*process/) })
     process.kill('SIGTERM')
@@ -141,7 +173,7 @@ describe('stemwork serve', () => {
     const data = join(folder, 'killed')
     const first = await start('--data', data, '--api-key', key)
     const ids = [await submit(first.baseUrl, key), await submit(first.baseUrl, key), await submit(first.baseUrl, key)]
-    await reach(first.baseUrl, key, ids[0], 'STARTED')
+    await reach(first.baseUrl, key, ids[0]!, 'STARTED')
     first.process.kill('SIGKILL')
     await first.process.finished()
     expect(first.process.stderr).not.toContain('job succeeded')
@@ -149,23 +181,26 @@ describe('stemwork serve', () => {
     const second = await start('--data', data, '--api-key', key)
     for (const id of ids) {
       const job = await reach(second.baseUrl, key, id, 'SUCCEEDED')
-      const response = await fetch(job.result.vocals)
+      const response = await fetch(job.result.vocals!)
       expect(response.status).toBe(200)
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(24 * 44_100 * 4)
       expect(second.process.stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
     }
-    expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":2}`)
-    for (const id of ids.slice(1)) expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
+    expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
+    for (const id of ids.slice(1))
+      expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
     const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))
     expect(results).toHaveLength(2 * ids.length)
-    expect(await readdir(join(data, 'scratch'))).toEqual([])
+    // One folder, of the process that runs: the killed one's is gone.
+    expect(await readdir(join(data, 'scratch'))).toHaveLength(1)
+    expect(await filesUnder(join(data, 'scratch'))).toEqual([])
 
     // Links made before a restart still work after it.
-    const { result } = await reach(second.baseUrl, key, ids[0], 'SUCCEEDED')
+    const { result } = await reach(second.baseUrl, key, ids[0]!, 'SUCCEEDED')
     second.process.kill('SIGTERM')
     await second.process.finished()
     const third = await start('--data', data, '--api-key', key)
-    const moved = Object.assign(new URL(result.vocals), { port: new URL(third.baseUrl).port })
+    const moved = Object.assign(new URL(result.vocals!), { port: new URL(third.baseUrl).port })
     expect((await fetch(moved, { method: 'HEAD' })).status).toBe(200)
     third.process.kill('SIGTERM')
     await third.process.finished()

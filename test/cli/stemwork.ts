@@ -19,10 +19,18 @@ export class Stemwork {
   readonly #ended: Promise<Finished>
 
   constructor(args: readonly string[], cwd?: string, env: Record<string, string> = {}) {
-    this.child = spawn(process.execPath, [main, ...args], { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.child = spawn(process.execPath, [main, ...args], {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
-    this.#ended = once(this.child, 'close').then(([status]) => ({ status: status as number | null, stdout: this.stdout, stderr: this.stderr }))
+    this.#ended = once(this.child, 'close').then(([status]) => ({
+      status: status as number | null,
+      stdout: this.stdout,
+      stderr: this.stderr,
+    }))
   }
 
   finished(): Promise<Finished> {
@@ -37,7 +45,8 @@ export class Stemwork {
       const match = pattern.exec(this[stream])
       if (match) return match
       const ended = await Promise.race([once(source, 'data').then(() => false), this.#ended.then(() => true)])
-      if (ended && !pattern.test(this[stream])) throw new Error(`The process ended without printing ${pattern}. It printed: ${this.stdout}${this.stderr}`)
+      if (ended && !pattern.test(this[stream]))
+        throw new Error(`The process ended without printing ${pattern}. It printed: ${this.stdout}${this.stderr}`)
     }
   }
 
@@ -51,10 +60,13 @@ export function stemwork(args: readonly string[], cwd?: string): Promise<Finishe
 }
 
 /** `stemwork serve` on a free port, ready. */
-export async function startService(args: readonly string[], env?: Record<string, string>): Promise<{ process: Stemwork; baseUrl: string }> {
+export async function startService(
+  args: readonly string[],
+  env?: Record<string, string>,
+): Promise<{ process: Stemwork; baseUrl: string }> {
   const process = new Stemwork(['serve', '--port', '0', ...args], undefined, env)
   const [, baseUrl] = await process.printed('stdout', /^stemwork listening on (\S+)\n/)
-  return { process, baseUrl }
+  return { process, baseUrl: baseUrl! }
 }
 
 interface DemoSongModule {
@@ -69,8 +81,13 @@ export const demoSong = (await import(new URL('../../demo/demo-song.mjs', import
 export const wav = (await import(new URL('../../demo/pcm-wav.mjs', import.meta.url).href)) as WavModule
 
 /** A few seconds of the demo song as WAV bytes. */
-export async function excerpt(folder: string, { fromSeconds, seconds }: { fromSeconds: number; seconds: number }): Promise<Buffer> {
+export async function excerpt(
+  folder: string,
+  { fromSeconds, seconds }: { fromSeconds: number; seconds: number },
+): Promise<Buffer> {
   const { mixture } = await demoSong.writeDemoSong(join(folder, 'whole.wav'))
-  return wav.toWav(mixture.map((plane) => plane.subarray(fromSeconds * 44_100, (fromSeconds + seconds) * 44_100)), 44_100)
+  return wav.toWav(
+    mixture.map((plane) => plane.subarray(fromSeconds * 44_100, (fromSeconds + seconds) * 44_100)),
+    44_100,
+  )
 }
-

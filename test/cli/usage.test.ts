@@ -14,7 +14,7 @@ describe('the command line', () => {
     const { status, stdout, stderr } = await stemwork([name, '--help'])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`Usage: stemwork ${name}`)
-    const { options } = await commands[name].load()
+    const { options } = await commands[name]!.load()
     for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
   })
 
@@ -30,11 +30,24 @@ describe('the command line', () => {
     [['serve', '--prot', '80'], 'Unknown option --prot. Did you mean --port?'],
     [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
     [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
-    [['serve', '--public-url', 'stems.example.org'], '--public-url must be like https://stems.example.org, not "stems.example.org".'],
-    [['separate', 'song.mp3', '--json=yes'], '--json takes no value, and "yes" was given.'],
+    [
+      ['serve', '--public-url', 'stems.example.org'],
+      '--public-url must be like https://stems.example.org, not "stems.example.org".',
+    ],
+    [['separate', 'song.mp3', '--json=yes'], '--json takes no value, but got "yes".'],
     [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
-    [['separate', 'a.mp3', 'b.mp3'], '"b.mp3" is one argument too many.'],
-    [['separate'], 'Something is missing.'],
+    [['separate', 'a.mp3', 'b.mp3'], 'Several files, a folder, --name, --jobs and --watch require a folder'],
+    [
+      ['separate', 'a.mp3', 'https://example.org/b.mp3', '-o', 'out'],
+      'Several songs must be files or folders on this machine, but "https://example.org/b.mp3" is a URL.',
+    ],
+    [['separate', 'a.mp3', '-o', 'out', '--name', '{artist} - {title}'], '--name must have {stem} in the name'],
+    [
+      ['separate', 'a.mp3', '-o', 'out', '--name', '{singer}/{stem}'],
+      '--name knows {artist}, {title}, {album}, {track}, {year}, {genre}, {file}, {stem}, {folder}, not {singer}.',
+    ],
+    [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
+    [['separate'], 'An argument is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what is meant', async (args, message) => {
@@ -42,6 +55,31 @@ describe('the command line', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toContain(`stemwork: ${message}`)
     expect(stderr).toContain('--help')
+  })
+
+  it.each([
+    [
+      ['serve', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs', '--queue', 'postgres:'],
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+    ],
+    [
+      ['serve', '--queue', 'postgres://user:secret@db/jobs'],
+      '--queue postgres:... notifies several processes, and --store memory: is correct only while one process writes it.',
+    ],
+    [
+      ['worker', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs'],
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+    ],
+    [
+      ['worker', '--store', 'postgres://db/jobs', '--blobs', 'file:blobs', '--queue', 'memory:'],
+      '--queue must name a server that all of them can reach.',
+    ],
+    [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
+  ])('refuses parts that do not fit together: %j', async (args, message) => {
+    const { status, stdout, stderr } = await stemwork(args)
+    expect({ isRefused: status !== 0, stdout }).toEqual({ isRefused: true, stdout: '' })
+    expect(stderr).toContain(message)
+    expect(stderr).not.toContain('secret@')
   })
 
   it('shows its help on stderr, with status 2, when it is called with nothing', async () => {

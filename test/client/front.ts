@@ -20,7 +20,8 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
     seen.push(path)
     const index = mishaps.findIndex((mishap) => mishap === 'answer lost' || !mishap.path || mishap.path.test(path))
     const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
-    if (mishap === undefined || mishap === 'answer lost') return pass(origin, incoming, answer, mishap === 'answer lost')
+    if (mishap === undefined || mishap === 'answer lost')
+      return pass(origin, incoming, answer, mishap === 'answer lost')
     answer.writeHead(mishap.status, mishap.headers).end()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

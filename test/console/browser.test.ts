@@ -1,11 +1,21 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  focused,
+  hasFocus,
+  openSong,
+  patienceMs,
+  rowOf,
+  send,
+} from './console-page.js'
 
 const rate = 44_100
 const lowRate = 8000
@@ -13,284 +23,455 @@ const lowRate = 8000
 interface Canvas {
   width: number
   height: number
-  getContext(kind: '2d'): { getImageData(x: number, y: number, width: number, height: number): { data: Uint8ClampedArray } }
+  getContext(kind: '2d'): {
+    getImageData(x: number, y: number, width: number, height: number): { data: Uint8ClampedArray }
+  }
 }
 
-const patienceMs = 60_000
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
-/** A state that the page reaches by itself; how soon is a matter of the machine. */
-const eventually = <T>(state: () => T | Promise<T>) => expect.poll(state, { timeout: patienceMs })
+const longName = `${'A very long name without an end '.repeat(7)}.wav`
 
-const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+describe.skipIf(!chromiumPath)(
+  'the console in a browser (needs Chromium; CHROMIUM_PATH names one that is elsewhere)',
+  () => {
+    let service: ConsoleService
+    let browser: Browser
+    let folder: string
+    let pages: ConsolePages
+    const path = (name: string) => join(folder, name)
 
-describe.skipIf(!chromiumPath)('the console in a browser (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
-  let service: ConsoleService
-  let browser: Browser
-  let folder: string
-  let axe: string
-  const complaints: string[] = []
-  const path = (name: string) => join(folder, name)
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'stemwork-browser-'))
+      await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
+      await writeWav(path(longName), [sine(rate, 440, rate, 0.4)], rate, '16')
+      // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
+      await writeWav(path('long song.wav'), [sine(3500 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
+      // Nothing that the page knows, and nothing that the service can decode.
+      await writeFile(path('damaged.mp3'), Buffer.alloc(3000, 1))
+      ;[service, browser] = await Promise.all([startConsole({ data: path('data') }), openBrowser()])
+      pages = new ConsolePages(browser, service)
+      const page = await pages.signedIn()
+      await send(page, path('short song.wav'))
+      await openSong(page, 'short song.wav')
+      await page.context().close()
+    })
+    afterAll(async () => {
+      await browser?.close()
+      await service?.stop()
+      await rm(folder, { recursive: true })
+    })
+    afterEach(async () => {
+      for (const context of browser.contexts()) await context.close()
+      expect(pages.complaints.splice(0)).toEqual([])
+    })
 
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-browser-'))
-    await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
-    // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
-    await writeWav(path('long song.wav'), [sine(900 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
-    await writeFile(path('notes.txt'), 'These are words about a song and no song.\n')
-    axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-    ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(complaints.splice(0)).toEqual([])
-  })
-
-  async function open(options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await (await browser.newContext(options)).newPage()
-    page.setDefaultTimeout(patienceMs)
-    page.on('pageerror', (error) => complaints.push(String(error)))
-    // Whether a visitor needs a key is found out by asking without one, which the browser logs.
-    page.on(
-      'console',
-      (message) => message.type() === 'error' && !/40[14] \(/.test(message.text()) && complaints.push(message.text()),
-    )
-    page.on(
-      'request',
-      (request) =>
-        new URL(request.url()).origin === new URL(service.base).origin || complaints.push(`asked for ${request.url()}`),
-    )
-    await page.goto(`${service.base}/console`)
-    return page
-  }
-
-  async function signedIn(options?: BrowserContextOptions): Promise<Page> {
-    const page = await open(options)
-    await page.getByLabel('API key').fill(service.key)
-    await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByRole('button', { name: 'Choose a song' }).waitFor()
-    return page
-  }
-
-  async function send(page: Page, name: string): Promise<void> {
-    await page.locator('input[type=file]').setInputFiles(path(name))
-    await page.getByRole('heading', { name, level: 1 }).waitFor()
-  }
-
-  const hasFocus = (element: Locator) =>
-    element.evaluate((button: { matches(selector: string): boolean }) => button.matches(':focus'))
-
-  const focused = (element: Locator) => eventually(() => hasFocus(element)).toBe(true)
-
-  /** Whatever the default rules of axe find: WCAG A and AA, and best practices. */
-  async function barriers(page: Page): Promise<string[]> {
-    await page.evaluate(axe)
-    const run =
-      "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
-    return page.evaluate(run) as Promise<string[]>
-  }
-
-  test('takes a song to stems that play, mute, seek and download', async () => {
-    const page = await signedIn()
-    await send(page, 'short song.wav')
-    await page.getByRole('region', { name: 'Listen' }).waitFor()
-
-    for (const name of ['Vocals', 'Accompaniment']) {
-      const picture = page.getByRole('img', { name: `Waveform of ${name}` })
-      await eventually(() =>
-        picture.evaluate((canvas: Canvas) =>
-          canvas
-            .getContext('2d')
-            .getImageData(0, 0, canvas.width, canvas.height)
-            .data.some((value) => value > 0),
-        ),
-      ).toBe(true)
-    }
-    const position = () =>
+    const position = (page: Page) =>
       page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
-    await page.getByRole('button', { name: 'Play', exact: true }).click()
-    await eventually(position).toBeGreaterThan(0.5)
-    await page.getByRole('button', { name: 'Pause' }).click()
 
-    const vocals = page.getByRole('region', { name: 'Vocals' })
-    const accompaniment = page.getByRole('region', { name: 'Accompaniment' })
-    await page.getByRole('button', { name: 'Solo Vocals' }).click()
-    await eventually(() => accompaniment.getAttribute('class')).toContain('silent')
-    await page.getByRole('button', { name: 'Solo Vocals' }).click()
-    await page.getByRole('button', { name: 'Mute Vocals' }).click()
-    await eventually(() => vocals.getAttribute('class')).toContain('silent')
-    expect(await accompaniment.getAttribute('class')).not.toContain('silent')
-    await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('40')
-
-    const picture = accompaniment.locator('.picture')
-    const { width, height } = (await picture.boundingBox()) ?? { width: 0, height: 0 }
-    await picture.click({ position: { x: width / 2, y: height / 2 } })
-    await eventually(position).toBeCloseTo(4, 1)
-
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Vocals WAV' }).click()])
-    expect(download.suggestedFilename()).toBe('vocals.wav')
-    const bytes = await readFile(await download.path())
-    expect([bytes.toString('latin1', 0, 4), bytes.length > 8 * rate * 4]).toEqual(['RIFF', true])
-  })
-
-  test('shows spectrograms on request', async () => {
-    const page = await signedIn()
-    await send(page, 'short song.wav')
-    await page.getByLabel('Spectrogram', { exact: true }).check({ force: true })
-    const picture = page.getByRole('img', { name: 'Spectrogram of Accompaniment' })
-    const brightness = () =>
-      picture.evaluate((canvas: Canvas) =>
-        [...canvas.getContext('2d').getImageData(479, 0, 1, 160).data].reduce((sum, value) => sum + value, 0),
-      )
-    // Opaque alone is 160 x 255.
-    await eventually(brightness).toBeGreaterThan(160 * 255 * 1.3)
-  })
-
-  test('works with the keyboard alone', async () => {
-    const page = await open()
-    // Asked for early: the browser needs a moment to hand the dialogue over.
-    const chooser = page.waitForEvent('filechooser')
-    // The key field has the focus already.
-    await focused(page.getByLabel('API key'))
-    await page.keyboard.type(service.key)
-    await page.keyboard.press('Enter')
-    const choose = page.getByRole('button', { name: 'Choose a song' })
-    await choose.waitFor()
-    for (let presses = 0; presses < 10 && !(await hasFocus(choose)); presses++) await page.keyboard.press('Tab')
-    await page.keyboard.press('Enter')
-    await (await chooser).setFiles(path('short song.wav'))
-    await page.getByRole('region', { name: 'Listen' }).waitFor()
-    const time = () => page.locator('.transport .figure').innerText()
-
-    await page.keyboard.press('ArrowRight')
-    await eventually(time).toBe('0:05 / 0:08')
-    await page.keyboard.press('ArrowLeft')
-    await eventually(time).toBe('0:00 / 0:08')
-    await page.keyboard.press('Space')
-    await page.getByRole('button', { name: 'Pause' }).waitFor()
-    await page.keyboard.press('Space')
-    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
-    await page.keyboard.press('1')
-    await eventually(() => page.getByRole('button', { name: 'Mute Vocals' }).getAttribute('aria-pressed')).toBe('true')
-    await page.keyboard.press('Shift+2')
-    await eventually(() => page.getByRole('button', { name: 'Solo Accompaniment' }).getAttribute('aria-pressed')).toBe('true')
-
-    const ask = page.getByRole('button', { name: 'Delete short song.wav' })
-    const dialog = page.getByRole('dialog')
-    await ask.focus()
-    // More than once: a press that comes right after the dialogue is gone has to open it again.
-    for (let turn = 0; turn < 3; turn++) {
-      await page.keyboard.press('Enter')
-      await focused(dialog.getByRole('button', { name: 'Keep' }))
-      await page.keyboard.press('Escape')
-      await focused(ask)
+    /** The player of the short song. */
+    async function player(page: Page): Promise<void> {
+      await page.getByRole('link', { name: 'short song.wav', exact: true }).last().click()
+      await page.getByRole('region', { name: 'Listen' }).waitFor()
     }
-    await page.keyboard.press('Enter')
-    await focused(dialog.getByRole('button', { name: 'Keep' }))
-    await page.keyboard.press('Tab')
-    await focused(dialog.getByRole('button', { name: 'Delete' }))
-    await page.keyboard.press('Enter')
-    await choose.waitFor()
-  })
 
-  test('sends a song in the format, with the model and in the batch that a person chooses, and finds it by its batch', async () => {
-    const page = await signedIn()
-    await page.getByText('Options').click()
-    await page.getByLabel('Format').selectOption('FLAC, 16 bits')
-    await page.getByLabel('Model').selectOption('embedded')
-    await page.getByLabel('Batch').first().fill('Night run')
-    expect(await barriers(page)).toEqual([])
-    await send(page, 'short song.wav')
-    await page.getByRole('region', { name: 'Listen' }).waitFor()
-    await page.getByRole('link', { name: 'Vocals FLAC' }).waitFor()
+    test('shows a song in one row from upload to done, in every open tab, and says when it is done', async () => {
+      const page = await pages.signedIn()
+      const other = await page.context().newPage()
+      // A second tab needs no second sign-in.
+      await other.goto(`${service.base}/console`)
+      await other.getByText('Connected', { exact: true }).waitFor()
+      const before = await other.locator('.rows li').count()
+      await send(page, path('short song.wav'))
+      await eventually(() => other.locator('.rows li').count()).toBe(before + 1)
+      await rowOf(page, 'short song.wav').locator('.status.succeeded').waitFor()
+      await rowOf(other, 'short song.wav').locator('.status.succeeded').waitFor()
+      await eventually(() => page.getByRole('status').allInnerTexts()).toContain('short song.wav: done.')
+      expect(await page.locator('.rows li').count()).toBe(before + 1)
+    })
 
-    await page.getByRole('link', { name: 'All songs' }).click()
-    await page.getByText('Options').click()
-    expect(await page.getByLabel('Format').locator('option:checked').innerText()).toBe('FLAC, 16 bits')
-    const filter = page.getByRole('searchbox', { name: 'Batch' })
-    await filter.fill('Night run')
-    await filter.press('Enter')
-    const rows = page.locator('.rows li')
-    await eventually(() => rows.allInnerTexts()).toEqual([expect.stringContaining('Night run')])
-    await filter.fill('Another night')
-    await filter.press('Enter')
-    await page.getByText('No job passes these filters.').waitFor()
-  })
+    test('plays, mutes, seeks, loops and downloads under real names, with sizes', async () => {
+      const page = await pages.signedIn()
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(request.url()))
+      await player(page)
+      for (const name of ['Vocals', 'Accompaniment']) {
+        const picture = page.getByRole('img', { name: `Waveform of ${name}` })
+        await eventually(() =>
+          picture.evaluate((canvas: Canvas) =>
+            canvas
+              .getContext('2d')
+              .getImageData(0, 0, canvas.width, canvas.height)
+              .data.some((value) => value > 0),
+          ),
+        ).toBe(true)
+      }
+      // Drawn from the service's peaks: of each stem only the head was read.
+      expect(asked.filter((url) => url.includes('/storage/'))).toHaveLength(2)
 
-  test('tells in plain words that a key is wrong and that a file is no song', async () => {
-    const page = await open()
-    await page.getByLabel('API key').fill('a-key-that-nobody-made')
-    await page.getByRole('button', { name: 'Continue' }).click()
-    expect(await page.getByRole('alert').innerText()).toContain('This key is not valid here')
-    await page.getByLabel('API key').fill(service.key)
-    await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByRole('button', { name: 'Choose a song' }).waitFor()
-    await send(page, 'notes.txt')
-    expect(await page.getByRole('alert').innerText()).toContain('This file is not audio that can be read here')
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => position(page)).toBeGreaterThan(0.5)
+      await page.getByRole('button', { name: 'Pause' }).click()
 
-    await page.getByRole('link', { name: 'All songs' }).click()
-    await page.getByLabel('Failed', { exact: true }).check({ force: true })
-    const rows = page.locator('.rows li')
-    await eventually(() => rows.allInnerTexts()).toEqual([expect.stringContaining('notes.txt')])
-    await page.getByLabel('Waiting', { exact: true }).check({ force: true })
-    await page.getByText('No job passes these filters.').waitFor()
-  })
+      const vocals = page.getByRole('region', { name: 'Vocals' })
+      const accompaniment = page.getByRole('region', { name: 'Accompaniment' })
+      await page.getByRole('button', { name: 'Solo Vocals' }).click()
+      await eventually(() => accompaniment.getAttribute('class')).toContain('silent')
+      await page.getByRole('button', { name: 'Solo Vocals' }).click()
+      await page.getByRole('button', { name: 'Mute Vocals' }).click()
+      await eventually(() => vocals.getAttribute('class')).toContain('silent')
+      // The original is all stems as they are.
+      await page.getByLabel('Original', { exact: true }).check({ force: true })
+      await eventually(() => vocals.getAttribute('class')).not.toContain('silent')
+      await page.getByLabel('Mix', { exact: true }).check({ force: true })
+      await eventually(() => vocals.getAttribute('class')).toContain('silent')
+      await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('40')
 
-  test('goes on with a job after a reload, tells the time left, and stops the job when it is asked to', async () => {
-    const page = await signedIn()
-    await send(page, 'long song.wav')
-    const bar = page.getByRole('progressbar', { name: 'Progress' })
-    const progress = () => bar.evaluate((element: { value: number }) => element.value)
-    await eventually(progress).toBeGreaterThan(0.03)
-    await page.reload()
-    await page.getByRole('heading', { name: 'long song.wav' }).waitFor()
-    const atReload = await progress()
-    await eventually(progress).toBeGreaterThan(atReload)
-    await page.getByText(/seconds left|a minute left|minutes left/).waitFor()
-    await page.getByRole('button', { name: 'Stop long song.wav' }).click()
-    await page.getByText('This job was stopped.').waitFor()
-  })
+      const picture = accompaniment.locator('.picture')
+      const { x, y, width, height } = (await picture.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
+      await picture.click({ position: { x: width / 2, y: height / 2 } })
+      await eventually(() => position(page)).toBeCloseTo(4, 1)
+      await page.mouse.move(x + width / 4, y + height / 2)
+      await page.mouse.down()
+      await page.mouse.move(x + width / 2, y + height / 2, { steps: 4 })
+      await page.mouse.up()
+      await page.getByText('Loop 0:02 to 0:04').waitFor()
 
-  test('forgets the key with the tab and at signing out', async () => {
-    const page = await signedIn()
-    await page.reload()
-    await page.getByRole('button', { name: 'Choose a song' }).waitFor()
-    await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.reload()
-    await page.getByLabel('API key').waitFor()
-    expect(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])')).toBe(
-      '[{},{},""]',
-    )
-  })
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name: 'Vocals WAV · 1.4 MB' }).click(),
+      ])
+      expect(download.suggestedFilename()).toBe('short song - vocals.wav')
+      const bytes = await readFile(await download.path())
+      expect([bytes.toString('latin1', 0, 4), bytes.length > 8 * rate * 4]).toEqual(['RIFF', true])
+      const [archive] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'All (ZIP)' }).click(),
+      ])
+      expect(archive.suggestedFilename()).toBe('short song - stems.zip')
+      expect((await readFile(await archive.path())).includes('short song - accompaniments.wav')).toBe(true)
+      const [mix] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Export this mix' }).click(),
+      ])
+      expect(mix.suggestedFilename()).toBe('short song - mix.wav')
+      // Two of the eight seconds: the loop.
+      const mixed = await readFile(await mix.path())
+      expect(Math.abs(mixed.length - 44 - 2 * rate * 4)).toBeLessThan(rate)
+      expect(mixed.subarray(44).some((byte) => byte !== 0)).toBe(true)
+    })
 
-  test.each([
-    ['light', {}],
-    ['dark', {}],
-    ['light', phone],
-    ['dark', phone],
-  ] as const)('has no barriers that axe finds, and nothing to scroll sideways: %s %o', async (colorScheme, device) => {
-    const page = await open({ ...device, colorScheme, reducedMotion: 'reduce' })
-    await page.getByLabel('API key').waitFor()
-    expect(await barriers(page)).toEqual([])
-    await page.getByLabel('API key').fill(service.key)
-    await page.getByRole('button', { name: 'Continue' }).click()
-    await send(page, 'short song.wav')
-    await page.getByRole('region', { name: 'Listen' }).waitFor()
-    await page.getByRole('button', { name: 'Mute Vocals' }).click()
-    expect(await barriers(page)).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
-    await page.getByRole('button', { name: 'Delete short song.wav' }).click()
-    await page.getByRole('dialog').waitFor()
-    expect(await barriers(page)).toEqual([])
-    await page.getByRole('button', { name: 'Keep' }).click()
-    await page.getByRole('link', { name: 'All songs' }).click()
-    await page.locator('.rows li').first().waitFor()
-    expect(await barriers(page)).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
-  })
-})
+    test('shows the level of each stem while it sounds, and the master volume is that of all', async () => {
+      const page = await pages.open()
+      // What goes to the loudspeaker is measured on its way there.
+      await page.addInitScript(`
+        const { connect } = AudioNode.prototype
+        AudioNode.prototype.connect = function (target, ...rest) {
+          if (target instanceof AudioDestinationNode) {
+            window.speaker = this.context.createAnalyser()
+            connect.call(this, window.speaker)
+          }
+          return connect.call(this, target, ...rest)
+        }`)
+      await page.goto('about:blank')
+      await page.goto(`${service.base}/console#key=${service.key}`)
+      await player(page)
+      const level = (stem: string) =>
+        page
+          .getByRole('region', { name: stem })
+          .locator('.meter')
+          .evaluate((meter: { style: { getPropertyValue(name: string): string } }) =>
+            Number(meter.style.getPropertyValue('--level')),
+          )
+      const loudness = () =>
+        page.evaluate<number>(`(() => {
+          const samples = new Float32Array(speaker.fftSize)
+          speaker.getFloatTimeDomainData(samples)
+          return Math.max(...samples.map(Math.abs))
+        })()`)
+      expect([await level('Vocals'), await level('Accompaniment')]).toEqual([0, 0])
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
+      await eventually(loudness).toBeGreaterThan(0.05)
+      // A stem that is muted is still; so are all when the music pauses.
+      await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+      await eventually(() => level('Accompaniment')).toBeLessThan(0.001)
+      await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+      await page.getByRole('slider', { name: 'Master volume' }).fill('0')
+      await eventually(loudness).toBeLessThan(0.001)
+      await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
+      await page.getByRole('slider', { name: 'Master volume' }).fill('100')
+      await eventually(loudness).toBeGreaterThan(0.05)
+      await page.getByRole('button', { name: 'Pause' }).click()
+      await eventually(() => level('Accompaniment')).toBe(0)
+    })
+
+    test('zooms the lanes together and shows spectrograms on request', async () => {
+      const page = await pages.signedIn()
+      await player(page)
+      await page.getByRole('button', { name: 'Zoom in' }).click()
+      await page.getByRole('button', { name: 'Zoom in' }).click()
+      await eventually(() => page.locator('.tick').allInnerTexts()).toContain('0:00.5')
+      await page.getByRole('button', { name: 'Zoom out' }).click()
+      await page.getByRole('button', { name: 'Zoom out' }).click()
+      await page.getByLabel('Spectrogram', { exact: true }).check({ force: true })
+      const picture = page.getByRole('img', { name: 'Spectrogram of Accompaniment' })
+      const brightness = () =>
+        picture.evaluate((canvas: Canvas) =>
+          [...canvas.getContext('2d').getImageData(479, 0, 1, 160).data].reduce((sum, value) => sum + value, 0),
+        )
+      // Opaque alone is 160 x 255.
+      await eventually(brightness).toBeGreaterThan(160 * 255 * 1.3)
+    })
+
+    test('works with the keyboard alone, and the focus is never lost', async () => {
+      const page = await pages.open()
+      // Asked for early: the browser needs a moment to hand the dialogue over.
+      const chooser = page.waitForEvent('filechooser')
+      // The key field has the focus already.
+      await focused(page.getByLabel('API key'))
+      await page.keyboard.type(service.key)
+      await page.keyboard.press('Enter')
+      const choose = page.getByRole('button', { name: 'Choose songs' })
+      await choose.waitFor()
+      for (let presses = 0; presses < 12 && !(await hasFocus(choose)); presses++) await page.keyboard.press('Tab')
+      await page.keyboard.press('Enter')
+      await (await chooser).setFiles(path('short song.wav'))
+      await openSong(page, 'short song.wav')
+      await focused(page.getByRole('heading', { name: 'short song.wav', level: 1 }))
+      const time = () => page.locator('.transport .figure').innerText()
+
+      const steps: [key: string, time: string][] = [
+        ['ArrowRight', '0:05 / 0:08'],
+        ['Home', '0:00 / 0:08'],
+        ['End', '0:08 / 0:08'],
+        ['ArrowLeft', '0:03 / 0:08'],
+      ]
+      for (const [key, after] of steps) {
+        await page.keyboard.press(key)
+        await eventually(time).toBe(after)
+      }
+      await page.keyboard.press('[')
+      await page.getByText('Loop 0:03 to 0:08').waitFor()
+      await page.keyboard.press('l')
+      await page.getByText('Drag across a waveform to loop a part.').waitFor()
+      await page.keyboard.press('Space')
+      await page.getByRole('button', { name: 'Pause' }).waitFor()
+      await page.keyboard.press('Space')
+      await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+      await page.keyboard.press('1')
+      await eventually(() => page.getByRole('button', { name: 'Mute Vocals' }).getAttribute('aria-pressed')).toBe(
+        'true',
+      )
+      await page.keyboard.press('Shift+2')
+      await eventually(() =>
+        page.getByRole('button', { name: 'Solo Accompaniment' }).getAttribute('aria-pressed'),
+      ).toBe('true')
+      await page.keyboard.press('>')
+      await eventually(() => page.getByLabel('Speed').inputValue()).toBe('1.1')
+
+      await page.getByRole('button', { name: 'Delete short song.wav' }).focus()
+      await page.keyboard.press('Enter')
+      await focused(page.getByRole('heading', { name: 'Separate a song' }))
+    })
+
+    test('takes a deletion back, one or many, and deletes when the time for that is over', async () => {
+      const page = await pages.signedIn()
+      await send(page, path(longName), path('damaged.mp3'))
+      await rowOf(page, 'A very long name').locator('.status.succeeded').waitFor()
+      await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
+      const count = await page.locator('.rows li').count()
+      await rowOf(page, 'damaged.mp3').getByRole('button', { name: 'Delete damaged.mp3' }).click()
+      await eventually(() => page.locator('.rows li').count()).toBe(count - 1)
+      expect(await page.evaluate('document.activeElement.tagName')).not.toBe('BODY')
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await eventually(() => page.locator('.rows li').count()).toBe(count)
+
+      await rowOf(page, 'damaged.mp3').getByRole('checkbox').check()
+      await rowOf(page, 'A very long name').getByRole('checkbox').check()
+      const [archive] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Download (ZIP)' }).click(),
+      ])
+      expect(archive.suggestedFilename()).toMatch(/^A very long name .* - stems\.zip$/)
+      await page.getByRole('button', { name: 'Delete', exact: true }).click()
+      await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
+      // Leaving the page ends the time to undo it.
+      await page.reload()
+      await page.getByText('Connected', { exact: true }).waitFor()
+      await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
+    })
+
+    test('offers the formats that there are, sends in the chosen one, and keeps filters and search in the address', async () => {
+      const page = await pages.signedIn()
+      await page.getByText('Options').click()
+      const format = page.getByLabel('Format')
+      expect(await format.locator('option').allInnerTexts()).toEqual([
+        'WAV 16-bit (default)',
+        'WAV 24-bit',
+        'WAV 32-bit float',
+        'FLAC 16-bit',
+        'FLAC 24-bit',
+        'MP3 320 kbit/s',
+      ])
+      await format.selectOption('FLAC 16-bit')
+      await page.getByLabel('Model').selectOption('embedded')
+      await page.getByLabel('Batch').fill('Night run')
+      expect(await barriers(page)).toEqual([])
+      await send(page, path('short song.wav'))
+      await rowOf(page, 'Night run').locator('.status.succeeded').waitFor()
+      await page.getByRole('link', { name: 'Night run' }).click()
+      await eventually(() => page.locator('.rows li').count()).toBe(1)
+      await page.getByRole('searchbox', { name: 'Search by name' }).fill('SONG short')
+      await page.reload()
+      expect(new URL(page.url()).hash).toBe('#/?batch=Night+run&search=SONG+short')
+      await eventually(() => page.locator('.rows li').allInnerTexts()).toEqual([expect.stringContaining('Night run')])
+      await page.getByRole('searchbox', { name: 'Search by name' }).fill('nothing like it')
+      await page.getByText('No songs match.').waitFor()
+      await page.goBack()
+      await openSong(page, 'short song.wav')
+      await page.getByRole('link', { name: /^Vocals FLAC/ }).waitFor()
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => position(page)).toBeGreaterThan(0.3)
+    })
+
+    test('tells in plain words that a key is wrong and that a file is no song, which can be sent again', async () => {
+      const page = await pages.open()
+      await page.getByLabel('API key').fill('a-key-that-nobody-made')
+      await page.getByRole('button', { name: 'Continue' }).click()
+      expect(await page.getByRole('alert').innerText()).toContain('This key is not valid')
+      await page.getByLabel('API key').fill(service.key)
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByText('Connected', { exact: true }).waitFor()
+      await send(page, path('damaged.mp3'))
+      const row = rowOf(page, 'damaged.mp3')
+      await row.locator('.status.failed').waitFor()
+      expect(await row.innerText()).toContain('This file is not audio that the service can read')
+      const rows = await page.locator('.rows li').count()
+      // The service keeps the upload for a while, so it need not be sent twice.
+      await row.getByRole('button', { name: 'Send again: damaged.mp3' }).click()
+      await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
+      await eventually(() => rowOf(page, 'damaged.mp3').locator('.status.failed').count()).toBe(1)
+      // Once its time is over, another visit has to ask for it.
+      const newest = await rowOf(page, 'damaged.mp3').getAttribute('data-job')
+      const headers = { authorization: service.key }
+      expect((await fetch(`${service.base}/job/${newest}`, { method: 'DELETE', headers })).status).toBe(200)
+      await eventually(() => page.locator('.rows li').count()).toBe(rows)
+      await rm(join(path('data'), 'blobs', 'uploads'), { recursive: true })
+      await page.reload()
+      const chooser = page.waitForEvent('filechooser')
+      await rowOf(page, 'damaged.mp3').getByRole('button', { name: 'Send again: damaged.mp3' }).click()
+      await page.getByRole('button', { name: 'Choose file' }).click()
+      await (await chooser).setFiles(path('short song.wav'))
+      await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
+      await page.getByLabel('Failed', { exact: true }).check({ force: true })
+      await eventually(() => page.locator('.rows li .status.succeeded').count()).toBe(0)
+      expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
+    })
+
+    test('goes on with a job after a reload, plays what is finished, tells the time left, and stops the job when it is asked to', async () => {
+      const page = await pages.signedIn()
+      await send(page, path('long song.wav'))
+      await rowOf(page, 'long song.wav').locator('.status.started').waitFor()
+      await rowOf(page, 'long song.wav').getByRole('link', { name: 'long song.wav' }).click()
+      const bar = page.getByRole('progressbar', { name: 'Progress' })
+      const progress = () => bar.evaluate((element: { value: number }) => element.value)
+      await eventually(progress).toBeGreaterThan(0.01)
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => position(page)).toBeGreaterThan(0.3)
+      await page.getByText('This is what is finished so far.').waitFor()
+      const end = () => page.getByRole('slider', { name: 'Position' }).getAttribute('max').then(Number)
+      const before = await end()
+      await eventually(end).toBeGreaterThan(before)
+      expect(await barriers(page)).toEqual([])
+      await page.reload()
+      await page.getByRole('heading', { name: 'long song.wav' }).waitFor()
+      const atReload = await progress()
+      await eventually(progress).toBeGreaterThan(atReload)
+      await page.getByText(/seconds left|a minute left|minutes left/).waitFor()
+      await page.getByRole('button', { name: 'Stop long song.wav' }).click()
+      await page.getByText('This job was stopped.').waitFor()
+    })
+
+    test('goes on with an upload and with its news after a lost connection', async () => {
+      const page = await pages.signedIn()
+      const rows = await page.locator('.rows li').count()
+      await page.context().setOffline(true)
+      await page.getByText('Reconnecting', { exact: true }).waitFor()
+      await send(page, path('short song.wav'))
+      await page.getByText('Connection lost. Trying again.').waitFor()
+      expect(await barriers(page)).toEqual([])
+      await page.context().setOffline(false)
+      await page.getByText('Connected', { exact: true }).waitFor()
+      await rowOf(page, 'short song.wav').locator('.status.succeeded').waitFor()
+      await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
+    })
+
+    test('keeps the key for the tab, for the device when asked to, and forgets it at signing out', async () => {
+      const page = await pages.signedIn()
+      expect(page.url()).not.toContain('key=')
+      const stored = () =>
+        page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])')
+      expect(await stored()).toBe(JSON.stringify([{}, { 'stemwork.key': service.key }, '']))
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByLabel('Remember the key on this device').check()
+      expect(await stored()).toContain(`[{"stemwork.key":"${service.key}"}`)
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.reload()
+      await page.getByLabel('API key').waitFor()
+      expect(await stored()).toBe('[{},{},""]')
+    })
+
+    test('makes, lists and ends keys while the service runs', async () => {
+      const page = await pages.signedIn()
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByLabel('Name of the key').fill('Studio')
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const key = await page.getByRole('region', { name: 'The new key' }).locator('pre').innerText()
+      expect(await barriers(page)).toEqual([])
+      const answer = () => fetch(`${service.base}/application`, { headers: { authorization: key } })
+      expect((await answer()).status).toBe(200)
+      await page.getByRole('button', { name: 'Revoke Studio' }).click()
+      await eventually(() => page.getByRole('button', { name: 'Revoke Studio' }).count()).toBe(0)
+      expect((await answer()).status).toBe(401)
+    })
+
+    test('shows what was measured as figures and as a picture', async () => {
+      const page = await pages.signedIn()
+      await page.getByLabel('Workflow').selectOption('Loudness')
+      await send(page, path('short song.wav'))
+      await rowOf(page, 'Loudness').locator('.status.succeeded').waitFor()
+      await rowOf(page, 'Loudness').getByRole('link', { name: 'short song.wav' }).click()
+      const figures = page.getByRole('region', { name: 'Figures' })
+      expect(await figures.innerText()).toMatch(/Integrated loudness\s+−\d+\.\d LUFS\s+True peak\s+−?\d+\.\d dBTP/)
+      const picture = figures.getByRole('img', { name: 'Loudness over time' })
+      await eventually(() => picture.evaluate((image: { naturalWidth: number }) => image.naturalWidth)).toBeGreaterThan(
+        0,
+      )
+      expect(await barriers(page)).toEqual([])
+      await page.getByRole('link', { name: 'Details' }).click()
+      await page.getByText('Loudest 3 s').waitFor()
+    })
+
+    test('shows how a job went and how to do the same by program', async () => {
+      const page = await pages.signedIn()
+      await player(page)
+      await page.getByRole('link', { name: 'Details' }).click()
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+      const text = await page.locator('.details').innerText()
+      for (const fact of [
+        'Model hash (SHA-256)',
+        'network',
+        'Clipped samples',
+        'stemwork models pull best',
+        'an uploaded file',
+        'short song - vocals.wav',
+      ])
+        expect(text).toContain(fact)
+      expect(text).not.toContain('signature=')
+      expect(text).toContain(`${service.base}/job -d`)
+      await page.getByLabel('JavaScript', { exact: true }).check({ force: true })
+      expect(await page.locator('.details pre').innerText()).toContain(`baseUrl: '${service.base}'`)
+    })
+  },
+)

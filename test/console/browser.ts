@@ -34,13 +34,27 @@ export interface ConsoleService {
   base: string
   key: string
   stop(): Promise<void>
+  /** As a crash or a lost machine would. */
+  kill(): Promise<void>
 }
 
 /** `stemwork serve --console` in a process of its own, with the real stems workflow. */
-export async function startConsole(): Promise<ConsoleService> {
+export async function startConsole({ port = 0, data }: { port?: number; data?: string } = {}): Promise<ConsoleService> {
   const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
   const key = 'a-key-of-the-console-tests'
-  const options = ['--port', '0', '--console', '--threads', '1', '--api-key', key, '--allow-model', 'embedded']
+  const stored = data === undefined ? [] : ['--data', data]
+  const options = [
+    '--port',
+    String(port),
+    '--console',
+    ...stored,
+    '--threads',
+    '1',
+    '--api-key',
+    key,
+    '--allow-model',
+    'embedded',
+  ]
   const child = spawn(process.execPath, [main, 'serve', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -55,6 +69,10 @@ export async function startConsole(): Promise<ConsoleService> {
     key,
     async stop() {
       child.kill('SIGINT')
+      await ended
+    },
+    async kill() {
+      child.kill('SIGKILL')
       await ended
     },
   }

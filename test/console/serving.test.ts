@@ -25,6 +25,7 @@ describe('the console', () => {
       "script-src 'self'",
       "style-src 'self'",
       "img-src 'self'",
+      'media-src blob:',
       "connect-src 'self' https://stems.example.org",
       "base-uri 'none'",
       "form-action 'none'",
@@ -34,8 +35,8 @@ describe('the console', () => {
     const html = await page.text()
     expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
-    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js'])
-    for (const address of addresses) expect((await fetch(new URL(address, page.url))).status).toBe(200)
+    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js', 'docs'])
+    for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
   })
 
   test('is found with a slash at the end too', async () => {
@@ -54,6 +55,22 @@ describe('the console', () => {
     })
     expect(again.status).toBe(304)
     expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
+  })
+
+  test('sends its parts compressed to those who take it, and the whole script, player included, in at most 40 kB', async () => {
+    const ask = (encoding: string) =>
+      fetch(`${service.base}/console/app.js`, { headers: { 'accept-encoding': encoding } })
+    const plain = await (await ask('identity')).text()
+    for (const [accepted, sent] of [
+      ['gzip, br;q=0', 'gzip'],
+      ['gzip, deflate, br', 'br'],
+    ] as const) {
+      const answer = await ask(accepted)
+      expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([sent, 'accept-encoding'])
+      expect(Number(answer.headers.get('content-length'))).toBeLessThanOrEqual(40_000)
+      expect(await answer.text()).toBe(plain)
+    }
+    expect((await ask('identity')).headers.get('content-encoding')).toBeNull()
   })
 
   test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x'])('has no part %s', async (name) => {

@@ -1,12 +1,24 @@
 import { spawnSync } from 'node:child_process'
-import { appendFile, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import {
+  appendFile,
+  type FileHandle,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { keysUnder, sourceOf } from '../../src/adapters/contract/blob-samples.js'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
-import type { BlobStore } from '../../src/core/ports/blob-store.js'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { keysUnder, sourceOf } from '../../src/contract/blob-samples.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 
 const key = 'results/job/1/vocals.wav'
 let directory: string
@@ -22,6 +34,63 @@ describe('a blob folder', () => {
   test('holds a blob at the path of its key, its bytes first', async () => {
     await store.put(key, sourceOf('RIFF and so on'))
     expect((await readFile(join(directory, key), 'utf8')).startsWith('RIFF and so on')).toBe(true)
+  })
+
+  test.skipIf(process.platform === 'win32')(
+    'is readable for its owner alone, whatever is made in it (needs POSIX modes)',
+    async () => {
+      await store.put(key, sourceOf('x'))
+      const paths = key.split('/').map((_, index, parts) => join(directory, ...parts.slice(0, index + 1)))
+      const modes = await Promise.all(paths.map(async (path) => ((await stat(path)).mode & 0o777).toString(8)))
+      expect(modes).toEqual(['700', '700', '700', '600'])
+    },
+  )
+
+  // A disk that takes minutes for a write cannot be had here: the calls of the system are held up in its place.
+  test.for(['write', 'sync'] as const)('answers reads while a busy disk holds up every %s', async (call) => {
+    await store.put(key, sourceOf('x'))
+    const file = await open(join(directory, key))
+    const handle = Object.getPrototypeOf(file) as FileHandle
+    await file.close()
+    const release: (() => void)[] = []
+    const original = handle[call] as (...given: unknown[]) => Promise<never>
+    const held = vi.spyOn(handle, call).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
+      await new Promise<void>((resolve) => release.push(resolve))
+      return await original.apply(this, given)
+    })
+    try {
+      const puts = Array.from({ length: 12 }, (_, n) => store.put(`uploads/app/ticket-${n}`, sourceOf('x')))
+      await expect.poll(() => release.length).toBe(2)
+      for (let n = 0; n < 5; n++) expect(await store.stat(key)).toMatchObject({ bytes: 1 })
+      // Half of the four threads that a process has for files, and no more.
+      expect(release.length).toBe(2)
+      held.mockRestore()
+      for (const go of release) go()
+      await Promise.all(puts)
+    } finally {
+      held.mockRestore()
+    }
+  })
+
+  test('reads the end of each file once, and again when there is another file or it was changed', async () => {
+    await store.put(key, sourceOf('first'))
+    await store.put('results/job/1/other.wav', sourceOf('x'))
+    const file = await open(join(directory, key))
+    const read = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'read')
+    await file.close()
+    try {
+      expect(await keysUnder(store, 'results/')).toHaveLength(2)
+      expect(read).toHaveBeenCalledTimes(2)
+      expect(await keysUnder(store, 'results/')).toHaveLength(2)
+      expect(await store.stat(key)).toMatchObject({ bytes: 5 })
+      expect(read).toHaveBeenCalledTimes(2)
+      const { etag } = await store.put(key, sourceOf('other'))
+      expect(await store.stat(key)).toMatchObject({ bytes: 5, etag })
+      await appendFile(join(directory, key), 'and more')
+      await expect(store.stat(key)).rejects.toThrow('changed or damaged')
+    } finally {
+      read.mockRestore()
+    }
   })
 
   test('keeps no empty folders of blobs that are gone', async () => {
@@ -92,7 +161,9 @@ describe('a blob folder', () => {
   })
 
   test('refuses a content type that is too long before it reads the source', async () => {
-    await expect(store.put(key, failing(), { contentType: 'x'.repeat(2000) })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    await expect(store.put(key, failing(), { contentType: 'x'.repeat(2000) })).rejects.toMatchObject({
+      code: 'INVALID_PARAMS',
+    })
     expect(await readdir(directory)).toEqual([])
   })
 
@@ -120,7 +191,7 @@ describe('a blob folder', () => {
     () => {
       // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in either case.
       const script = `
-      import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/fs/index.js', import.meta.url).href)}
+      import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/blobs/fs/index.js', import.meta.url).href)}
       process.on('SIGXFSZ', () => {})
       const store = fsBlobs({ directory: ${JSON.stringify(directory)} })
       const source = (async function* () { for (let n = 0; n < 64; n++) yield Buffer.alloc(65536) })()
@@ -131,7 +202,11 @@ describe('a blob folder', () => {
         ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, script],
         { encoding: 'utf8' },
       )
-      expect(JSON.parse(stdout || JSON.stringify(stderr))).toEqual({ code: 'STORE_UNAVAILABLE', retryable: true, left: null })
+      expect(JSON.parse(stdout || JSON.stringify(stderr))).toEqual({
+        code: 'STORE_UNAVAILABLE',
+        retryable: true,
+        left: null,
+      })
     },
   )
 })

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { bullmqQueue } from '../../src/adapters/bullmq/index.js'
-import { jobQueueContract } from '../../src/adapters/contract/job-queue.js'
+import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
+import { jobQueueContract } from '../../src/contract/job-queue.js'
 import { describeWith } from '../servers/found-server.js'
 import { findRedis } from '../servers/redis.js'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RandomSource } from '../../src/adapters/contract/random-source.js'
+import type { RandomSource } from '../../src/contract/random-source.js'
 
 /** A Keyv backend in memory whose every answer takes a random time, so that any two operations can overtake each other. */
 export class DelayingMap {

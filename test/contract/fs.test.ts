@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'vitest'
-import { blobStoreContract } from '../../src/adapters/contract/index.js'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
+import { blobStoreContract } from '../../src/contract/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 
 describe('fsBlobs', () => {
   blobStoreContract(

@@ -4,9 +4,9 @@ import { KeyvPostgres } from '@keyv/postgres'
 import { Keyv } from 'keyv'
 import { Pool } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
-import { applicationStoreContract, jobStoreContract } from '../../src/adapters/contract/index.js'
-import { sampleJob } from '../../src/adapters/contract/job-samples.js'
-import { keyvApplications, keyvJobs } from '../../src/adapters/keyv/index.js'
+import { applicationStoreContract, jobStoreContract } from '../../src/contract/index.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { keyvApplications, keyvJobs } from '../../src/adapters/stores/keyv/index.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { findRedis, startRedis } from '../servers/redis.js'
@@ -28,7 +28,12 @@ function contracts(open: () => Promise<OpenKeyv>): void {
       async open({ idempotencyMs }) {
         const { clock, advance } = settableClock()
         const { keyv, close } = await open()
-        return { store: keyvJobs({ keyv, clock, idempotencyMs }), advance, close }
+        return {
+          store: keyvJobs({ keyv, clock, idempotencyMs }),
+          advance,
+          damage: async (id) => void (await keyv.set(`stemwork/job/${id}`, '{}')),
+          close,
+        }
       },
     },
   )
@@ -53,19 +58,19 @@ function contracts(open: () => Promise<OpenKeyv>): void {
 
 describeWith('Keyv on Redis', { redis }, ({ redis }) => {
   const adapter = new KeyvRedis(redis.url)
+  // One for all cases, which clear it: a backend knows one namespace.
+  const keyv = new Keyv({ store: adapter, namespace: `stemwork-test-${randomUUID()}`, useKeyPrefix: false })
   afterAll(async () => {
     await adapter.disconnect()
     await redis.release()
   })
-  contracts(async () => {
-    const keyv = new Keyv({ store: adapter, namespace: `stemwork-test-${randomUUID()}`, useKeyPrefix: false })
-    return { keyv, close: () => keyv.clear() }
-  })
+  contracts(async () => ({ keyv, close: () => keyv.clear() }))
 })
 
 describeWith('Keyv on Postgres', { postgres }, ({ postgres }) => {
   const table = `keyv_${randomUUID().replaceAll('-', '')}`
   const adapter = new KeyvPostgres({ uri: postgres.url, table })
+  const keyv = new Keyv({ store: adapter, namespace: randomUUID() })
   afterAll(async () => {
     await adapter.disconnect()
     const pool = new Pool({ connectionString: postgres.url })
@@ -73,10 +78,7 @@ describeWith('Keyv on Postgres', { postgres }, ({ postgres }) => {
     await pool.end()
     await postgres.release()
   })
-  contracts(async () => {
-    const keyv = new Keyv({ store: adapter, namespace: randomUUID() })
-    return { keyv, close: () => keyv.clear() }
-  })
+  contracts(async () => ({ keyv, close: () => keyv.clear() }))
 })
 
 describeWith('Keyv on a Redis that is killed', { privateRedis }, ({ privateRedis }) => {
@@ -95,7 +97,9 @@ describeWith('Keyv on a Redis that is killed', { privateRedis }, ({ privateRedis
       await expect(jobs.claim({ owner: 'w', leaseMs: 1000 })).rejects.toMatchObject(unavailable)
       await expect(jobs.create(sampleJob())).rejects.toMatchObject(unavailable)
     }
-    await expect(keyvJobs({ keyv: createKeyv(privateRedis.url), timeoutMs: 500 }).get(job.id)).rejects.toMatchObject(unavailable)
+    await expect(keyvJobs({ keyv: createKeyv(privateRedis.url), timeoutMs: 500 }).get(job.id)).rejects.toMatchObject(
+      unavailable,
+    )
     await privateRedis.start()
     let created: string | undefined
     while (created === undefined) {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 
 type Message = Record<string, unknown>
 
@@ -33,7 +33,8 @@ describe('a SQLite store whose process is killed while it writes', () => {
 
       const { jobs, close } = sqliteStores({ path, openTimeoutMs: 0 })
       try {
-        for (const id of created) expect(await jobs.get(String(id)), `job ${id} was acknowledged and is lost`).toBeDefined()
+        for (const id of created)
+          expect(await jobs.get(String(id)), `job ${String(id)} was acknowledged and is lost`).toBeDefined()
         for (const id of succeeded) expect((await jobs.get(String(id)))?.status).toBe('SUCCEEDED')
         const listed = await jobs.list({ limit: 100_000 })
         // One job a run may have been written and not yet acknowledged.
@@ -68,7 +69,11 @@ describe('a blob folder whose process is killed while it writes', () => {
     const blobBytes = 3_000_001
     for (const afterMessages of [4, 8, 13]) {
       await rm(join(directory, 'blobs'), { recursive: true, force: true })
-      const messages = await messagesUntilKilled('blob-writer.mjs', [join(directory, 'blobs'), String(blobBytes)], afterMessages)
+      const messages = await messagesUntilKilled(
+        'blob-writer.mjs',
+        [join(directory, 'blobs'), String(blobBytes)],
+        afterMessages,
+      )
       const store = fsBlobs({ directory: join(directory, 'blobs') })
       for (const name of ['a', 'b', 'c']) {
         const acknowledged = Math.max(
@@ -82,7 +87,7 @@ describe('a blob folder whose process is killed while it writes', () => {
         let bytes = 0
         for await (const chunk of found.body) {
           bytes += chunk.byteLength
-          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index])
+          for (let index = 0; index < chunk.byteLength; index += 1000) versions.add(chunk[index]!)
         }
         expect(bytes).toBe(blobBytes)
         expect(versions.size, 'a blob is mixed of two versions').toBe(1)

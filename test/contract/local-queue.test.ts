@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
-import { jobQueueContract } from '../../src/adapters/contract/index.js'
-import { localQueue } from '../../src/core/dispatch/local-queue.js'
+import { jobQueueContract } from '../../src/contract/index.js'
+import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 
 describe('localQueue', () => {
   jobQueueContract(

@@ -2,17 +2,16 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
-import { applicationStoreContract } from '../../src/adapters/contract/application-store.js'
-import { sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
-import { postgresStores } from '../../src/adapters/postgres/index.js'
-import { StemworkError } from '../../src/core/errors.js'
-import type { JobStatus } from '../../src/core/job/job.js'
+import { applicationStoreContract } from '../../src/contract/application-store.js'
+import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { steps } from '../../src/adapters/stores/postgres/migrations.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
 
 const postgres = await findPostgres()
 const own = await startPostgres()
-const statuses: JobStatus[] = ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED']
 
 describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
   const schema = `test_${randomUUID().replaceAll('-', '')}`
@@ -23,14 +22,20 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     pool = new Pool({ connectionString: server.url })
     await stores().migrate()
   })
-  beforeEach(async () => void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.job_counts, ${schema}.applications, ${schema}.api_keys`)))
+  beforeEach(
+    async () =>
+      void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.applications, ${schema}.api_keys`)),
+  )
   afterAll(async () => {
     await pool.query(`DROP SCHEMA ${schema} CASCADE`)
     await pool.end()
     await server.release()
   })
 
-  applicationStoreContract({ describe, test }, { open: async () => ({ store: stores().applications, async close() {} }) })
+  applicationStoreContract(
+    { describe, test },
+    { open: async () => ({ store: stores().applications, async close() {} }) },
+  )
 
   test('nodes that migrate at the same time all find the tables made, once', async () => {
     const fresh = `${schema.slice(0, 40)}_m`
@@ -38,9 +43,52 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await Promise.all(Array.from({ length: 5 }, () => postgresStores({ pool, schema: fresh }).migrate()))
       await postgresStores({ pool, schema: fresh }).migrate()
       const { rows } = await pool.query<{ number: number }>(`SELECT number FROM ${fresh}.migrations`)
-      assert.deepEqual(rows.map(({ number }) => number), [1])
+      assert.deepEqual(
+        rows.map(({ number }) => number),
+        steps.map((_, index) => index + 1),
+      )
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${fresh} CASCADE`)
+    }
+  })
+
+  test('tables of the first schema are brought up to date, and their waiting and lapsed jobs are claimed', async () => {
+    const old = `${schema.slice(0, 40)}_o`
+    try {
+      await pool.query(`CREATE SCHEMA ${old}`)
+      await pool.query(
+        `CREATE TABLE ${old}.migrations (number integer PRIMARY KEY, applied_at timestamptz DEFAULT now())`,
+      )
+      for (const text of steps[0]?.statements(old) ?? []) await pool.query(text)
+      await pool.query(`INSERT INTO ${old}.migrations VALUES (1)`)
+      for (const [id, app, status, at] of [
+        ['late', 'a', 'QUEUED', 3],
+        ['early', 'b', 'QUEUED', 2],
+        ['lapsed', 'c', 'STARTED', 4],
+      ]) {
+        const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
+        await pool.query(
+          `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, record)
+          VALUES ($1, 1, $2, $3, false, 'w', 1, $4, $5, $6)`,
+          [id, app, status, lease ? null : at, lease && at, { ...sampleJob({ createdAt: 1 }), id, app, status, lease }],
+        )
+      }
+      const ended = sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED', outputs: sampleOutputs('ended', 1) })
+      const bytes = Object.values(ended.outputs ?? {}).reduce((sum, output) => sum + output.bytes, 0)
+      await pool.query(
+        `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, removable_at, record)
+        VALUES ('ended', 1, 'a', 'SUCCEEDED', false, 'w', 1, 4e12, $1)`,
+        [ended],
+      )
+      const { jobs, migrate } = postgresStores({ pool, schema: old })
+      await migrate()
+      // Of a row that an older node has written, and may still write.
+      assert.equal(await jobs.resultBytes('a'), bytes)
+      const claimed: (string | undefined)[] = []
+      for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
+      assert.deepEqual(claimed, ['lapsed', 'early', 'late', undefined])
+    } finally {
+      await pool.query(`DROP SCHEMA IF EXISTS ${old} CASCADE`)
     }
   })
 
@@ -53,22 +101,163 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         await jobs.get(job.id)
         assert.ok(await jobs.claim({ id: job.id, owner: 'w', leaseMs: 1000 }))
       }
-      const { rows } = await one.query<{ name: string; runs: string }>('SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements')
-      assert.deepEqual(rows.map(({ runs }) => Number(runs)), [5, 5, 5])
+      const { rows } = await one.query<{ name: string; runs: string }>(
+        'SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements',
+      )
+      // A create, an update, and a read for each of get and claim.
+      assert.deepEqual(
+        rows.map(({ runs }) => Number(runs)).sort((a, b) => a - b),
+        [5, 5, 10],
+      )
       assert.ok(rows.every(({ name }) => name.startsWith('stemwork_')))
     } finally {
       await one.end()
     }
   })
 
+  test('a claim is planned for all its values, not anew for each', async () => {
+    const one = new Pool({ connectionString: server.url, max: 1 })
+    try {
+      const { jobs } = postgresStores({ pool: one, schema })
+      for (let n = 0; n < 10; n++) {
+        await jobs.create(sampleJob())
+        assert.ok(await jobs.claim({ owner: 'w', leaseMs: 60_000, workflows: ['service/sample'] }))
+      }
+      const { rows } = await one.query<{ custom_plans: string }>(
+        `SELECT custom_plans FROM pg_prepared_statements WHERE statement LIKE '%turns%proceed%'`,
+      )
+      // Five, to compare with.
+      assert.deepEqual(
+        rows.map((row) => Number(row.custom_plans)),
+        [5],
+      )
+    } finally {
+      await one.end()
+    }
+  })
+
+  test('a job takes four statements: a create, a claim, a heartbeat, its end', async () => {
+    let statements = 0
+    const counting = {
+      query: (query: { text: string }) => {
+        statements++
+        return pool.query(query)
+      },
+      connect: () => pool.connect(),
+    } as unknown as Pool
+    const { jobs } = postgresStores({ pool: counting, schema })
+    await jobs.create(sampleJob())
+    const job = await jobs.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+    assert.ok(job)
+    const claim = { token: job.token, nonce: 'n' }
+    const beat = { kind: 'heartbeat', leaseMs: 60_000, progress: 0.5, stage: 's', ...claim } as const
+    assert.equal((await jobs.apply(job.id, beat))?.progress, 0.5)
+    assert.equal((await jobs.apply(job.id, succeed(job, claim)))?.status, 'SUCCEEDED')
+    assert.equal(statements, 4)
+  })
+
+  test('a worker whose claim the database has lost changes nothing under the claim that came in its place', async () => {
+    const [first, second] = [stores().jobs, stores().jobs]
+    const { job } = await first.create(sampleJob())
+    const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM ${schema}.jobs`)
+    const lost = await first.claim({ owner: 'first', leaseMs: 60_000, nonce: 'a' })
+    // A failover to a server that had not got the last commits.
+    await pool.query(
+      `UPDATE ${schema}.jobs SET version = $1, status = 'QUEUED', waiting_since = $2, lease_until = NULL, nonce = NULL, claims = NULL`,
+      [rows[0]?.version, rows[0]?.waiting_since],
+    )
+    const held = await second.claim({ owner: 'second', leaseMs: 60_000, nonce: 'b' })
+    assert.ok(lost && held)
+    assert.equal(lost.token, held.token)
+    for (const change of [
+      { kind: 'heartbeat', leaseMs: 60_000, progress: 0.9, stage: 's', token: 1, nonce: 'a' } as const,
+      succeed(lost, { nonce: 'a' }),
+    ])
+      assert.equal(await first.apply(job.id, change), undefined)
+    assert.equal((await second.apply(job.id, succeed(held, { nonce: 'b' })))?.status, 'SUCCEEDED')
+  })
+
+  test('a change by another process is seen by the worker that has claimed the job', async () => {
+    const [worker, other] = [stores().jobs, stores().jobs]
+    await worker.create(sampleJob())
+    const job = await worker.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+    assert.ok(job)
+    await other.apply(job.id, cancel())
+    const beat = { kind: 'heartbeat', leaseMs: 60_000, progress: 0.5, stage: 's', token: 1, nonce: 'n' } as const
+    assert.equal((await worker.apply(job.id, beat))?.cancelRequested, true)
+    await other.apply(job.id, { kind: 'delete' })
+    assert.equal(await worker.apply(job.id, beat), undefined)
+  })
+
   test('a store whose tables were not made says so', async () => {
     const { jobs } = postgresStores({ pool, schema: 'test_never_made' })
-    await assert.rejects(jobs.get('x'), (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && /migrate\(\)/.test(error.message) && !error.retryable)
+    await assert.rejects(
+      jobs.get('x'),
+      (error) =>
+        StemworkError.is(error) &&
+        error.code === 'STORE_UNAVAILABLE' &&
+        /migrate\(\)/.test(error.message) &&
+        !error.retryable,
+    )
+  })
+
+  test('a server that refuses the sign-in, or has no such database, is told with what to check', async () => {
+    const refused = async (refusing: Parameters<typeof postgresStores>[0]['pool'], words: RegExp) =>
+      assert.rejects(
+        postgresStores({ pool: refusing }).jobs.get('x'),
+        (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && words.test(error.message),
+      )
+    const other = async (change: (url: URL) => void, words: RegExp) => {
+      const url = new URL(server.url.replace('@/', '@localhost/'))
+      change(url)
+      const elsewhere = new Pool({ connectionString: url.href })
+      await refused(elsewhere, words)
+      await elsewhere.end()
+    }
+    await other((url) => void (url.pathname = '/never_made'), /no such database/)
+    await other((url) => void (url.username = 'nobody_at_all'), /refuses (this user|the user or the password)/)
+    // Servers of the tests trust everybody: what pg throws for one that does not.
+    const failing = (error: Error) => ({
+      connect: () => Promise.reject(error),
+      query: () => Promise.reject(error),
+    })
+    await refused(failing(Object.assign(new Error('password authentication failed'), { code: '28P01' })), /password/)
+    const none = new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')
+    await refused(failing(none), /refuses the user or the password/)
+  })
+
+  test('tables of a newer version are refused', async () => {
+    const fresh = `${schema.slice(0, 40)}_n`
+    const { migrate } = postgresStores({ pool, schema: fresh })
+    try {
+      await migrate()
+      await pool.query(`INSERT INTO ${fresh}.migrations (number) VALUES (1000)`)
+      await assert.rejects(
+        migrate(),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS' && /newer version/.test(error.message),
+      )
+    } finally {
+      await pool.query(`DROP SCHEMA ${fresh} CASCADE`)
+    }
+  })
+
+  test('a damaged record keeps no other job from the sweep', async () => {
+    const { jobs } = stores()
+    const [damaged, sound] = await Promise.all([jobs.create(sampleJob()), jobs.create(sampleJob())])
+    for (const { job } of [damaged, sound]) await jobs.apply(job.id, { kind: 'delete' })
+    await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [damaged.job.id])
+    assert.deepEqual(
+      (await jobs.due('deleted', 10)).map(({ id }) => id),
+      [sound.job.id],
+    )
   })
 
   test('a schema name that is no plain identifier is refused', () => {
     for (const name of ['', 'a"b', 'Upper', '1st', 'a b', 'x'.repeat(64)]) {
-      assert.throws(() => postgresStores({ pool, schema: name }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+      assert.throws(
+        () => postgresStores({ pool, schema: name }),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS',
+      )
     }
   })
 
@@ -81,7 +270,11 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await client.query('BEGIN')
       assert.equal((await jobs.create(keyed, { tx: client })).created, true)
       assert.equal((await jobs.create(plain, { tx: client })).created, true)
-      assert.equal((await jobs.create({ ...keyed, id: randomUUID() }, { tx: client })).created, false, 'the transaction sees its own key')
+      assert.equal(
+        (await jobs.create({ ...keyed, id: randomUUID() }, { tx: client })).created,
+        false,
+        'the transaction sees its own key',
+      )
       for (const { id } of [keyed, plain]) {
         assert.equal(await jobs.get(id), undefined)
         assert.equal(await jobs.claim({ id, owner: 'w', leaseMs: 1000 }), undefined)
@@ -110,35 +303,104 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual([job.id, created], [held.id, false])
   })
 
+  test('the limit of queued jobs holds exactly over several nodes that create at the same time', async () => {
+    const pools = Array.from({ length: 3 }, () => new Pool({ connectionString: server.url, max: 5 }))
+    try {
+      const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 300 }, (_, n) =>
+          nodes[n % 3]!.create(
+            sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
+            {
+              maxQueued: 20,
+            },
+          ),
+        ),
+      )
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
+      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0]!.count({ app }), 20)
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
+    } finally {
+      await Promise.all(pools.map((one) => one.end()))
+    }
+  })
+
+  test("the limit of queued jobs makes nobody wait for a host's open transaction, nor for another application", async () => {
+    const { jobs } = stores()
+    const limit = { maxQueued: 2 }
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    await jobs.create(sampleJob(), { tx: client, ...limit })
+    const keyed = sampleJob({ idempotency: { key: 'held', digest: 'd' } })
+    await jobs.create(keyed, { tx: client, ...limit })
+    await assert.rejects(
+      jobs.create(sampleJob(), { tx: client, ...limit }),
+      (error) => StemworkError.is(error) && error.code === 'QUEUE_FULL',
+    )
+    // What is not committed is not counted by others.
+    const waiting = jobs.create(sampleJob({ idempotency: { key: 'held', digest: 'd' } }), limit)
+    assert.equal((await jobs.create(sampleJob(), limit)).created, true)
+
+    const stopped = await pool.connect()
+    await stopped.query('BEGIN')
+    await stopped.query(`SELECT pg_advisory_xact_lock($1::int, hashtext($2))`, [0x57e4, `${schema} app-1`])
+    assert.equal((await jobs.create(sampleJob({ app: 'app-2' }), limit)).created, true)
+    const held = jobs.create(sampleJob(), limit)
+    assert.equal((await jobs.create(sampleJob({ app: 'app-2' }), limit)).created, true)
+    await stopped.query('COMMIT')
+    stopped.release()
+    assert.equal((await held).created, true)
+
+    await client.query('COMMIT')
+    client.release()
+    assert.deepEqual((await waiting).created, false)
+  })
+
   test('what is no pg client is refused as a transaction', async () => {
     for (const tx of [{}, 'tx', 1, null, { query: 1 }]) {
-      await assert.rejects(stores().jobs.create(sampleJob(), { tx }), (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS')
+      await assert.rejects(
+        stores().jobs.create(sampleJob(), { tx }),
+        (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS',
+      )
     }
   })
 
   test('a job that the database refuses fails alone, not those that are created with it', async () => {
     const { jobs } = stores()
     const incompressible = Array.from({ length: 300 }, () => randomUUID()).join('')
-    const results = await Promise.allSettled([sampleJob(), sampleJob({ batchName: incompressible }), sampleJob()].map((job) => jobs.create(job)))
-    assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+    const results = await Promise.allSettled(
+      [sampleJob(), sampleJob({ batchName: incompressible }), sampleJob()].map((job) => jobs.create(job)),
+    )
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
     const [, refused] = results
-    assert.ok(refused.status === 'rejected' && StemworkError.is(refused.reason) && refused.reason.code === 'TOO_LARGE')
+    assert.ok(
+      refused!.status === 'rejected' && StemworkError.is(refused!.reason) && refused!.reason.code === 'TOO_LARGE',
+    )
   })
 
   test('text that Postgres cannot hold is kept as it was sent', async () => {
     const { jobs } = stores()
     const text = 'nul \0 lone \ud800 end'
-    const { job } = await jobs.create(sampleJob({ name: text, batchName: text, params: { text }, idempotency: { key: text, digest: text } }))
+    const { job } = await jobs.create(
+      sampleJob({ name: text, batchName: text, params: { text }, idempotency: { key: text, digest: text } }),
+    )
     assert.deepEqual([job.name, job.params, job.batchName], [text, { text }, text])
     const read = await jobs.get(job.id)
     assert.deepEqual([read?.name, read?.params, read?.batchName, read?.idempotency?.key], [text, { text }, text, text])
-    assert.deepEqual((await jobs.list({ app: job.app, batchName: text, limit: 5 })).map(({ id }) => id), [job.id])
+    assert.deepEqual(
+      (await jobs.list({ app: job.app, batchName: text, limit: 5 })).map(({ id }) => id),
+      [job.id],
+    )
     assert.equal(await jobs.get('\0'), undefined)
   })
 
   test('two nodes that claim the next job at the same time get different ones', async () => {
     const nodes = [stores().jobs, stores().jobs, stores().jobs]
-    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0].create(sampleJob())))
+    const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0]!.create(sampleJob())))
     const claimed: string[] = []
     await Promise.all(
       nodes.flatMap((jobs, node) =>
@@ -146,8 +408,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
           for (;;) {
             const job = await jobs.claim({ owner: `node-${node}`, leaseMs: 60_000 })
             if (job) claimed.push(job.id)
-            // Rows that another node holds just then are skipped: nothing is left only when the count says so.
-            else if ((await jobs.count({ statuses: ['QUEUED'] })) === 0) return
+            else return
           }
         }),
       ),
@@ -155,7 +416,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual(claimed.sort(), made.map(({ job }) => job.id).sort())
   })
 
-  test('a record known from before another node changed it is read again, not believed', async () => {
+  test('a change that was computed from an outdated record is computed again, not written', async () => {
     const [here, there] = [stores().jobs, stores().jobs]
     const { job } = await here.create(sampleJob())
     const first = await there.claim({ id: job.id, owner: 'there', leaseMs: 60_000 })
@@ -164,33 +425,6 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     await here.apply(job.id, { kind: 'delete' })
     assert.equal(await there.apply(job.id, succeed(first)), undefined)
     assert.equal(await there.get(job.id), undefined)
-  })
-
-  test('counts stay exact while nodes write and rows are summed up', async () => {
-    const nodes = [stores().jobs, stores().jobs]
-    const apps = ['a', 'b']
-    // Enough writes one after the other, in each node, that both sum up several times.
-    await Promise.all(
-      nodes.map(async (jobs, node) => {
-        for (let n = 0; n < 300; n++) {
-          const { job } = await jobs.create(sampleJob({ app: apps[n % 2] }))
-          if (n % 3 === 0) continue
-          const claimed = await jobs.claim({ id: job.id, owner: `node-${node}`, leaseMs: 60_000 })
-          if (n % 3 === 1 && claimed) await jobs.apply(job.id, succeed(claimed))
-          if (n % 7 === 0) await jobs.apply(job.id, { kind: 'delete' })
-        }
-      }),
-    )
-    const { rows } = await pool.query<{ app: string; status: JobStatus; n: string }>(`SELECT app, status, count(*) AS n FROM ${schema}.jobs WHERE NOT deleted GROUP BY app, status`)
-    for (const app of apps) {
-      for (const status of statuses) {
-        const expected = Number(rows.find((row) => row.app === app && row.status === status)?.n ?? 0)
-        assert.equal(await nodes[0].count({ app, statuses: [status] }), expected, `${app} ${status}`)
-      }
-    }
-    assert.equal(await nodes[1].count({}), rows.reduce((sum, { n }) => sum + Number(n), 0))
-    const { rows: [{ deltas }] } = await pool.query<{ deltas: string }>(`SELECT count(*) AS deltas FROM ${schema}.job_counts`)
-    assert.ok(Number(deltas) < 1000, `${deltas} rows are left to sum up`)
   })
 
   test('a row that is no job record is an error, never an absent job', async () => {
@@ -202,7 +436,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
 
   test('type parsers of the host change nothing', async () => {
     const spoiled = { getTypeParser: () => () => 'spoiled' }
-    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled as never })
+    const spoiledPool = new Pool({ connectionString: server.url, types: spoiled })
     try {
       const { jobs } = postgresStores({ pool: spoiledPool, schema })
       const { job } = await jobs.create(sampleJob())
@@ -225,7 +459,8 @@ describeWith('postgresStores on a server that goes away', { own }, ({ own: serve
     const claimed = await jobs.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
     assert.ok(claimed)
     await server.kill()
-    const isOutage = (error: unknown) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
+    const isOutage = (error: unknown) =>
+      StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && error.retryable && error.cause !== undefined
     await assert.rejects(jobs.get(job.id), isOutage)
     await assert.rejects(jobs.get('unknown'), isOutage)
     await assert.rejects(jobs.list({ limit: 1 }), isOutage)
@@ -233,7 +468,7 @@ describeWith('postgresStores on a server that goes away', { own }, ({ own: serve
     await assert.rejects(jobs.create(sampleJob()), isOutage)
     await assert.rejects(jobs.claim({ owner: 'w', leaseMs: 1 }), isOutage)
     await assert.rejects(jobs.apply(job.id, succeed(claimed)), isOutage)
-    await assert.rejects(jobs.due('claimable', 1), isOutage)
+    await assert.rejects(jobs.due('lapsed', 1), isOutage)
     await assert.rejects(jobs.purge({ id: job.id }), isOutage)
     await assert.rejects(applications.getApplication('a'), isOutage)
     await server.start()

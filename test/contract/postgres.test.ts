@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { jobStoreContract } from '../../src/adapters/contract/job-store.js'
-import { postgresStores } from '../../src/adapters/postgres/index.js'
+import { jobStoreContract } from '../../src/contract/job-store.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 
@@ -25,9 +25,13 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
     { describe, test },
     {
       async open({ idempotencyMs }) {
-        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.job_counts`)
+        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.documents, ${schema}.usage`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
-        return { store: jobs, async close() {} }
+        return {
+          store: jobs,
+          damage: async (id) => void (await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [id])),
+          async close() {},
+        }
       },
     },
   )

@@ -37,7 +37,14 @@ async function body(Key: string): Promise<string | undefined> {
 describe('the S3 server of the tests', () => {
   test('stores streams that the SDK sends in chunks with a checksum in the trailer, byte for byte', async () => {
     const bytes = Buffer.alloc(140_000, 'stream')
-    await client.send(new PutObjectCommand({ Bucket, Key: 'streamed', Body: Readable.from([bytes.subarray(0, 70_001), bytes.subarray(70_001)]), ContentLength: bytes.byteLength }))
+    await client.send(
+      new PutObjectCommand({
+        Bucket,
+        Key: 'streamed',
+        Body: Readable.from([bytes.subarray(0, 70_001), bytes.subarray(70_001)]),
+        ContentLength: bytes.byteLength,
+      }),
+    )
     expect(server.requests.at(-1)?.headers['x-amz-trailer']).toBe('x-amz-checksum-crc32')
     expect(await body('streamed')).toBe(bytes.toString())
   })
@@ -54,17 +61,31 @@ describe('the S3 server of the tests', () => {
   test('refuses requests that are unsigned, altered, expired, or signed with another secret', async () => {
     await client.send(new PutObjectCommand({ Bucket, Key: 'secret', Body: 'x' }))
     const url = await getSignedUrl(client, new GetObjectCommand({ Bucket, Key: 'secret' }), { expiresIn: 60 })
-    const past = await getSignedUrl(client, new GetObjectCommand({ Bucket, Key: 'secret' }), { expiresIn: 60, signingDate: new Date(Date.now() - 120_000) })
-    const statuses = [url, `${server.url}/${Bucket}/secret`, `${url}&versionId=1`, url.replace('X-Amz-Expires=60', 'X-Amz-Expires=61'), past].map(async (each) => (await fetch(each)).status)
+    const past = await getSignedUrl(client, new GetObjectCommand({ Bucket, Key: 'secret' }), {
+      expiresIn: 60,
+      signingDate: new Date(Date.now() - 120_000),
+    })
+    const statuses = [
+      url,
+      `${server.url}/${Bucket}/secret`,
+      `${url}&versionId=1`,
+      url.replace('X-Amz-Expires=60', 'X-Amz-Expires=61'),
+      past,
+    ].map(async (each) => (await fetch(each)).status)
     expect(await Promise.all(statuses)).toEqual([200, 403, 403, 403, 403])
     const stranger = s3ClientOf({ ...server, credentials: { ...server.credentials, secretAccessKey: 'guess' } })
-    await expect(stranger.send(new GetObjectCommand({ Bucket, Key: 'secret' }))).rejects.toMatchObject({ name: 'SignatureDoesNotMatch' })
+    await expect(stranger.send(new GetObjectCommand({ Bucket, Key: 'secret' }))).rejects.toMatchObject({
+      name: 'SignatureDoesNotMatch',
+    })
     stranger.destroy()
   })
 
   test('refuses bodies that are not what their headers say', async () => {
-    const put = (fields: object) => client.send(new PutObjectCommand({ Bucket, Key: 'digest', Body: 'body', ...fields }))
-    await expect(put({ ContentMD5: createHash('md5').update('other').digest('base64') })).rejects.toMatchObject({ name: 'BadDigest' })
+    const put = (fields: object) =>
+      client.send(new PutObjectCommand({ Bucket, Key: 'digest', Body: 'body', ...fields }))
+    await expect(put({ ContentMD5: createHash('md5').update('other').digest('base64') })).rejects.toMatchObject({
+      name: 'BadDigest',
+    })
     await expect(put({ ChecksumCRC32: 'AAAAAA==' })).rejects.toMatchObject({ name: 'BadDigest' })
     // The checksum of an empty body, which the SDK's default puts into a signed PUT.
     const url = await getSignedUrl(client, new PutObjectCommand({ Bucket, Key: 'digest' }))
@@ -74,7 +95,8 @@ describe('the S3 server of the tests', () => {
   })
 
   test('keeps conditions on writes', async () => {
-    const put = (fields: object) => client.send(new PutObjectCommand({ Bucket, Key: 'condition', Body: 'x', ...fields }))
+    const put = (fields: object) =>
+      client.send(new PutObjectCommand({ Bucket, Key: 'condition', Body: 'x', ...fields }))
     const { ETag } = await put({ IfNoneMatch: '*' })
     await expect(put({ IfNoneMatch: '*' })).rejects.toMatchObject({ name: 'PreconditionFailed' })
     await expect(put({ IfMatch: '"other"' })).rejects.toMatchObject({ name: 'PreconditionFailed' })
@@ -82,11 +104,19 @@ describe('the S3 server of the tests', () => {
   })
 
   test('checks the parts of an upload, and makes nothing of an aborted one', async () => {
-    const begin = async () => ({ Bucket, Key: 'parts', UploadId: (await client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'parts' }))).UploadId })
+    const begin = async () => ({
+      Bucket,
+      Key: 'parts',
+      UploadId: (await client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'parts' }))).UploadId,
+    })
     const upload = await begin()
-    const part = async (PartNumber: number, bytes: number) => ({ PartNumber, ETag: (await client.send(new UploadPartCommand({ ...upload, PartNumber, Body: Buffer.alloc(bytes) }))).ETag })
+    const part = async (PartNumber: number, bytes: number) => ({
+      PartNumber,
+      ETag: (await client.send(new UploadPartCommand({ ...upload, PartNumber, Body: Buffer.alloc(bytes) }))).ETag,
+    })
     const [small, large, last] = [await part(1, 1000), await part(2, 5 * 1024 * 1024), await part(3, 1)]
-    const complete = (Parts: object[]) => client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }))
+    const complete = (Parts: object[]) =>
+      client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }))
     await expect(complete([small, large])).rejects.toMatchObject({ name: 'EntityTooSmall' })
     await expect(complete([last, large])).rejects.toMatchObject({ name: 'InvalidPartOrder' })
     await expect(complete([{ ...large, ETag: '"other"' }])).rejects.toMatchObject({ name: 'InvalidPart' })
@@ -94,6 +124,8 @@ describe('the S3 server of the tests', () => {
     const aborted = await begin()
     expect((await client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toHaveLength(1)
     await client.send(new AbortMultipartUploadCommand(aborted))
-    await expect(client.send(new UploadPartCommand({ ...aborted, PartNumber: 1, Body: 'x' }))).rejects.toMatchObject({ name: 'NoSuchUpload' })
+    await expect(client.send(new UploadPartCommand({ ...aborted, PartNumber: 1, Body: 'x' }))).rejects.toMatchObject({
+      name: 'NoSuchUpload',
+    })
   })
 })

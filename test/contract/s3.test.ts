@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { blobStoreContract } from '../../src/adapters/contract/index.js'
-import { s3Blobs } from '../../src/adapters/s3/index.js'
+import { blobStoreContract } from '../../src/contract/index.js'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server, type S3Server } from '../servers/s3-server.js'
 
@@ -48,7 +48,10 @@ else {
         async open() {
           const folder = `${randomUUID()}/`
           const bucket = process.env.S3_BUCKET ?? 'test'
-          return { store: s3Blobs({ client: other, bucket, prefix: folder }), close: async () => void (await s3Blobs({ client: other, bucket }).deletePrefix(folder)) }
+          return {
+            store: s3Blobs({ client: other, bucket, prefix: folder }),
+            close: async () => void (await s3Blobs({ client: other, bucket }).deletePrefix(folder)),
+          }
         },
       },
     )

@@ -1,5 +1,8 @@
 /** A clock that stands still until it is moved. */
-export function settableClock(start = Date.UTC(2026, 0, 1)): { clock: () => number; advance: (milliseconds: number) => void } {
+export function settableClock(start = Date.UTC(2026, 0, 1)): {
+  clock: () => number
+  advance: (milliseconds: number) => void
+} {
   let now = start
   return {
     clock: () => now,

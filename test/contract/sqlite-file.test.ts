@@ -1,13 +1,15 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Database from 'libsql'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fullJob, sampleJob, succeed } from '../../src/adapters/contract/job-samples.js'
-import { migrations } from '../../src/adapters/sqlite/schema.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
-import type { JobQuery } from '../../src/core/ports/job-store.js'
-import { countSql, listSql } from '../../src/adapters/sqlite/job-query.js'
+import { fullJob, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
+import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
+import { resultBytesSql } from '../../src/adapters/stores/sqlite/sqlite-jobs.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
+import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
+import { testEngine, textWorkflow } from '../engine/harness.js'
 
 let directory: string
 let path: string
@@ -19,6 +21,14 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 describe('a SQLite file', () => {
+  test('that cannot be made says what is in its way and what to do', async () => {
+    await writeFile(join(directory, 'file'), '')
+    const open = async (at: string) => sqliteStores({ path: at }).jobs.count({})
+    for (const at of [join(directory, 'file', 'jobs.db'), join(directory, 'file', 'below', 'jobs.db')])
+      await expect(open(at)).rejects.toThrow('a file is where its folder should be. Name another path.')
+    await expect(open(directory)).rejects.toThrow('is a folder. Name a file.')
+  })
+
   test('keeps jobs and applications from one opening to the next', async () => {
     const first = sqliteStores({ path })
     const { job } = await first.jobs.create(fullJob())
@@ -35,6 +45,67 @@ describe('a SQLite file', () => {
     expect(await second.applications.getApplication('app-1')).toEqual(application)
     second.close()
   })
+
+  test('of the first schema is brought up to date, and its waiting and lapsed jobs are claimed', async () => {
+    await mkdir(dirname(path))
+    const database = new Database(path)
+    database.exec(`${migrations[0]}; PRAGMA user_version = 1`)
+    const insert = database.prepare(
+      "INSERT INTO jobs (id, app, created_at, status, workflow, deleted, claimable_at, record) VALUES (?, ?, 1, ?, 'w', 0, ?, ?)",
+    )
+    for (const [id, app, status, at] of [
+      ['late', 'a', 'QUEUED', 3],
+      ['early', 'b', 'QUEUED', 2],
+      ['lapsed', 'c', 'STARTED', 4],
+    ]) {
+      const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
+      insert.run([id, app, status, at, JSON.stringify({ ...sampleJob({ createdAt: 1 }), id, app, status, lease })])
+    }
+    const [output] = Object.values(sampleOutputs('ended', 1))
+    const outputs = {
+      a: { ...output, bytes: 40 },
+      b: { ...output, bytes: 2 },
+      c: { ...output, bytes: 8, copied: true },
+    }
+    const ofEnded = [
+      JSON.stringify({ ...sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED' }), outputs }),
+      '{"dam',
+    ]
+    for (const [index, record] of ofEnded.entries())
+      database
+        .prepare(
+          `INSERT INTO jobs (id, app, created_at, status, workflow, deleted, removable_at, record) VALUES (?, 'a', 1, 'SUCCEEDED', 'w', 0, 4e12, ?)`,
+        )
+        .run([`ended-${index}`, record])
+    database.close()
+    const { jobs, close } = sqliteStores({ path })
+    expect(await jobs.resultBytes('a')).toBe(42)
+    const claimed: (string | undefined)[] = []
+    for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
+    expect(claimed).toEqual(['lapsed', 'early', 'late', undefined])
+    close()
+  })
+
+  test.skipIf(process.platform === 'win32')(
+    'is readable for its owner alone, with the files beside it and the folder that was made for it (needs POSIX modes)',
+    async () => {
+      const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8)
+      const store = sqliteStores({ path })
+      await store.jobs.create(sampleJob())
+      const files = await readdir(dirname(path))
+      expect(files).toEqual(['jobs.db', 'jobs.db-wal'])
+      for (const file of files) expect([file, await modeOf(join(dirname(path), file))]).toEqual([file, '600'])
+      expect(await modeOf(dirname(path))).toBe('700')
+      store.close()
+
+      // As an earlier version left it.
+      await chmod(path, 0o644)
+      await chmod(dirname(path), 0o755)
+      const again = sqliteStores({ path })
+      expect([await modeOf(path), await modeOf(dirname(path))]).toEqual(['600', '755'])
+      again.close()
+    },
+  )
 
   test('is refused to a second store of the same process until the first is closed', () => {
     const first = sqliteStores({ path })
@@ -86,6 +157,9 @@ describe('a SQLite file', () => {
     const { jobs, close } = sqliteStores({ path })
     await expect(jobs.get(damaged.id)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(await jobs.get(whole.id)).toEqual(whole)
+    const { engine } = testEngine(textWorkflow(), {}, { jobs })
+    expect((await engine.list({ limit: 10 })).map(({ id }) => id)).toEqual([whole.id])
+    expect(await engine.health()).toMatchObject({ ok: true, warnings: [expect.stringContaining(damaged.id)] })
     close()
   })
 
@@ -105,8 +179,6 @@ describe('every query of the SQLite store', () => {
   const queries: [string, JobQuery, RegExp][] = [
     ['all', {}, /jobs_by_time/],
     ['one application', { app: 'a' }, /jobs_by_app/],
-    ['one application and status', { app: 'a', statuses: ['QUEUED'] }, /jobs_by_status/],
-    ['one application and several statuses', { app: 'a', statuses: ['SUCCEEDED', 'FAILED'] }, /jobs_by_app/],
     ['one status', { statuses: ['QUEUED'] }, /jobs_by_time/],
     ['an application since', { app: 'a', createdAfter: 5 }, /jobs_by_app/],
   ]
@@ -117,9 +189,43 @@ describe('every query of the SQLite store', () => {
     expect(plan).not.toMatch(/TEMP B-TREE/)
   })
 
+  const merged: [string, JobQuery, RegExp][] = [
+    ['a status', { statuses: ['QUEUED'] }, /jobs_by_status \(status=\? AND app=\?/],
+    ['several statuses', { statuses: ['SUCCEEDED', 'FAILED'] }, /jobs_by_status \(status=\? AND app=\?/],
+    ['a workflow', { workflows: ['w'] }, /jobs_by_workflow \(app=\? AND workflow=\? AND status=\?/],
+    [
+      'workflows and a status',
+      { workflows: ['v', 'w'], statuses: ['FAILED'] },
+      /jobs_by_workflow \(app=\? AND workflow=\? AND status=\?/,
+    ],
+    ['a batch', { batchName: 'b' }, /jobs_by_batch \(app=\? AND batch_name=\? AND status=\?/],
+    [
+      'a batch and a status',
+      { batchName: 'b', statuses: ['FAILED'] },
+      /jobs_by_batch \(app=\? AND batch_name=\? AND status=\?/,
+    ],
+  ]
+
+  test.each(merged)(
+    "finds an application's jobs of %s in lists that an index keeps in order",
+    (_name, query, index) => {
+      const plan = explain(listSql({ app: 'a', ...query, limit: 10 }).text, 50)
+      // Only the few rows that the lists give are sorted.
+      const searches = plan.split('\n').filter((line) => /(SEARCH|SCAN) jobs/.test(line) && !/autoindex/.test(line))
+      expect(searches).not.toHaveLength(0)
+      for (const search of searches) expect(search).toMatch(index)
+      const count = explain(countSql({ app: 'a', ...query }, 10_000).text, 50)
+      expect(count).toMatch(/SEARCH jobs USING COVERING INDEX/)
+    },
+  )
+
   test('counts the queued jobs of an application in an index alone', () => {
     expect(explain(countSql({ app: 'a', statuses: ['QUEUED'] }).text, 2)).toMatch(/COVERING INDEX jobs_by_status/)
     expect(explain(countSql({ statuses: ['QUEUED'] }).text, 1)).toMatch(/COVERING INDEX jobs_by_status/)
+  })
+
+  test('sums up what an application keeps in an index alone', () => {
+    expect(explain(resultBytesSql, 1)).toMatch(/SEARCH jobs USING COVERING INDEX jobs_with_results/)
   })
 
   test('finds the jobs of an upload by index', () => {

@@ -1,17 +1,29 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'libsql'
 import { describe, test } from 'vitest'
-import { applicationStoreContract, jobStoreContract } from '../../src/adapters/contract/index.js'
-import { sqliteStores } from '../../src/adapters/sqlite/index.js'
+import { applicationStoreContract, jobStoreContract } from '../../src/contract/index.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { settableClock } from './settable-clock.js'
 
 async function open(idempotencyMs?: number) {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-sqlite-'))
   const { clock, advance } = settableClock()
-  const stores = sqliteStores({ path: join(directory, 'jobs.db'), clock, idempotencyMs })
+  const path = join(directory, 'jobs.db')
+  let stores = sqliteStores({ path, clock, idempotencyMs })
   return {
     stores,
+    /** The jobs of the store that is open at the time: damaging a record takes the file from it for a moment. */
+    jobs: new Proxy(stores.jobs, { get: (_, name) => stores.jobs[name as keyof JobStore] }),
+    async damage(id: string) {
+      stores.close()
+      const database = new Database(path)
+      database.prepare("UPDATE jobs SET record = '{}' WHERE id = ?").run([id])
+      database.close()
+      stores = sqliteStores({ path, clock, idempotencyMs })
+    },
     advance,
     async close() {
       stores.close()
@@ -25,8 +37,8 @@ describe('sqliteStores', () => {
     { describe, test },
     {
       async open({ idempotencyMs }) {
-        const { stores, ...rest } = await open(idempotencyMs)
-        return { store: stores.jobs, ...rest }
+        const { jobs, advance, damage, close } = await open(idempotencyMs)
+        return { store: jobs, advance, damage, close }
       },
     },
   )

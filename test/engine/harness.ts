@@ -1,13 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { localQueue } from '../../src/core/dispatch/local-queue.js'
-import { type EngineParts, JobEngine } from '../../src/core/engine.js'
-import type { EngineEventName } from '../../src/core/events.js'
-import type { JobRecord } from '../../src/core/job/job.js'
-import type { EngineSettings } from '../../src/core/options.js'
-import { inlineRunner } from '../../src/core/runner/inline-runner.js'
-import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/workflow/workflow.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
+import type { EngineEventName } from '../../src/core/engine/events.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { EngineSettings } from '../../src/core/engine/options.js'
+import { type Logger, silentLogger } from '../../src/core/engine/ports/logger.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 /** A clock that stands still until a test moves it. */
 export function steppingClock(start = 1_700_000_000_000) {
@@ -16,7 +17,10 @@ export function steppingClock(start = 1_700_000_000_000) {
 }
 
 /** A workflow without inputs whose one stage does what the test says and writes a text output. */
-export function textWorkflow(run: (context: StageContext) => Promise<void> | void = () => {}, id = 'test/text'): Workflow {
+export function textWorkflow(
+  run: (context: StageContext) => Promise<void> | void = () => {},
+  id = 'test/text',
+): Workflow {
   return defineWorkflow({
     id,
     name: 'Text',
@@ -46,7 +50,11 @@ export interface TestEngine {
   until(id: string, ...statuses: JobRecord['status'][]): Promise<JobRecord>
 }
 
-export function testEngine(workflow: Workflow, settings: EngineSettings = {}, parts: Partial<EngineParts> = {}): TestEngine {
+export function testEngine(
+  workflow: Workflow,
+  settings: EngineSettings = {},
+  parts: Partial<EngineParts> = {},
+): TestEngine {
   const all: EngineParts = {
     jobs: memoryJobs(),
     blobs: memoryBlobs(),
@@ -56,9 +64,21 @@ export function testEngine(workflow: Workflow, settings: EngineSettings = {}, pa
     runner: inlineRunner({ resolve: () => workflow }),
     ...parts,
   }
-  const engine = new JobEngine(all, { ...settings, dispatch: { retryDelayMs: 1, progressIntervalMs: 20, ...settings.dispatch } })
+  const engine = new JobEngine(all, {
+    logger: silentLogger,
+    ...settings,
+    // A retry may be announced a moment before it is due; then the sweep, by default every 15 s, starts it.
+    dispatch: { retryDelayMs: 1, progressIntervalMs: 20, sweepIntervalMs: 50, ...settings.dispatch },
+  })
   const events: EngineEventName[] = []
-  for (const name of ['job.created', 'job.started', 'job.succeeded', 'job.failed', 'job.requeued', 'job.deleted'] as const) {
+  for (const name of [
+    'job.created',
+    'job.started',
+    'job.succeeded',
+    'job.failed',
+    'job.requeued',
+    'job.deleted',
+  ] as const) {
     engine.on(name, () => events.push(name))
   }
   return {
@@ -91,7 +111,17 @@ export function gate<Value = void>() {
   return { opened, open }
 }
 
-export async function keys(blobs: EngineParts['blobs'], prefixes: readonly string[] = ['results/', 'uploads/']): Promise<string[]> {
+/** A logger that keeps what it is given. */
+export function recordingLogger(): { logger: Logger; lines: { level: string; fields: Record<string, unknown> }[] } {
+  const lines: { level: string; fields: Record<string, unknown> }[] = []
+  const keep = (level: string) => (fields: Record<string, unknown>) => void lines.push({ level, fields })
+  return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines }
+}
+
+export async function keys(
+  blobs: EngineParts['blobs'],
+  prefixes: readonly string[] = ['results/', 'uploads/'],
+): Promise<string[]> {
   const found: string[] = []
   for (const prefix of prefixes) for await (const { key } of blobs.list(prefix)) found.push(key)
   return found

@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { memoryBlobs } from '../../src/adapters/memory/index.js'
-import { readUpload } from '../../src/core/dispatch/read-upload.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
+import { readUpload } from '../../src/core/engine/dispatch/read-upload.js'
 
 const key = 'uploads/app/ticket'
 let directory: string
@@ -17,10 +18,13 @@ afterAll(() => rm(directory, { recursive: true }))
 async function readOf(bytes: Uint8Array, maxBytes = 1000): Promise<Buffer> {
   const blobs = memoryBlobs()
   // In small pieces: a boundary may lie across any two of them.
-  await blobs.put(key, (async function* () {
-    for (let start = 0; start < bytes.byteLength; start += 7) yield bytes.subarray(start, start + 7)
-  })())
-  const path = join(directory, 'input')
+  await blobs.put(
+    key,
+    (async function* () {
+      for (let start = 0; start < bytes.byteLength; start += 7) yield bytes.subarray(start, start + 7)
+    })(),
+  )
+  const path = join(directory, randomUUID())
   const read = await readUpload(blobs, key, path, { signal: new AbortController().signal, maxBytes })
   const file = await readFile(path)
   expect(read.bytes).toBe(file.byteLength)
@@ -52,7 +56,11 @@ describe('an uploaded input', () => {
 
   test('is refused if its form lacks the field, is damaged or breaks off', async () => {
     const whole = await formOf({ filedata: song })
-    for (const bad of [await formOf({ other: song }), whole.subarray(0, 300), whole.subarray(0, whole.byteLength - 10)]) {
+    for (const bad of [
+      await formOf({ other: song }),
+      whole.subarray(0, 300),
+      whole.subarray(0, whole.byteLength - 10),
+    ]) {
       await expect(readOf(bad)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'decode_failed' })
     }
   })
@@ -65,6 +73,8 @@ describe('an uploaded input', () => {
   })
 
   test('that is gone is missing', async () => {
-    await expect(readUpload(memoryBlobs(), key, join(directory, 'none'), { signal: new AbortController().signal, maxBytes: 1 })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'upload_missing' })
+    await expect(
+      readUpload(memoryBlobs(), key, join(directory, 'none'), { signal: new AbortController().signal, maxBytes: 1 }),
+    ).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'upload_missing' })
   })
 })

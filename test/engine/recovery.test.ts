@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { attemptPrefix } from '../../src/core/job/blob-keys.js'
-import type { JobStore } from '../../src/core/ports/job-store.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { attemptPrefix } from '../../src/core/engine/job/blob-keys.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { bytes, gate, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const hour = 60 * 60 * 1000
@@ -14,7 +14,10 @@ describe('a worker that loses its lease', () => {
     const started = gate()
     const finish = gate()
     // The slow worker is cut off from the store while it runs: its heartbeats never arrive.
-    const cutOff: JobStore = { ...jobs, apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)) }
+    const cutOff: JobStore = {
+      ...jobs,
+      apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)),
+    }
     const slow = testEngine(
       textWorkflow(async () => {
         started.open()
@@ -25,14 +28,14 @@ describe('a worker that loses its lease', () => {
     )
     const quick = testEngine(textWorkflow(), {}, { jobs, blobs })
     const job = await quick.submit()
-    const slowRun = slow.engine.run(job.id)
+    const slowRun = slow.engine.runOnce(job.id)
     await started.opened
     clock.advance(slow.engine.options.dispatch.leaseMs + 1)
     const won = await quick.engine.run(job.id)
     finish.open()
     expect(await slowRun).toBeUndefined()
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
-    expect(await keys(blobs)).toEqual([won?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([won?.outputs?.text!.key])
     expect(slow.events).not.toContain('job.succeeded')
   })
 
@@ -58,13 +61,16 @@ describe('a worker that loses its lease', () => {
   test('a job whose workers die every time ends FAILED with worker_lost', async () => {
     const clock = steppingClock()
     const jobs = memoryJobs({ clock: clock.now })
-    const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })
+    const { engine, submit } = testEngine(textWorkflow(), { dispatch: { maxLapses: 2 } }, { jobs })
     const job = await submit()
     for (let death = 0; death < 3; death++) {
       expect(await jobs.claim({ id: job.id, owner: 'doomed', leaseMs: 1000 })).toBeDefined()
       clock.advance(1001)
     }
-    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR', reason: 'worker_lost' } })
+    expect(await engine.run(job.id)).toMatchObject({
+      status: 'FAILED',
+      error: { code: 'INTERNAL_ERROR', reason: 'worker_lost' },
+    })
   })
 })
 
@@ -85,7 +91,7 @@ describe('close', () => {
     const job = await first.submit()
     await started.opened
     await first.engine.close({ timeoutMs: 0 })
-    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, handbacks: 1 })
+    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, shutdownRequeues: 1 })
     await expect(first.submit()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 
     const second = testEngine(textWorkflow(), {}, { jobs, blobs })
@@ -114,7 +120,7 @@ describe('close', () => {
 })
 
 describe('the sweep', () => {
-  test('rings again for jobs that the queue forgot and for those whose worker died', async () => {
+  test('finds jobs that nobody was notified of and those whose worker died', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const forgotten = testEngine(textWorkflow(), {}, { jobs })
@@ -122,7 +128,7 @@ describe('the sweep', () => {
     const orphaned = await forgotten.submit()
     await jobs.claim({ id: orphaned.id, owner: 'dead', leaseMs: 1000 })
     clock.advance(1001)
-    // A new queue, as after a restart: nobody rang it for these jobs.
+    // A new queue, as after a restart: it has no notification for these jobs.
     const { engine, until } = testEngine(textWorkflow(), {}, { jobs })
     await engine.start()
     await until(queued.id, 'SUCCEEDED')
@@ -168,10 +174,41 @@ describe('the sweep', () => {
     const { engine, submit } = testEngine(textWorkflow(), {}, { blobs })
     const job = await submit()
     const done = await engine.run(job.id)
-    await blobs.put(`${attemptPrefix(job.id, 0)}text.txt`, bytes('of a lost claim'))
-    await blobs.put(`${attemptPrefix('00000000-0000-4000-8000-000000000000', 1)}text.txt`, bytes('of no job'))
+    await blobs.put(`${attemptPrefix({ ...job, token: 0 })}text.txt`, bytes('of a lost claim'))
+    await blobs.put(
+      `${attemptPrefix({ ...job, id: '00000000-0000-4000-8000-000000000000', token: 1 })}text.txt`,
+      bytes('of no job'),
+    )
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
-    expect(await keys(blobs)).toEqual([done?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([done?.outputs?.text!.key])
+  })
+})
+
+describe('two claims with one token, after a job store lost its last commits', () => {
+  test('have files of their own: the loser removes none of the winner', async () => {
+    const [before, after] = [memoryJobs(), memoryJobs()]
+    const blobs = memoryBlobs()
+    const started = gate()
+    const finish = gate()
+    const late = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      {},
+      { jobs: before, blobs },
+    )
+    const next = testEngine(textWorkflow(), {}, { jobs: after, blobs })
+    const job = await late.submit()
+    await after.create(job)
+    const lateRun = late.engine.run(job.id)
+    await started.opened
+    const won = await next.engine.run(job.id)
+    await before.apply(job.id, { kind: 'delete' })
+    finish.open()
+    expect(await lateRun).toBeUndefined()
+    expect(won).toMatchObject({ status: 'SUCCEEDED', token: 1 })
+    expect(await keys(blobs)).toEqual([won?.outputs?.text?.key])
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { withFaults } from '../../src/adapters/contract/faults.js'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import type { JobChange } from '../../src/core/job/transitions.js'
+import { withFaults } from '../../src/contract/faults.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import type { JobChange } from '../../src/core/engine/job/transitions.js'
 import { keys, testEngine, textOf, textWorkflow } from './harness.js'
 
 /** A store whose answer to the given change is lost, after it was made. */
@@ -9,7 +9,9 @@ function losingAnswers(kind: JobChange['kind'], times: number) {
   const jobs = memoryJobs()
   let left = times
   const faulty = withFaults(jobs, ({ method, args, moment }) =>
-    method === 'apply' && moment === 'after' && (args[1] as JobChange).kind === kind && left-- > 0 ? new Error('the answer was lost') : undefined,
+    method === 'apply' && moment === 'after' && (args[1] as JobChange).kind === kind && left-- > 0
+      ? new Error('the answer was lost')
+      : undefined,
   )
   return { jobs, faulty }
 }
@@ -22,7 +24,7 @@ describe('the end of a run whose confirmation is lost', () => {
     const job = await submit()
     const ended = await engine.run(job.id)
     expect(ended).toMatchObject({ status: 'SUCCEEDED', token: 1 })
-    expect(await textOf(blobs, ended?.outputs?.text.key ?? '')).toBe(`text of ${job.id}`)
+    expect(await textOf(blobs, ended?.outputs?.text!.key ?? '')).toBe(`text of ${job.id}`)
     expect(events.filter((name) => name === 'job.succeeded')).toHaveLength(1)
   })
 
@@ -36,13 +38,13 @@ describe('the end of a run whose confirmation is lost', () => {
     const blobs = memoryBlobs()
     const { engine, submit } = testEngine(textWorkflow(), { dispatch: { leaseMs: 300 } }, { jobs: gone, blobs })
     const job = await submit()
-    expect(await engine.run(job.id)).toBeUndefined()
+    expect(await engine.runOnce(job.id)).toBeUndefined()
     const recorded = await jobs.get(job.id)
     expect(recorded?.status).toBe('SUCCEEDED')
-    expect(await keys(blobs)).toEqual([recorded?.outputs?.text.key])
+    expect(await keys(blobs)).toEqual([recorded?.outputs?.text!.key])
   })
 
-  test('a retry whose confirmation is lost is rung for all the same', async () => {
+  test('a retry whose confirmation is lost is run all the same', async () => {
     const { faulty } = losingAnswers('requeue', 1)
     let runs = 0
     const { engine, submit, until } = testEngine(

@@ -1,44 +1,100 @@
-import { tracingChannel } from 'node:diagnostics_channel'
-import { expect, test } from 'vitest'
-import { StemworkError } from '../../src/core/errors.js'
+import { describe, expect, test } from 'vitest'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import type { SpanOrder, Tracing } from '../../src/core/engine/ports/tracing.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { testEngine, textWorkflow } from './harness.js'
 
-test('an attempt is traced with a span for each of its steps, and an error reaches the span in which it arose', async () => {
-  const seen: string[] = []
-  const names = ['stemwork.job', 'stemwork.fetch', 'stemwork.run', 'stemwork.publish']
-  const subscriptions = names.map((name) => {
-    const channel = tracingChannel(name)
-    const handlers = {
-      start: (message: unknown) => seen.push(`${name} start ${(message as { attempt: number }).attempt}`),
-      end: () => {},
-      asyncStart: () => {},
-      asyncEnd: () => seen.push(`${name} end`),
-      error: () => seen.push(`${name} error`),
-    }
-    channel.subscribe(handlers)
-    return () => channel.unsubscribe(handlers)
+/** Numbers the spans and remembers how they began and ended. */
+function recordingTracing() {
+  const begun: (SpanOrder & { id: number })[] = []
+  const ended: string[] = []
+  const tracing: Tracing = {
+    begin(order) {
+      const id = begun.push({ ...order, id: begun.length + 1 })
+      let hasEnded = false
+      return {
+        context: { traceparent: `00-${'a'.repeat(32)}-${String(id).padStart(16, '0')}-01` },
+        set() {},
+        within: (work) => work(),
+        end(error) {
+          if (!hasEnded) ended.push(`${order.name}${error === undefined ? '' : ` ${(error as Error).message}`}`)
+          hasEnded = true
+        },
+      }
+    },
+  }
+  return { tracing, begun, ended }
+}
+
+const idOf = (order: SpanOrder | undefined) => order?.parent && Number(order.parent.traceparent.split('-')[2])
+
+describe('an attempt', () => {
+  test('has a span for each of its steps and stages, below that of its submit', async () => {
+    const { tracing, begun, ended } = recordingTracing()
+    const { engine, submit } = testEngine(textWorkflow(), { tracing })
+    await engine.run((await submit()).id)
+    expect(begun.map((order) => [order.id, order.name, idOf(order)])).toEqual([
+      [1, 'submit test/text', undefined],
+      [2, 'process test/text', 1],
+      [3, 'fetch', 2],
+      [4, 'run', 2],
+      [5, 'stage write', 4],
+      [6, 'publish', 2],
+    ])
+    expect(ended).toEqual(['submit test/text', 'fetch', 'stage write', 'run', 'publish', 'process test/text'])
   })
-  let fails = false
-  const { engine, submit } = testEngine(
-    textWorkflow(() => {
-      if (fails) throw new StemworkError('BAD_INPUT', 'not audio')
-    }),
-  )
-  await engine.run((await submit()).id)
-  expect(seen).toEqual([
-    'stemwork.job start 1',
-    'stemwork.fetch start 1',
-    'stemwork.fetch end',
-    'stemwork.run start 1',
-    'stemwork.run end',
-    'stemwork.publish start 1',
-    'stemwork.publish end',
-    'stemwork.job end',
-  ])
-  seen.length = 0
-  fails = true
-  await engine.run((await submit()).id)
-  expect(seen).toContain('stemwork.run error')
-  expect(seen).not.toContain('stemwork.publish start 1')
-  for (const unsubscribe of subscriptions) unsubscribe()
+
+  test('that fails is an error of each span that the error passed, and of no other', async () => {
+    const { tracing, ended } = recordingTracing()
+    const workflow = textWorkflow(() => {
+      throw new StemworkError('BAD_INPUT', 'not audio')
+    })
+    const { engine, submit } = testEngine(workflow, { tracing })
+    await engine.run((await submit()).id)
+    expect(ended).toEqual([
+      'submit test/text',
+      'fetch',
+      'stage write not audio',
+      'run not audio',
+      'process test/text not audio',
+    ])
+  })
+
+  test('that is made again is a second one below the same submit', async () => {
+    const { tracing, begun } = recordingTracing()
+    let tries = 0
+    const workflow = textWorkflow(() => {
+      if (++tries === 1) throw new StemworkError('INTERNAL_ERROR', 'try again', { retryable: true })
+    })
+    const { engine, submit } = testEngine(workflow, { tracing })
+    await engine.run((await submit()).id)
+    const attempts = begun.filter(({ kind }) => kind === 'consumer')
+    expect(attempts.map(idOf)).toEqual([1, 1])
+    expect(attempts.map(({ attributes }) => attributes?.['stemwork.attempt'])).toEqual([1, 2])
+  })
+})
+
+test('the jobs of a batch and its webhook belong to the span of its submit', async () => {
+  const { tracing, begun } = recordingTracing()
+  const settings = { tracing, fetch: { allowPrivate: true }, webhooks: { secret: newWebhookSecret() } }
+  const { engine } = testEngine(textWorkflow(), settings)
+  // What it answers, or whether it is there, is no matter: the try has a span.
+  const webhook = { url: 'http://127.0.0.1:9/' }
+  const jobs = [1, 2].map((number) => ({ workflow: 'test/text', params: { number } }))
+  const { ids } = await engine.submitBatch({ app: 'app', name: 'album', jobs, webhook })
+  for (const id of ids) await engine.run(id)
+  await engine.sendWebhooks()
+  const [submitted, ...later] = begun
+  expect(submitted).toMatchObject({
+    name: 'submit batch',
+    kind: 'producer',
+    attributes: { 'messaging.batch.message_count': 2, 'stemwork.batch': 'album' },
+  })
+  const below = later.filter((order) => idOf(order) === submitted?.id).map(({ name }) => name)
+  expect(below).toEqual(['process test/text', 'process test/text', 'POST webhook'])
+  await engine.close()
+})
+
+test('what is no tracing is refused', () => {
+  expect(() => testEngine(textWorkflow(), { tracing: {} as Tracing })).toThrow(/tracing.*openTelemetry\(\)/)
 })

@@ -2,9 +2,11 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { memoryApplications, memoryJobs } from '../../src/adapters/memory/index.js'
-import { newWebhookSecret } from '../../src/core/webhooks/signature.js'
-import { steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
+import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { badInput } from '../../src/core/engine/errors.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import { applicationSecret } from '../../src/core/engine/webhooks/signing-secrets.js'
+import { gate, steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
 
 interface Received {
   method: string
@@ -30,7 +32,12 @@ beforeEach(async () => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      received.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() })
+      received.push({
+        method: request.method ?? '',
+        url: request.url ?? '',
+        headers: request.headers,
+        body: Buffer.concat(chunks).toString(),
+      })
       const status = statuses.shift() ?? 204
       response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end()
       onRequest()
@@ -47,7 +54,10 @@ afterEach(() => new Promise((resolve) => server.close(resolve)))
 describe('webhooks', () => {
   const secret = newWebhookSecret()
 
-  function withSecret(settings: Parameters<typeof testEngine>[1] = {}, parts: Parameters<typeof testEngine>[2] = {}): TestEngine {
+  function withSecret(
+    settings: Parameters<typeof testEngine>[1] = {},
+    parts: Parameters<typeof testEngine>[2] = {},
+  ): TestEngine {
     return testEngine(textWorkflow(), { fetch: loopback, webhooks: { secret }, ...settings }, parts)
   }
 
@@ -58,15 +68,75 @@ describe('webhooks', () => {
   test('report the end of a job, signed so that an independent verifier accepts them', async () => {
     const { engine, until } = withSecret()
     const arrived = new Promise<void>((resolve) => (onRequest = resolve))
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url }, metadata: { order: '7' } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      webhook: { url },
+      metadata: { order: '7' },
+    })
     await engine.start()
     await until(job.id, 'SUCCEEDED')
     await arrived
-    const [{ headers, body, method }] = received
+    const { headers, body, method } = received[0]!
     expect(method).toBe('POST')
-    const payload = new Webhook(secret).verify(body, headers as Record<string, string>)
-    expect(payload).toMatchObject({ type: 'job.succeeded', data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } } })
-    expect(() => new Webhook(newWebhookSecret()).verify(body, headers as Record<string, string>)).toThrow()
+    const payload = new Webhook(applicationSecret(secret, 'app')).verify(body, headers as Record<string, string>)
+    expect(payload).toMatchObject({
+      type: 'job.succeeded',
+      data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
+    })
+    // Neither the service's own secret, nor what another application's receiver knows.
+    for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
+      expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow(
+        'No matching signature found',
+      )
+    await engine.close()
+  })
+
+  test.each(['job.succeeded', 'job.failed'] as const)(
+    'are sent soon after %s, whatever the listeners of the host do',
+    async (event) => {
+      const { engine, until } = testEngine(
+        textWorkflow(() => {
+          if (event === 'job.failed') throw badInput('decode_failed', 'no audio')
+        }),
+        { fetch: loopback, webhooks: { secret }, dispatch: { sweepIntervalMs: 3_600_000 } },
+      )
+      engine.on(event, () => {
+        throw new Error('from a listener')
+      })
+      const arrived = new Promise<void>((resolve) => (onRequest = resolve))
+      await engine.start()
+      const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+      await until(job.id, 'SUCCEEDED', 'FAILED')
+      await arrived
+      expect(received.map(({ body }) => (JSON.parse(body) as { type: string }).type)).toEqual([event])
+      await engine.close()
+    },
+  )
+
+  test('are sent soon after a waiting job was canceled', async () => {
+    const started = gate()
+    const finish = gate()
+    const { engine } = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      { fetch: loopback, webhooks: { secret }, dispatch: { sweepIntervalMs: 3_600_000 } },
+    )
+    engine.on('job.failed', () => {
+      throw new Error('from a listener')
+    })
+    const input = { app: 'app', workflow: 'test/text', params: {} }
+    await engine.start()
+    await engine.submit(input)
+    await started.opened
+    const arrived = new Promise<void>((resolve) => (onRequest = resolve))
+    const { job } = await engine.submit({ ...input, webhook: { url } })
+    expect(await engine.cancel(job.id)).toMatchObject({ status: 'FAILED' })
+    await arrived
+    finish.open()
     await engine.close()
   })
 
@@ -78,20 +148,58 @@ describe('webhooks', () => {
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', tries: 1, lastStatus: 500 })
+    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', attempts: 1, lastStatus: 500 })
     await engine.sendWebhooks()
     expect(received).toHaveLength(1)
     clock.advance(10_000)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'delivered', tries: 2, lastStatus: 204 })
+    expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'delivered', attempts: 2, lastStatus: 204 })
     clock.advance(24 * 60 * 60 * 1000)
     await engine.sendWebhooks()
     expect(received).toHaveLength(2)
-    expect(received[1].headers['webhook-id']).toBe(received[0].headers['webhook-id'])
+    expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id'])
     await engine.close()
   })
 
-  test('are given up after seven tries, and at once when the receiver answers 410', async () => {
+  describe('to a receiver that takes the request and never answers', () => {
+    let reached: ReturnType<typeof gate<void>>
+    beforeEach(() => {
+      reached = gate<void>()
+      server.removeAllListeners('request')
+      server.on('request', () => reached.open())
+    })
+    afterEach(() => server.closeAllConnections())
+
+    test('hold their place for their time and no longer', async () => {
+      const jobs = memoryJobs()
+      const { engine } = withSecret({ webhooks: { secret, timeoutMs: 100, concurrency: 1 } }, { jobs })
+      const ids: string[] = []
+      for (let n = 0; n < 2; n++) {
+        const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+        await engine.run(job.id)
+        ids.push(job.id)
+      }
+      // One place for both: the second is sent only once the first has given it up.
+      expect(await engine.sendWebhooks()).toBe(2)
+      for (const id of ids)
+        expect(await delivered(jobs, id)).toMatchObject({ outcome: 'pending', attempts: 1, lastStatus: null })
+      await engine.close()
+    })
+
+    test('do not keep close() from returning', async () => {
+      const jobs = memoryJobs()
+      const { engine } = withSecret({ webhooks: { secret, timeoutMs: 3_600_000 } }, { jobs })
+      const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+      await engine.run(job.id)
+      const sending = engine.sendWebhooks()
+      await reached.opened
+      await engine.close()
+      await sending
+      expect(await delivered(jobs, job.id)).toMatchObject({ outcome: 'pending', attempts: 1 })
+    })
+  })
+
+  test('are given up after seven attempts, and at once when the receiver answers 410', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const { engine } = withSecret({}, { jobs })
@@ -100,17 +208,17 @@ describe('webhooks', () => {
     const gone = await engine.submit(input)
     await engine.run(gone.job.id)
     await engine.sendWebhooks()
-    expect(await delivered(jobs, gone.job.id)).toMatchObject({ outcome: 'gone', tries: 1 })
+    expect(await delivered(jobs, gone.job.id)).toMatchObject({ outcome: 'gone', attempts: 1 })
 
     const failing = await engine.submit(input)
     await engine.run(failing.job.id)
     let hours = 0
     while ((await delivered(jobs, failing.job.id))?.outcome === 'pending' && hours < 48) {
       await engine.sendWebhooks()
-      clock.advance(60 * 60 * 1000 / 12)
+      clock.advance((60 * 60 * 1000) / 12)
       hours += 1 / 12
     }
-    expect(await delivered(jobs, failing.job.id)).toMatchObject({ outcome: 'given_up', tries: 7 })
+    expect(await delivered(jobs, failing.job.id)).toMatchObject({ outcome: 'given_up', attempts: 7 })
     expect(hours).toBeGreaterThan(17)
     expect(hours).toBeLessThan(22)
     await engine.close()
@@ -142,18 +250,32 @@ describe('webhooks', () => {
   test('go to the address of the application, signed with its own secret, for the events it asked for', async () => {
     const applications = memoryApplications()
     const own = newWebhookSecret()
-    await applications.putApplication({ id: 'app', name: 'App', createdAt: 0, webhook: { url, secret: own, events: ['job.failed'] } })
-    const { engine } = testEngine(textWorkflow(() => Promise.reject(new Error('no'))), { fetch: loopback, dispatch: { maxAttempts: 1 } }, { applications })
+    await applications.putApplication({
+      id: 'app',
+      name: 'App',
+      createdAt: 0,
+      webhook: { url, events: ['job.failed'] },
+      webhookSecrets: [{ secret: own, expiresAt: null }],
+    })
+    const { engine } = testEngine(
+      textWorkflow(() => Promise.reject(new Error('no'))),
+      { fetch: loopback, dispatch: { maxAttempts: 1 } },
+      { applications },
+    )
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     await engine.run(job.id)
     await engine.sendWebhooks()
-    expect(new Webhook(own).verify(received[0].body, received[0].headers as Record<string, string>)).toMatchObject({ type: 'job.failed' })
+    expect(new Webhook(own).verify(received[0]!.body, received[0]!.headers as Record<string, string>)).toMatchObject({
+      type: 'job.failed',
+    })
     await engine.close()
   })
 
   test('are refused at submit where nothing could sign them', async () => {
     const { engine } = testEngine(textWorkflow())
-    await expect(engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    await expect(
+      engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } }),
+    ).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
   })
 
   test('never reach an address that the policy does not allow', async () => {
@@ -172,20 +294,33 @@ describe('copyResultsTo', () => {
 
   test('sends the output with one PUT and a Content-Length, and keeps no copy', async () => {
     const { engine, parts } = testEngine(textWorkflow(), { fetch: loopback })
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     const done = await engine.run(job.id)
     expect(done).toMatchObject({ status: 'SUCCEEDED', outputs: { text: { copied: true } } })
     expect(received).toMatchObject([{ method: 'PUT', url: '/bucket/text.txt?signature=1', body: `text of ${job.id}` }])
-    expect(received[0].headers).toMatchObject({ 'content-length': String(received[0].body.length) })
-    expect(received[0].headers['transfer-encoding']).toBeUndefined()
+    expect(received[0]!.headers).toMatchObject({ 'content-length': String(received[0]!.body.length) })
+    expect(received[0]!.headers['transfer-encoding']).toBeUndefined()
     for await (const blob of parts.blobs.list('results/')) expect(blob).toBeUndefined()
   })
 
   test('is tried again when the storage fails, without running the job again', async () => {
     let runs = 0
-    const { engine } = testEngine(textWorkflow(() => void runs++), { fetch: loopback })
+    const { engine } = testEngine(
+      textWorkflow(() => void runs++),
+      { fetch: loopback },
+    )
     statuses = [503]
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
     expect({ runs, requests: received.length }).toEqual({ runs: 1, requests: 2 })
   })
@@ -193,7 +328,12 @@ describe('copyResultsTo', () => {
   test('fails the job with copy_failed when the storage refuses', async () => {
     const { engine } = testEngine(textWorkflow(), { fetch: loopback })
     statuses = [403]
-    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { text: target() } })
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: 'test/text',
+      params: {},
+      copyResultsTo: { text: target() },
+    })
     const failed = await engine.run(job.id)
     expect(failed).toMatchObject({ status: 'FAILED', error: { code: 'BAD_INPUT', reason: 'copy_failed' } })
     expect(failed?.error?.message).toContain('403')
@@ -202,7 +342,9 @@ describe('copyResultsTo', () => {
 
   test('names outputs that the workflow does not have', async () => {
     const { engine } = testEngine(textWorkflow())
-    await expect(engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { drums: target() } })).rejects.toMatchObject({
+    await expect(
+      engine.submit({ app: 'app', workflow: 'test/text', params: {}, copyResultsTo: { drums: target() } }),
+    ).rejects.toMatchObject({
       code: 'INVALID_PARAMS',
       details: { issues: [{ path: 'copyResultsTo.drums' }] },
     })

@@ -2,33 +2,53 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { pages, root } from './snippets.js'
+import { packagesOf, pages, root } from './snippets.js'
 
-const generated = [
-  ['docs/configuration.md', 'scripts/configuration.mjs'],
-  ['docs/http.md', 'scripts/http-reference.mjs'],
-]
+interface Manifest {
+  name: string
+  peerDependencies: Record<string, string>
+  devDependencies: Record<string, string>
+  dependencies: Record<string, string>
+}
 
 describe('the documentation', () => {
-  test.each(generated)('%s is what %s makes', (page, script) => {
-    const { stdout, stderr } = spawnSync(process.execPath, [join(root, script)], { encoding: 'utf8' })
-    expect(stderr).toBe('')
-    expect(textOf(page), `run: node ${script} > ${page}`).toBe(stdout)
+  test('has generated pages that are up to date', () => {
+    const script = join(root, 'scripts/documents.mjs')
+    const { stdout, stderr } = spawnSync(process.execPath, [script, 'check'], { encoding: 'utf8' })
+    expect({ stdout, stderr }, 'run: npm run docs').toEqual({ stdout: '', stderr: '' })
   })
 
-  test.each(pages)('%s links to files and headings that are there', (page) => {
-    const missing: string[] = []
-    for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
-      if (/^https?:/.test(target)) continue
-      const path = target === '' ? page : relative(root, resolve(root, dirname(page), target))
-      if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor))) missing.push(`${target}#${anchor ?? ''}`)
-    }
-    expect(missing).toEqual([])
+  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
+    '%s links to files and headings that are there',
+    (page) => {
+      const missing: string[] = []
+      for (const [, target, anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
+        if (/^https?:/.test(target!)) continue
+        const path = target === '' ? page : relative(root, resolve(root, dirname(page), target!))
+        if (!existsSync(join(root, path)) || (anchor && !anchorsOf(path).includes(anchor)))
+          missing.push(`${target}#${anchor ?? ''}`)
+      }
+      expect(missing).toEqual([])
+    },
+  )
+
+  // `test/platforms` installs them, which needs a registry; a text that is taken for a command is seen here already.
+  test.each(pages)('%s says to install packages that this repository is tested with', (page) => {
+    const { name, peerDependencies, devDependencies, dependencies } = JSON.parse(textOf('package.json')) as Manifest
+    const known = [name, ...Object.keys({ ...peerDependencies, ...devDependencies, ...dependencies })]
+    // Bundlers, frameworks and types of a page with tests of its own.
+    if (page !== 'docs/platforms.md') expect(packagesOf(page).filter((word) => !known.includes(word))).toEqual([])
   })
 
-  test('every page is linked from the README', () => {
-    const readme = textOf('README.md')
-    expect(pages.filter((page) => page !== 'README.md' && !readme.includes(`(${page})`))).toEqual([])
+  test.each(['README.md', 'llms.txt'])('every page is linked from %s', (list) => {
+    const text = textOf(list)
+    expect(pages.filter((page) => page !== 'README.md' && !text.includes(`(${page})`))).toEqual([])
+  })
+
+  test('the README is short: its links to the documentation come before word 700', () => {
+    const [words = ''] = textOf('README.md').split('\n## Documentation')
+    expect(words.split(/\s+/).length).toBeLessThan(700)
+    expect(words).toMatch(/^# stemwork\n\n[^#]*!\[/)
   })
 })
 
@@ -38,6 +58,13 @@ function textOf(page: string): string {
 
 /** As GitHub names headings. */
 function anchorsOf(page: string): string[] {
-  const headings = textOf(page).replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)
-  return Array.from(headings, ([, text]) => text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+  const headings = textOf(page)
+    .replace(/^```[\s\S]*?^```$/gm, '')
+    .matchAll(/^#+ (.+)$/gm)
+  return Array.from(headings, ([, text]) =>
+    text!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
 }

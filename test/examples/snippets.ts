@@ -5,7 +5,12 @@ import { fileURLToPath } from 'node:url'
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The pages that a reader meets. */
-export const pages = ['README.md', ...readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
+export const pages = [
+  'README.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+]
 
 /** A fenced block of a page. */
 export interface Snippet {
@@ -18,8 +23,14 @@ export interface Snippet {
 export function snippetsOf(page: string): Snippet[] {
   const found: Snippet[] = []
   const text = readFileSync(join(root, page), 'utf8')
-  for (const { index, 1: language, 2: code } of text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)) {
-    const heading = [...text.slice(0, index).replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)].at(-1)?.[1] ?? ''
+  for (const { index, 1: language = '', 2: code = '' } of text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)) {
+    const heading =
+      [
+        ...text
+          .slice(0, index)
+          .replace(/^```[\s\S]*?^```$/gm, '')
+          .matchAll(/^#+ (.+)$/gm),
+      ].at(-1)?.[1] ?? ''
     const title = `${page}: ${heading}`
     const before = found.filter(({ name }) => name === title || name.startsWith(`${title} `)).length
     found.push({ name: before === 0 ? title : `${title} ${before + 1}`, language, code })
@@ -27,8 +38,50 @@ export function snippetsOf(page: string): Snippet[] {
   return found
 }
 
+/** Those that run: `test/platforms` has tests of its own for those of the page of platforms. */
+export function runSnippets(): Snippet[] {
+  return pages.filter((page) => page !== 'docs/platforms.md').flatMap(snippetsOf)
+}
+
+export function pageOf({ name }: Snippet): string {
+  return name.slice(0, name.indexOf(': '))
+}
+
+/** The first install of every page, as docs/installation.md says. */
+const first = ['stemwork', 'onnxruntime-node']
+
+/** What a reader of the page is told to install, install by install: commands that begin a line or are marked as code. */
+export function installsOf(page: string): string[][] {
+  const text = readFileSync(join(root, page), 'utf8')
+  const lists = Array.from(text.matchAll(/(?:^|`)npm install ([^`#\n]+)/gm), ([, words = '']) =>
+    words.trim().split(/ +/),
+  )
+  const more = new Set(lists.flat().filter((word) => !word.startsWith('-') && !first.includes(word)))
+  return more.size === 0 ? [first] : [first, [...more].sort()]
+}
+
+/** The names of those packages, without the versions that some pages name. */
+export function packagesOf(page: string): string[] {
+  return installsOf(page)
+    .flat()
+    .map((word) => word.replace(/(?<=.)@[^/]*$/, ''))
+}
+
+/** The packages that a program imports, without subpaths. */
+export function importedPackages(code: string): string[] {
+  const specifiers = Array.from(
+    code.matchAll(/(?:^import |\bfrom |\bimport\()'([^'.][^']*)'/gm),
+    ([, name = '']) => name,
+  )
+  const names = specifiers.map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name)
+  return [...new Set(names.filter((name) => !name.startsWith('node:')))]
+}
+
 /** The lines of a script that are run, and those that are not, with the reason. */
-export function splitScript(code: string, reasons: readonly (readonly [pattern: RegExp, reason: string])[]): { script: string; left: { line: string; reason: string }[] } {
+export function splitScript(
+  code: string,
+  reasons: readonly (readonly [pattern: RegExp, reason: string])[],
+): { script: string; left: { line: string; reason: string }[] } {
   const left: { line: string; reason: string }[] = []
   const kept = code.split('\n').filter((line) => {
     const reason = reasons.find(([pattern]) => pattern.test(line))?.[1]

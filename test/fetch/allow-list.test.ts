@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { allowList } from '../../src/core/fetch/allow-list.js'
-import { targetOf, vetAddresses, type AddressPolicy } from '../../src/core/fetch/address-guard.js'
+import { allowList } from '../../src/core/engine/fetch/allow-list.js'
+import { targetOf, vetAddresses, type AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
 
 describe('an allow-list entry', () => {
   it.each([
@@ -29,19 +29,39 @@ describe('an allow-list entry', () => {
     expect(allowList([entry]).allows(host, address, port)).toBe(open)
   })
 
-  it.each(['10.0.0.0/33', '10.0.0/8', '10.0.0.0/', '10.0.0.0/8/8', 'fd00::/129', '10.0.0.0/-1', '', ':80', 'nas:0', 'nas:70000', 'user@nas', 'nas/path', 'http://nas', 'n as', '[fd00::5', 'fd00::5]:80'])(
-    '%j is refused by name',
-    (entry) => {
-      expect(() => allowList([entry])).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(JSON.stringify(entry)) }))
-    },
-  )
+  it.each([
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '10.0.0.0/',
+    '10.0.0.0/8/8',
+    'fd00::/129',
+    '10.0.0.0/-1',
+    '',
+    ':80',
+    'nas:0',
+    'nas:70000',
+    'user@nas',
+    'nas/path',
+    'http://nas',
+    'n as',
+    '[fd00::5',
+    'fd00::5]:80',
+  ])('%j is refused by name', (entry) => {
+    expect(() => allowList([entry])).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(JSON.stringify(entry)) }),
+    )
+  })
 })
 
 describe('the policy', () => {
   const opens = (url: string, addresses: string[], policy: AddressPolicy) => {
     try {
       const target = targetOf(url, policy)
-      vetAddresses(target, target.literal ? [{ address: target.host, family: 0 }] : addresses.map((address) => ({ address, family: 0 })), policy)
+      vetAddresses(
+        target,
+        target.literal ? [{ address: target.host, family: 0 }] : addresses.map((address) => ({ address, family: 0 })),
+        policy,
+      )
       return true
     } catch {
       return false

@@ -7,12 +7,17 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { AddressPolicy } from '../../src/core/fetch/address-guard.js'
-import type { Dial } from '../../src/core/fetch/dial.js'
-import { guardedFetch, type GuardedFetchOptions, type GuardedResponse } from '../../src/core/fetch/guarded-fetch.js'
+import type { AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
+import type { Dial } from '../../src/core/engine/fetch/dial.js'
+import {
+  guardedFetch,
+  type GuardedFetchOptions,
+  type GuardedResponse,
+} from '../../src/core/engine/fetch/guarded-fetch.js'
 import { loopback, rawLoopback, rejection } from './loopback-server.js'
 
-const get = (url: string, policy: AddressPolicy, options: Partial<GuardedFetchOptions> = {}) => guardedFetch(url, { maxBytes: 1_000_000, policy, ...options })
+const get = (url: string, policy: AddressPolicy, options: Partial<GuardedFetchOptions> = {}) =>
+  guardedFetch(url, { maxBytes: 1_000_000, policy, ...options })
 
 async function bytesOf(response: GuardedResponse): Promise<Buffer> {
   const pieces: Uint8Array[] = []
@@ -27,12 +32,20 @@ describe('a request', () => {
     const server = await loopback((_, response) => response.setHeader('set-cookie', 'a=1').end('hello'))
     const response = await get(`${server.url}a%20b/c.wav?x=1&y=%2F#fragment`, server.policy)
     expect(await textOf(response)).toBe('hello')
-    expect(server.requests[0].url).toBe('/a%20b/c.wav?x=1&y=%2F')
-    expect(server.requests[0].headers).toEqual({ host: `127.0.0.1:${server.port}`, 'user-agent': 'stemwork', accept: '*/*', 'accept-encoding': 'identity', connection: 'close' })
+    expect(server.requests[0]!.url).toBe('/a%20b/c.wav?x=1&y=%2F')
+    expect(server.requests[0]!.headers).toEqual({
+      host: `127.0.0.1:${server.port}`,
+      'user-agent': 'stemwork',
+      accept: '*/*',
+      'accept-encoding': 'identity',
+      connection: 'close',
+    })
   })
 
   it('shows any status, the headers and the final address to its caller', async () => {
-    const server = await loopback((_, response) => response.writeHead(418, { 'x-kind': 'teapot' }).end('short and stout'))
+    const server = await loopback((_, response) =>
+      response.writeHead(418, { 'x-kind': 'teapot' }).end('short and stout'),
+    )
     const response = await get(server.url, server.policy)
     expect(response).toMatchObject({ status: 418, url: server.url, headers: { 'x-kind': 'teapot' } })
     expect(await textOf(response)).toBe('short and stout')
@@ -46,27 +59,42 @@ describe('a request', () => {
       bodies.push(body)
       response.end()
     })
-    await textOf(await get(server.url, server.policy, { method: 'POST', body: Buffer.from('{"a":1}'), headers: { 'content-type': 'application/json' } }))
+    await textOf(
+      await get(server.url, server.policy, {
+        method: 'POST',
+        body: Buffer.from('{"a":1}'),
+        headers: { 'content-type': 'application/json' },
+      }),
+    )
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-fetch-'))
     try {
       await writeFile(join(folder, 'file'), 'x'.repeat(300_000))
-      await textOf(await get(server.url, server.policy, { method: 'PUT', body: createReadStream(join(folder, 'file')), headers: { 'content-length': '300000' } }))
+      await textOf(
+        await get(server.url, server.policy, {
+          method: 'PUT',
+          body: createReadStream(join(folder, 'file')),
+          headers: { 'content-length': '300000' },
+        }),
+      )
     } finally {
       await rm(folder, { recursive: true })
     }
     expect(bodies.map(({ length }) => length)).toEqual([7, 300_000])
     expect(server.requests.map(({ headers }) => headers['content-length'])).toEqual(['7', '300000'])
-    expect(server.requests[1].headers['transfer-encoding']).toBeUndefined()
+    expect(server.requests[1]!.headers['transfer-encoding']).toBeUndefined()
   })
 
   it('resolves a name once and dials what came out, not what the system would say', async () => {
     const server = await loopback((_, response) => response.end('found'))
     const asked: string[] = []
     const resolver = async (host: string) => (asked.push(host), [{ address: '127.0.0.1', family: 4 }])
-    const response = await get(`http://no-such-name.invalid:${server.port}/`, { allow: ['no-such-name.invalid'], resolver })
+    const response = await get(`http://no-such-name.invalid:${server.port}/`, {
+      allow: ['no-such-name.invalid'],
+      resolver,
+    })
     expect(await textOf(response)).toBe('found')
     expect(asked).toEqual(['no-such-name.invalid'])
-    expect(server.requests[0].headers.host).toBe(`no-such-name.invalid:${server.port}`)
+    expect(server.requests[0]!.headers.host).toBe(`no-such-name.invalid:${server.port}`)
   })
 
   it('tries the next vetted address when one does not answer', async () => {
@@ -93,22 +121,43 @@ describe('redirects', () => {
 
   it('beyond three, or in a circle, fail', async () => {
     const server = await redirecting('/again')
-    expect(await rejection(get(server.url, server.policy))).toMatchObject({ reason: 'download_failed', retryable: false })
+    expect(await rejection(get(server.url, server.policy))).toMatchObject({
+      reason: 'download_failed',
+      retryable: false,
+    })
     expect(server.requests).toHaveLength(4)
   })
 
   it.each([
-    'http://10.0.0.1/', 'http://169.254.169.254/latest/meta-data/', 'http://[::1]/', 'http://[::ffff:10.0.0.1]/', 'http://2130706433/', '//10.0.0.1/', 'http://127.0.0.1:1/', 'http://localhost:22/',
-    'file:///etc/passwd', 'ftp://example.com/', 'data:text/plain,hello', 'http://user:password@93.184.216.34/', 'http://93.184.216.34:22/', 'http://[', 'http://1.2.3.4.5/',
+    'http://10.0.0.1/',
+    'http://169.254.169.254/latest/meta-data/',
+    'http://[::1]/',
+    'http://[::ffff:10.0.0.1]/',
+    'http://2130706433/',
+    '//10.0.0.1/',
+    'http://127.0.0.1:1/',
+    'http://localhost:22/',
+    'file:///etc/passwd',
+    'ftp://example.com/',
+    'data:text/plain,hello',
+    'http://user:password@93.184.216.34/',
+    'http://93.184.216.34:22/',
+    'http://[',
+    'http://1.2.3.4.5/',
   ])('to %s go through the same gate', async (location) => {
     const server = await redirecting(location)
-    expect(await rejection(get(server.url, server.policy))).toMatchObject({ code: 'BAD_INPUT', reason: 'blocked_address' })
+    expect(await rejection(get(server.url, server.policy))).toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'blocked_address',
+    })
   })
 
   it('to a name that leads inside fail', async () => {
     const server = await redirecting('http://inside.example/')
     const resolver = async () => [{ address: '10.0.0.1', family: 4 }]
-    expect(await rejection(get(server.url, { ...server.policy, resolver }))).toMatchObject({ reason: 'download_failed' })
+    expect(await rejection(get(server.url, { ...server.policy, resolver }))).toMatchObject({
+      reason: 'download_failed',
+    })
   })
 
   it('are the answer itself for methods other than GET and HEAD, and where none are wanted', async () => {
@@ -126,7 +175,10 @@ describe('redirects', () => {
     const secure = await redirecting(location)
     const dial: Dial = async ({ port }) => connect(port, '127.0.0.1')
     const error = await rejection(get(secure.url.replace('http:', 'https:'), { allow: ['127.0.0.1'] }, { dial }))
-    expect(error).toMatchObject({ reason: 'blocked_address', cause: { message: expect.stringContaining('https to http') } })
+    expect(error).toMatchObject({
+      reason: 'blocked_address',
+      cause: { message: expect.stringContaining('https to http') },
+    })
     expect(server.requests).toEqual([])
   })
 
@@ -135,7 +187,11 @@ describe('redirects', () => {
     const first = await redirecting((url) => (url === '/' ? '/same' : other.url))
     const policy = { allow: ['127.0.0.1'] }
     await textOf(await get(first.url, policy, { headers: { 'x-secret': 'yes' } }))
-    expect([...first.requests, ...other.requests].map(({ headers }) => headers['x-secret'])).toEqual(['yes', 'yes', undefined])
+    expect([...first.requests, ...other.requests].map(({ headers }) => headers['x-secret'])).toEqual([
+      'yes',
+      'yes',
+      undefined,
+    ])
   })
 })
 
@@ -147,7 +203,11 @@ describe('the size limit', () => {
 
   it('refuses a body that is announced as larger without reading it', async () => {
     const server = await loopback((_, response) => response.writeHead(200, { 'content-length': '1001' }).write('x'))
-    expect(await rejection(get(server.url, server.policy, { maxBytes: 1000 }))).toMatchObject({ code: 'BAD_INPUT', reason: 'too_large', retryable: false })
+    expect(await rejection(get(server.url, server.policy, { maxBytes: 1000 }))).toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'too_large',
+      retryable: false,
+    })
   })
 
   it('ends an endless body soon after it is passed', async () => {
@@ -185,20 +245,27 @@ describe('the size limit', () => {
 
 describe('an encoded answer', () => {
   it.each(['gzip', 'x-gzip', 'GZIP'])('in %s is decoded', async (encoding) => {
-    const server = await loopback((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end(gzipSync('hello')))
+    const server = await loopback((_, response) =>
+      response.writeHead(200, { 'content-encoding': encoding }).end(gzipSync('hello')),
+    )
     expect(await textOf(await get(server.url, server.policy))).toBe('hello')
   })
 
   it.each(['br', 'deflate', 'gzip, gzip', 'zstd', 'nonsense'])('in %s is refused', async (encoding) => {
     const server = await loopback((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('x'))
-    expect(await rejection(get(server.url, server.policy))).toMatchObject({ reason: 'download_failed', retryable: false })
+    expect(await rejection(get(server.url, server.policy))).toMatchObject({
+      reason: 'download_failed',
+      retryable: false,
+    })
   })
 
   it.each([
     ['is no gzip at all', () => Buffer.from('not gzip')],
     ['is cut off', () => gzipSync(Buffer.alloc(5000, 'x')).subarray(0, 20)],
   ])('that %s fails', async (_, content) => {
-    const server = await loopback((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(content()))
+    const server = await loopback((_, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(content()),
+    )
     expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({ reason: 'download_failed' })
   })
 })
@@ -209,13 +276,20 @@ describe('a server that misbehaves', () => {
     ['speaks no HTTP', (socket: { end(text: string): void }) => void socket.end('220 smtp.example ESMTP\r\n'), false],
   ])('and %s fails, retryable: %#', async (_, talk, retryable) => {
     const server = await rawLoopback(talk)
-    expect(await rejection(get(server.url, server.policy))).toMatchObject({ code: 'BAD_INPUT', reason: 'download_failed', retryable })
+    expect(await rejection(get(server.url, server.policy))).toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'download_failed',
+      retryable,
+    })
   })
 
   it('and refuses the connection fails, retryably', async () => {
     const server = await rawLoopback(() => {})
     const port = server.port === 65_535 ? 65_534 : server.port + 1
-    expect(await rejection(get(`http://127.0.0.1:${port}/`, { allow: ['127.0.0.1'] }))).toMatchObject({ reason: 'download_failed', retryable: true })
+    expect(await rejection(get(`http://127.0.0.1:${port}/`, { allow: ['127.0.0.1'] }))).toMatchObject({
+      reason: 'download_failed',
+      retryable: true,
+    })
   })
 
   it('and breaks off within the body fails, retryably', async () => {
@@ -223,7 +297,10 @@ describe('a server that misbehaves', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nonly this')
       setTimeout(() => socket.destroy(), 20)
     })
-    expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({ reason: 'download_failed', retryable: true })
+    expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({
+      reason: 'download_failed',
+      retryable: true,
+    })
   })
 
   it('and breaks off within a gzip body fails, retryably', async () => {
@@ -232,7 +309,10 @@ describe('a server that misbehaves', () => {
       socket.write(gzipSync(Buffer.alloc(5000)).subarray(0, 15))
       setTimeout(() => socket.destroy(), 20)
     })
-    expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({ reason: 'download_failed', retryable: true })
+    expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({
+      reason: 'download_failed',
+      retryable: true,
+    })
   })
 
   it('and sends headers without end is cut off', async () => {
@@ -248,8 +328,12 @@ describe('a server that misbehaves', () => {
   })
 
   it('and wants to switch protocols fails', async () => {
-    const server = await rawLoopback((socket) => void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'))
-    expect(await rejection(get(server.url, server.policy, { timeouts: { firstByteMs: 300 } }))).toMatchObject({ reason: 'download_failed' })
+    const server = await rawLoopback(
+      (socket) => void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
+    )
+    expect(await rejection(get(server.url, server.policy, { timeouts: { firstByteMs: 300 } }))).toMatchObject({
+      reason: 'download_failed',
+    })
   })
 })
 
@@ -271,7 +355,9 @@ describe('timeouts', () => {
       const timer = setInterval(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), 10)
       socket.on('close', () => clearInterval(timer))
     })
-    expect(await rejection(get(server.url, server.policy, { timeouts: { firstByteMs: 100 } }))).toMatchObject({ reason: 'download_failed' })
+    expect(await rejection(get(server.url, server.policy, { timeouts: { firstByteMs: 100 } }))).toMatchObject({
+      reason: 'download_failed',
+    })
   })
 
   it('end a body that stalls', async () => {
@@ -280,13 +366,26 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: true })
   })
 
+  it('that trickles is given up, though it never stops, and is not worth another attempt', async () => {
+    const server = await loopback((_, response) => {
+      response.writeHead(200)
+      const timer = setInterval(() => response.write('.'), 5)
+      response.on('close', () => clearInterval(timer))
+    })
+    const response = await get(server.url, server.policy, { timeouts: { idleMs: 100, minBytesPerSecond: 1_000_000 } })
+    expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: false })
+  })
+
   it('end a body that drips for ever', async () => {
     const server = await loopback((_, response) => {
       const timer = setInterval(() => response.write('x'), 10)
       response.on('close', () => clearInterval(timer))
     })
     const response = await get(server.url, server.policy, { timeouts: { idleMs: 5_000, totalMs: 200 } })
-    expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', cause: { message: expect.stringContaining('200 ms') } })
+    expect(await rejection(bytesOf(response))).toMatchObject({
+      reason: 'download_failed',
+      cause: { message: expect.stringContaining('200 ms') },
+    })
   })
 
   it('do not count the time that a slow reader takes', async () => {
@@ -311,7 +410,11 @@ describe('timeouts', () => {
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-fetch-'))
     try {
       await writeFile(join(folder, 'file'), Buffer.alloc(30_000_000))
-      const sending = get(server.url, server.policy, { method: 'PUT', body: createReadStream(join(folder, 'file')), timeouts: { idleMs: 200 } })
+      const sending = get(server.url, server.policy, {
+        method: 'PUT',
+        body: createReadStream(join(folder, 'file')),
+        timeouts: { idleMs: 200 },
+      })
       expect(await rejection(sending)).toMatchObject({ reason: 'download_failed' })
     } finally {
       await rm(folder, { recursive: true })
@@ -320,24 +423,27 @@ describe('timeouts', () => {
 })
 
 describe('an abort', () => {
-  it.each(['resolving', 'waiting for the answer', 'reading the body'])('while %s rejects with its reason and closes the connection', async (moment) => {
-    const aborting = new AbortController()
-    const reason = new Error('canceled')
-    let closed: Promise<unknown> = Promise.resolve()
-    const server = await loopback((request, response) => {
-      closed = new Promise((resolve) => request.on('close', resolve))
-      if (moment === 'reading the body') response.write('the beginning')
-      setTimeout(() => aborting.abort(reason), 20)
-    })
-    const resolver = () => {
-      setTimeout(() => aborting.abort(reason), 20)
-      return new Promise<never>(() => {})
-    }
-    const url = moment === 'resolving' ? 'http://slow.example/' : server.url
-    const fetching = get(url, { ...server.policy, resolver }, { signal: aborting.signal }).then(bytesOf)
-    expect(await rejection(fetching)).toBe(reason)
-    await closed
-  })
+  it.each(['resolving', 'waiting for the answer', 'reading the body'])(
+    'while %s rejects with its reason and closes the connection',
+    async (moment) => {
+      const aborting = new AbortController()
+      const reason = new Error('canceled')
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await loopback((request, response) => {
+        closed = new Promise((resolve) => request.on('close', resolve))
+        if (moment === 'reading the body') response.write('the beginning')
+        setTimeout(() => aborting.abort(reason), 20)
+      })
+      const resolver = () => {
+        setTimeout(() => aborting.abort(reason), 20)
+        return new Promise<never>(() => {})
+      }
+      const url = moment === 'resolving' ? 'http://slow.example/' : server.url
+      const fetching = get(url, { ...server.policy, resolver }, { signal: aborting.signal }).then(bytesOf)
+      expect(await rejection(fetching)).toBe(reason)
+      await closed
+    },
+  )
 
   it('before the fetch starts nothing', async () => {
     const reason = new Error('canceled')
@@ -362,20 +468,25 @@ describe('a body that is not wanted', () => {
 })
 
 describe('a fetch that is over', () => {
-  it.each(['read to its end', 'canceled', 'left early', 'failed'])("because it was %s leaves nothing on the caller's signal", async (ending) => {
-    const server = await loopback((_, response) => response.end('hello'))
-    const { signal } = new AbortController()
-    const fetching = get(ending === 'failed' ? 'http://10.0.0.1/' : server.url, server.policy, { signal })
-    if (ending === 'failed') await rejection(fetching)
-    else if (ending === 'canceled') (await fetching).cancel()
-    else for await (const _ of (await fetching).body) if (ending === 'left early') break
-    expect(getEventListeners(signal, 'abort')).toEqual([])
-  })
+  it.each(['read to its end', 'canceled', 'left early', 'failed'])(
+    "because it was %s leaves nothing on the caller's signal",
+    async (ending) => {
+      const server = await loopback((_, response) => response.end('hello'))
+      const { signal } = new AbortController()
+      const fetching = get(ending === 'failed' ? 'http://10.0.0.1/' : server.url, server.policy, { signal })
+      if (ending === 'failed') await rejection(fetching)
+      else if (ending === 'canceled') (await fetching).cancel()
+      else for await (const _ of (await fetching).body) if (ending === 'left early') break
+      expect(getEventListeners(signal, 'abort')).toEqual([])
+    },
+  )
 })
 
 describe('an upload that the server refuses half-way', () => {
   it('shows the answer, and the source is closed', async () => {
-    const server = await rawLoopback((socket) => socket.once('data', () => socket.write('HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno')))
+    const server = await rawLoopback((socket) =>
+      socket.once('data', () => socket.write('HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno')),
+    )
     const body = Readable.from(endless())
     const closed = new Promise((resolve) => body.on('close', resolve))
     const response = await get(server.url, server.policy, { method: 'PUT', body })
@@ -391,6 +502,13 @@ async function* endless(): AsyncGenerator<Buffer> {
 
 describe('a broken allow list', () => {
   it("is the operator's error, not the client's", async () => {
-    expect(await rejection(get('http://example.com/', { allow: ['10.0.0.0/99'], resolver: async () => [{ address: '8.8.8.8', family: 4 }] }))).toMatchObject({ code: 'INVALID_OPTIONS' })
+    expect(
+      await rejection(
+        get('http://example.com/', {
+          allow: ['10.0.0.0/99'],
+          resolver: async () => [{ address: '8.8.8.8', family: 4 }],
+        }),
+      ),
+    ).toMatchObject({ code: 'INVALID_OPTIONS' })
   })
 })

@@ -4,8 +4,8 @@ import { createServer as createSecureServer } from 'node:https'
 import { readFileSync } from 'node:fs'
 import { createServer as createRawServer, type AddressInfo, type Server as RawServer, type Socket } from 'node:net'
 import { afterEach } from 'vitest'
-import type { AddressPolicy } from '../../src/core/fetch/address-guard.js'
-import type { Dial } from '../../src/core/fetch/dial.js'
+import type { AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
+import type { Dial } from '../../src/core/engine/fetch/dial.js'
 
 const closers: (() => void)[] = []
 afterEach(() => closers.splice(0).forEach((close) => close()))
@@ -26,7 +26,7 @@ export interface Loopback {
 }
 
 /** A real HTTP server on loopback, closed after the test. */
-export async function loopback(answer: RequestListener): Promise<Loopback> {
+export async function loopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const requests: IncomingMessage[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     requests.push(request)
@@ -40,7 +40,7 @@ export async function loopback(answer: RequestListener): Promise<Loopback> {
 export const certificatePath = new URL('./fixtures/loopback-certificate.pem', import.meta.url)
 
 /** A real HTTPS server on loopback with a certificate that nobody trusts. */
-export async function secureLoopback(answer: RequestListener): Promise<Loopback> {
+export async function secureLoopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const key = readFileSync(new URL('./fixtures/loopback-key.pem', import.meta.url))
   const server = createSecureServer({ key, cert: readFileSync(certificatePath) }, answer)
   closers.push(() => (server.close(), server.closeAllConnections()))

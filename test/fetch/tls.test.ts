@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { guardedFetch } from '../../src/core/fetch/guarded-fetch.js'
+import { guardedFetch } from '../../src/core/engine/fetch/guarded-fetch.js'
 import { certificatePath, loopback, rejection, secureLoopback } from './loopback-server.js'
 
 const client = fileURLToPath(new URL('./fixtures/trusting-client.mjs', import.meta.url))
@@ -31,13 +31,19 @@ describe('https', () => {
 
   it('with a trusted certificate for another name fails', async () => {
     const server = await secureLoopback((_, response) => response.end('secret'))
-    expect(await fetchTrusting(`https://other.example:${server.port}/`)).toMatchObject({ reason: 'download_failed', cause: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+    expect(await fetchTrusting(`https://other.example:${server.port}/`)).toMatchObject({
+      reason: 'download_failed',
+      cause: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    })
   })
 
   it('never redirects to http', async () => {
     const plain = await loopback((_, response) => response.end('plain'))
     const server = await secureLoopback((_, response) => response.writeHead(302, { location: plain.url }).end())
-    expect(await fetchTrusting(server.url)).toMatchObject({ reason: 'blocked_address', cause: expect.stringContaining('https to http') })
+    expect(await fetchTrusting(server.url)).toMatchObject({
+      reason: 'blocked_address',
+      cause: expect.stringContaining('https to http'),
+    })
     expect(plain.requests).toEqual([])
   })
 
@@ -50,6 +56,8 @@ describe('https', () => {
   it('spoken to a plain server fails', async () => {
     const server = await loopback((_, response) => response.end('plain'))
     const url = server.url.replace('http:', 'https:')
-    expect(await rejection(guardedFetch(url, { maxBytes: 1000, policy: server.policy }))).toMatchObject({ reason: 'download_failed' })
+    expect(await rejection(guardedFetch(url, { maxBytes: 1000, policy: server.policy }))).toMatchObject({
+      reason: 'download_failed',
+    })
   })
 })

@@ -4,8 +4,9 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { fsBlobs } from '../../src/adapters/fs/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { rawRequest } from './raw-request.js'
 
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
@@ -32,7 +33,9 @@ function trickle(url: string, head: string[], piece: string, everyMs: number, co
     let sent = 0
     const timer = setInterval(() => socket.writable && sent++ < count && socket.write(piece), everyMs)
     socket.on('connect', () =>
-      socket.write([`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n')),
+      socket.write(
+        [`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n'),
+      ),
     )
     socket.on('data', (chunk) => (received += chunk.toString()))
     socket.on('error', reject)
@@ -115,7 +118,10 @@ describe('a client that goes away', () => {
 
   test('in the middle of its upload leaves no file, thirty times over', async () => {
     const { service, directory } = await start()
-    const { uploadUrl, downloadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
+    const { uploadUrl, downloadUrl } = (await (await service.api('/upload')).json()) as {
+      uploadUrl: string
+      downloadUrl: string
+    }
     for (let round = 0; round < 30; round++) {
       await new Promise<void>((resolve) => {
         const put = httpRequest(uploadUrl, { method: 'PUT' })
@@ -125,7 +131,9 @@ describe('a client that goes away', () => {
       })
     }
     await expect.poll(() => filesIn(directory), patient).toEqual([])
-    expect((await fetch(uploadUrl, { method: 'PUT', body: 'whole' })).status).toBe(200)
+    // Until the server has noticed that the last one is gone, its ticket is in use.
+    const send = async () => (await fetch(uploadUrl, { method: 'PUT', body: 'whole' })).status
+    await expect.poll(send, patient).toBe(200)
     expect(await (await fetch(downloadUrl)).text()).toBe('whole')
   })
 })
@@ -136,7 +144,9 @@ test('500 clients that poll at once are all answered, while uploads go on', asyn
     await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
   ).json()) as { id: string }
   const uploads = Promise.all(Array.from({ length: 5 }, (_, index) => service.uploaded(Buffer.alloc(2_000_000, index))))
-  const polls = await Promise.all(Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status))
+  const polls = await Promise.all(
+    Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status),
+  )
   expect(new Set(polls)).toEqual(new Set([200]))
   expect(await uploads).toHaveLength(5)
 })
@@ -148,9 +158,10 @@ async function resultOf(service: Service, bytes: number): Promise<string> {
   return (await pollJob(service, id)).result?.vocals ?? ''
 }
 
+/** Names of the files in the blob folder, but for the marker of the deployment. */
 function filesIn(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
+    .filter((entry) => entry.isFile() && entry.name !== 'deployment')
     .map((entry) => entry.name)
 }
 
@@ -165,3 +176,55 @@ function openFiles(directory: string): number {
   }
   return count
 }
+
+describe('a body that nobody asked for', () => {
+  /** Sends without end, as fast as it is taken, until the server closes. */
+  function flood(url: string, head: string[]): Promise<{ answer: string; sent: number }> {
+    const { hostname, port, host, pathname, search } = new URL(url)
+    const block = Buffer.alloc(64 * 1024)
+    const chunk = Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from('\r\n')])
+    return new Promise((resolve) => {
+      const socket = connect(Number(port), hostname)
+      let answer = ''
+      let sent = 0
+      const more = () => {
+        while (socket.writable && sent < 400 * block.length) {
+          sent += block.length
+          if (!socket.write(chunk)) return
+        }
+      }
+      socket.on('drain', more)
+      socket.on('data', (data) => (answer += data.toString()))
+      socket.on('error', () => {})
+      socket.on('close', () => resolve({ answer, sent }))
+      const lines = [`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, 'Transfer-Encoding: chunked']
+      socket.write([...lines, ...head.slice(1), '', ''].join('\r\n'), more)
+    })
+  }
+
+  test.each([
+    ['with a wrong key', '/job', ['POST', 'Authorization: wrong', 'Content-Type: application/json']],
+    ['with a forged link', '/storage/uploads/a/b?signature=x', ['PUT']],
+    ['at a path that is none', '/none', ['POST']],
+    ['with a method that the path has not', '/application', ['PUT']],
+    ['with GET', '/healthz', ['GET']],
+  ])('is read up to a bound, %s, and then the connection is closed', async (_what, path, head) => {
+    const { service } = await start()
+    const { answer, sent } = await flood(service.base + path, head)
+    // What lies in the buffers of both sides counts as sent; without the bound all 25 MiB are taken.
+    expect(sent).toBeLessThan(15 * 1024 ** 2)
+    // A client that goes on sending may be cut off before it has read the answer.
+    expect(answer).toMatch(/^$|connection: close/i)
+  })
+
+  test('costs a small one no connection', async () => {
+    const { service } = await start()
+    const path = new URL(service.base).pathname
+    const lines = [`Host: x`, 'Authorization: wrong', 'Content-Length: 2', '', '{}']
+    const request = [`DELETE ${path}/job/x HTTP/1.1`, ...lines].join('\r\n')
+    const last = [`GET ${path}/healthz HTTP/1.1`, 'Host: x', 'Connection: close', '', ''].join('\r\n')
+    const { head, body } = await rawRequest(service.base, [request, last])
+    expect(head).toContain('401')
+    expect(body).toContain('HTTP/1.1 200 OK')
+  })
+})

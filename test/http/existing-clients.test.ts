@@ -1,11 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { canMakeCertificates, selfSigned } from './self-signed.js'
 import { type Service, startService } from './harness.js'
 import { rawRequest } from './raw-request.js'
 
@@ -13,7 +11,10 @@ import { rawRequest } from './raw-request.js'
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ http: { basePath: ['/v1', '/api', ''] }, engine: { limits: { maxFileBytes: 100_000 } } })
+  service = await startService({
+    http: { basePath: ['/v1', '/api', ''] },
+    engine: { limits: { maxFileBytes: 100_000 } },
+  })
 })
 afterAll(() => service.close())
 
@@ -40,7 +41,12 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
   async function create(inputUrl: string) {
     const body = JSON.stringify({ name: 'A song', workflow: stems, params: { inputUrl } })
     return exchange(
-      [`POST ${base}/job HTTP/1.1`, authorization(), 'Content-Type: application/json', `Content-Length: ${body.length}`],
+      [
+        `POST ${base}/job HTTP/1.1`,
+        authorization(),
+        'Content-Type: application/json',
+        `Content-Length: ${body.length}`,
+      ],
       body,
     )
   }
@@ -61,7 +67,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       expect(polled.json).toMatchObject({ id, status: expect.stringMatching(/^(QUEUED|STARTED|SUCCEEDED)$/) })
     } while (polled.json.status !== 'SUCCEEDED')
     const job = await exchange([`GET ${base}/job/${id} HTTP/1.1`, authorization()])
-    expect(Object.keys(job.json.result)).toEqual(['vocals', 'accompaniments'])
+    expect(Object.keys(job.json.result!)).toEqual(['vocals', 'accompaniments'])
     const deleted = await exchange([`DELETE ${base}/job/${id} HTTP/1.1`, authorization()])
     expect([deleted.status, deleted.json]).toEqual([200, { id }])
   })
@@ -88,7 +94,9 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
 
   test('that says multipart/form-data over the plain file', async () => {
     const { uploadUrl, downloadUrl } = await ticket()
-    expect((await put(uploadUrl, ['Content-Type: multipart/form-data', 'Content-Length: 8'], 'fLaC1234')).status).toBe(200)
+    expect((await put(uploadUrl, ['Content-Type: multipart/form-data', 'Content-Length: 8'], 'fLaC1234')).status).toBe(
+      200,
+    )
     expect(await (await fetch(downloadUrl)).text()).toBe('fLaC1234')
   })
 
@@ -108,7 +116,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
       [`PUT ${base}/job HTTP/1.1`, authorization()],
       [`POST ${base}/job HTTP/1.1`, authorization()],
     ]) {
-      const { status, json } = await exchange([line, header])
+      const { status, json } = await exchange([line!, header!])
       expect(status).toBeGreaterThanOrEqual(400)
       expect(json.message).toMatch(/\S/)
     }
@@ -158,25 +166,31 @@ test.skipIf(!canMakeCertificates())(
     const { port } = new URL(proxied.base)
     const proxy = createServer(tls, (request, response) => {
       const headers = { ...request.headers, 'x-forwarded-proto': 'https', 'x-forwarded-host': request.headers.host }
-      const upstream = httpRequest({ port, host: '127.0.0.1', method: request.method, path: request.url, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.rawHeaders)
-        answer.pipe(response)
-      })
+      const upstream = httpRequest(
+        { port, host: '127.0.0.1', method: request.method, path: request.url, headers },
+        (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.rawHeaders)
+          answer.pipe(response)
+        },
+      )
       request.pipe(upstream)
     })
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     const origin = `https://127.0.0.1:${(proxy.address() as AddressInfo).port}`
     const send = (url: string, method = 'GET', body?: string): Promise<string> =>
       new Promise((resolve, reject) => {
-        const headers = { authorization: proxied.app.key, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) }
+        const headers = {
+          authorization: proxied.app.key,
+          ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+        }
         const sent = httpsRequest(
           url,
           { method, headers, ca: tls.cert, checkServerIdentity: () => undefined },
-          async (answer) => {
-            const chunks: Buffer[] = []
-            for await (const chunk of answer) chunks.push(chunk as Buffer)
-            if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString())
-            else reject(new Error(`${answer.statusCode} ${Buffer.concat(chunks)}`))
+          (answer) => {
+            text(answer).then(
+              (body) => (answer.statusCode === 200 ? resolve(body) : reject(new Error(`${answer.statusCode} ${body}`))),
+              reject,
+            )
           },
         )
         sent.on('error', reject)
@@ -187,7 +201,11 @@ test.skipIf(!canMakeCertificates())(
       expect(ticket.uploadUrl.startsWith(`${origin}/v1/storage/`)).toBe(true)
       await send(ticket.uploadUrl, 'PUT', 'song')
       const { id } = JSON.parse(
-        await send(`${origin}/v1/job`, 'POST', JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } })),
+        await send(
+          `${origin}/v1/job`,
+          'POST',
+          JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } }),
+        ),
       ) as { id: string }
       let job: { status: string; result: Record<string, string> }
       do job = JSON.parse(await send(`${origin}/v1/job/${id}`)) as typeof job
@@ -206,37 +224,3 @@ test.skipIf(!canMakeCertificates())(
     }
   },
 )
-
-function canMakeCertificates(): boolean {
-  return spawnSync('openssl', ['version']).status === 0
-}
-
-function selfSigned(): { key: string; cert: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'tls-'))
-  try {
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '1',
-        '-subj',
-        '/CN=127.0.0.1',
-        '-keyout',
-        join(directory, 'key'),
-        '-out',
-        join(directory, 'cert'),
-      ],
-      { stdio: 'ignore' },
-    )
-    return { key: readFileSync(join(directory, 'key'), 'utf8'), cert: readFileSync(join(directory, 'cert'), 'utf8') }
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
-}

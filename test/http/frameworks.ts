@@ -6,7 +6,9 @@ import express5 from 'express'
 import express4Untyped from 'express4'
 import Fastify from 'fastify'
 import { Hono } from 'hono'
+import { bodyParser } from '@koa/bodyparser'
 import Koa from 'koa'
+import { koaBody } from 'koa-body'
 import type { Handler } from '../../src/http/index.js'
 import { expressMount } from '../../src/http/mounts/express.js'
 import { fastifyMount } from '../../src/http/mounts/fastify.js'
@@ -21,35 +23,47 @@ export interface Host {
   close(): Promise<void>
 }
 
+export interface StartOptions {
+  /** `parsed`: the framework's usual body parsers. `dropped`: something that keeps nothing of what it reads. */
+  bodies?: 'parsed' | 'dropped'
+}
+
 export interface Framework {
   name: string
   /**
-   * An application of this framework with a route of its own at `/hello` and the handler under `/media/v1`. `parseFirst` puts a
-   * body parser in front, as hosts do by mistake.
+   * An application of this framework with a route of its own at `/hello` and the handler under `/media/v1`, behind what reads bodies.
    */
-  start(handler: Handler, options?: { parseFirst?: boolean }): Promise<Host>
+  start(handler: Handler, options?: StartOptions): Promise<Host>
 }
 
 export const frameworks: Framework[] = [
   {
     name: 'node:http',
-    start(handler, { parseFirst = false } = {}) {
+    start(handler, { bodies } = {}) {
       const answer = listener(handler, { path: '/media' })
       return listen(async (request, response) => {
         if (request.url === '/hello') return void response.end('hello')
-        if (parseFirst) await readAll(request)
+        const body = bodies && (await readAll(request))
+        if (bodies === 'parsed' && body)
+          Object.assign(request, { body: request.method === 'PUT' ? body : JSON.parse(body) })
         return answer(request, response)
       })
     },
   },
   { name: 'Express 4', start: (handler, options) => startExpress(express4, handler, options) },
   { name: 'Express 5', start: (handler, options) => startExpress(express5, handler, options) },
-  {
-    name: 'Koa',
-    start(handler, { parseFirst = false } = {}) {
+  ...(
+    [
+      ['Koa', bodyParser()],
+      ['Koa with koa-body', koaBody()],
+    ] as const
+  ).map(([name, parser]): Framework => ({
+    name,
+    start(handler, { bodies } = {}) {
       const app = new Koa()
       app.silent = true
-      if (parseFirst) {
+      if (bodies === 'parsed') app.use(parser as Koa.Middleware)
+      if (bodies === 'dropped') {
         app.use(async (context, next) => {
           await readAll(context.req)
           await next()
@@ -61,13 +75,15 @@ export const frameworks: Framework[] = [
       })
       return listen(app.callback())
     },
-  },
+  })),
   {
     name: 'Fastify',
-    async start(handler, { parseFirst = false } = {}) {
+    async start(handler, { bodies } = {}) {
       const app = Fastify()
       app.get('/hello', () => 'hello')
-      if (parseFirst) app.addHook('onRequest', (request) => readAll(request.raw))
+      if (bodies === 'parsed')
+        app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+      if (bodies === 'dropped') app.addHook('onRequest', async (request) => void (await readAll(request.raw)))
       await app.register(fastifyMount(handler), { prefix: '/media' })
       const origin = await app.listen({ port: 0, host: '127.0.0.1' })
       return { origin, close: () => (app.server.closeAllConnections(), app.close()) }
@@ -75,19 +91,22 @@ export const frameworks: Framework[] = [
   },
   {
     name: 'Hono',
-    async start(handler, { parseFirst = false } = {}) {
+    async start(handler, { bodies } = {}) {
       const app = new Hono()
       app.get('/hello', (context) => context.text('hello'))
-      if (parseFirst) {
+      if (bodies) {
         app.use(async (context, next) => {
-          await context.req.arrayBuffer()
+          if (bodies === 'dropped') await context.req.raw.arrayBuffer()
+          else if (context.req.method === 'POST') await context.req.json()
+          else await context.req.text()
           await next()
         })
       }
       app.all('/media/*', honoMount(handler, { path: '/media' }))
       const server = await new Promise<ServerType>((resolve) => {
-        const started = serveHono({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false }, () =>
-          resolve(started),
+        const started = serveHono(
+          { fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false },
+          () => resolve(started),
         )
       })
       return host(server as Server)
@@ -95,20 +114,17 @@ export const frameworks: Framework[] = [
   },
 ]
 
-function startExpress(
-  express: typeof express5,
-  handler: Handler,
-  { parseFirst = false }: { parseFirst?: boolean } = {},
-): Promise<Host> {
+function startExpress(express: typeof express5, handler: Handler, { bodies }: StartOptions = {}): Promise<Host> {
   const app = express()
-  if (parseFirst) app.use(express.json(), express.raw({ type: () => true }))
+  if (bodies === 'parsed') app.use(express.json(), express.raw({ type: () => true }))
+  if (bodies === 'dropped') app.use((request, _response, next) => void request.resume().once('end', next))
   app.get('/hello', (_request, response) => void response.send('hello'))
   app.use('/media', expressMount(handler))
   return listen(app)
 }
 
-async function listen(onRequest: RequestListener): Promise<Host> {
-  const server = createServer(onRequest)
+async function listen(onRequest: (...exchange: Parameters<RequestListener>) => unknown): Promise<Host> {
+  const server = createServer((request, response) => void onRequest(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return host(server)
 }
@@ -125,6 +141,8 @@ function host(server: Server): Host {
   }
 }
 
-async function readAll(request: IncomingMessage): Promise<void> {
-  for await (const _chunk of request);
+async function readAll(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text
 }

@@ -1,9 +1,11 @@
-import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory/index.js'
-import { localQueue } from '../../src/core/dispatch/local-queue.js'
-import { JobEngine } from '../../src/core/engine.js'
-import type { EngineSettings } from '../../src/core/options.js'
-import type { BlobStore } from '../../src/core/ports/blob-store.js'
-import { inlineRunner } from '../../src/core/runner/inline-runner.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
+import type { EngineSettings } from '../../src/core/engine/options.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { copyingStems, heldWorkflow } from './light-workflows.js'
@@ -29,6 +31,12 @@ export interface ServiceSettings {
   http?: HandlerSettings
   engine?: EngineSettings
   blobs?: BlobStore
+  /** Default: in memory. */
+  stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
+  /** Default: peaks cannot be measured. */
+  audioPeaks?: EngineParts['audioPeaks']
+  /** Workflows beside the light ones. */
+  workflows?: readonly Workflow[]
   /** Whether jobs are run. Default: true. */
   worker?: boolean
 }
@@ -36,13 +44,14 @@ export interface ServiceSettings {
 /** An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates allow, so these are off. */
 export async function startService(settings: ServiceSettings = {}): Promise<Service> {
   const held = heldWorkflow()
-  const workflows = [copyingStems(), held.workflow]
+  const workflows = [copyingStems(), held.workflow, ...(settings.workflows ?? [])]
   const engine = new JobEngine(
     {
       jobs: memoryJobs(),
       queue: localQueue(),
       blobs: settings.blobs ?? memoryBlobs(),
       applications: memoryApplications(),
+      ...settings.stores,
       runner: inlineRunner({
         resolve(id) {
           const workflow = workflows.find((one) => one.id === id)
@@ -51,14 +60,20 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
         },
       }),
       workflows,
+      audioPeaks: settings.audioPeaks,
     },
     {
+      logger: silentLogger,
       ...settings.engine,
       dispatch: { concurrency: 4, progressIntervalMs: 10, retryDelayMs: 10, ...settings.engine?.dispatch },
     },
   )
   if (settings.worker !== false) await engine.start()
-  const handler = createHandler(engine, { basePath: '/v1', rateLimits: { create: false, other: false }, ...settings.http })
+  const handler = createHandler(engine, {
+    basePath: '/v1',
+    rateLimits: { create: false, other: false },
+    ...settings.http,
+  })
   const server = await serve(handler, { port: 0 })
   const addApplication = async (name: string) => {
     const { id } = await createApplication(engine.applications, { name })
@@ -73,7 +88,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       headers: {
         authorization: key,
         ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...init.headers,
+        ...Object.fromEntries(new Headers(init.headers)),
       },
     })
 
@@ -100,7 +115,11 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
 }
 
 /** Polls a job until `done`, as clients do. */
-export async function pollJob(service: Service, id: string, done: (job: JobJson) => boolean = isEnded): Promise<JobJson> {
+export async function pollJob(
+  service: Service,
+  id: string,
+  done: (job: JobJson) => boolean = isEnded,
+): Promise<JobJson> {
   for (;;) {
     const job = (await (await service.api(`/job/${id}`)).json()) as JobJson
     if (done(job)) return job

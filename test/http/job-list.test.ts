@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ServerResponse } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type JobJson, type Service, startService } from './harness.js'
 
 let service: Service
@@ -22,7 +23,9 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-async function list(query: string): Promise<{ ids: string[]; jobs: JobJson[]; total: string | null; next: string | undefined }> {
+async function list(
+  query: string,
+): Promise<{ ids: string[]; jobs: JobJson[]; total: string | null; next: string | undefined }> {
   const answer = await service.api(`/job${query}`)
   expect(answer.status).toBe(200)
   const jobs = (await answer.json()) as JobJson[]
@@ -46,6 +49,14 @@ describe('paging', () => {
     expect((await list('?page=3&size=3')).ids).toEqual([])
   })
 
+  test('by number reaches the first 10,000 jobs, and says how to go further', async () => {
+    expect((await list('?page=100&size=100')).ids).toEqual([])
+    const answer = await service.api('/job?page=101&size=100')
+    expect(answer.status).toBe(400)
+    const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+    expect(errors).toEqual([{ path: 'page', message: expect.stringContaining('follow the Link header') }])
+  })
+
   test('by the Link header gets every job once, though new ones come and read ones are deleted', async () => {
     const seen: string[] = []
     let page: string | undefined = '?size=2&status=QUEUED'
@@ -58,7 +69,7 @@ describe('paging', () => {
       ).json()) as { id: string }
       extra.push(created.id)
       page = got.next
-      if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1])
+      if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1]!)
     }
     expect(seen).toEqual(ids)
     for (const id of extra) await service.api(`/job/${id}`, { method: 'DELETE' })
@@ -90,8 +101,8 @@ describe('filters', () => {
 
   test('by time: from the first on, before the second', async () => {
     const { jobs } = await list('')
-    const query = new URLSearchParams({ createdAfter: jobs[4].createdAt, createdBefore: jobs[2].createdAt })
-    expect((await list(`?${query}`)).ids).toEqual([ids[3], ids[4]])
+    const query = new URLSearchParams({ createdAfter: jobs[4]!.createdAt, createdBefore: jobs[2]!.createdAt })
+    expect((await list(`?${query.toString()}`)).ids).toEqual([ids[3], ids[4]])
   })
 })
 
@@ -112,12 +123,14 @@ test.each([
   const answer = await service.api(`/job?${query}`)
   expect(answer.status).toBe(400)
   const { errors } = (await answer.json()) as { errors: { path: string }[] }
-  expect(errors[0].path.split('.')[0]).toBe(query.split('=')[0])
+  expect(errors[0]!.path.split('.')[0]).toBe(query.split('=')[0])
 })
 
 test('workflows are paged in the same way', async () => {
   const names = async (query: string) =>
-    ((await (await service.api(`/workflow?${query}`)).json()) as { workflows: { id: string }[] }).workflows.map(({ id }) => id)
+    ((await (await service.api(`/workflow?${query}`)).json()) as { workflows: { id: string }[] }).workflows.map(
+      ({ id }) => id,
+    )
   expect(await names('page=0&size=1')).toEqual(['service/stems-vocals-accompaniment'])
   expect(await names('page=1&size=1')).toEqual(['service/held'])
   expect(await names('page=2&size=1')).toEqual([])
@@ -133,4 +146,91 @@ test('a workflow tells what its params must look like, under its id with slashes
   }
   const unknown = await service.api('/workflow/service/unheard-of')
   expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([404, 'NOT_FOUND'])
+})
+
+describe('lists of large jobs', () => {
+  const large = JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(16_000) } })
+
+  /** A service with 40 large jobs, and how its engine was asked for lists. */
+  async function startLarge(other: { requests: number; perSeconds: number } | false) {
+    const own = await startService({ worker: false, http: { rateLimits: { create: false, other } } })
+    for (let index = 0; index < 40; index++) await own.api('/job', { method: 'POST', body: large })
+    const asked = { rows: [] as number[], running: 0, most: 0, turnsBetween: [] as number[] }
+    /** Of the event loop. */
+    let turns = 0
+    let turnsBefore = 0
+    const counter = () => {
+      turns++
+      immediate = setImmediate(counter)
+    }
+    let immediate = setImmediate(counter)
+    const real = own.engine.list.bind(own.engine)
+    own.engine.list = async (page) => {
+      if (asked.rows.length > 0) asked.turnsBetween.push(turns - turnsBefore)
+      asked.rows.push(page.limit)
+      asked.most = Math.max(asked.most, ++asked.running)
+      await new Promise((resolve) => setImmediate(resolve))
+      return await real(page).finally(() => {
+        asked.running--
+        turnsBefore = turns
+      })
+    }
+    const close = async () => {
+      clearImmediate(immediate)
+      await own.close()
+    }
+    return { own, asked, close }
+  }
+
+  test('are read a few rows at a time, so that others are served in between', async () => {
+    const { own, asked, close } = await startLarge(false)
+    const write = vi.spyOn(ServerResponse.prototype, 'write')
+    const jobs = (await (await own.api('/job')).json()) as JobJson[]
+    const written = write.mock.calls.map(([piece]) => (piece as Buffer).byteLength)
+    write.mockRestore()
+    expect(jobs).toHaveLength(40)
+    expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
+    // One, and then as many as fit into 64 KiB; each with one more, that tells whether there are others.
+    expect(asked.rows).toEqual([2, ...Array<number>(13).fill(4)])
+    // Others get far more turns than one, or a request of theirs that takes ten would wait ten times.
+    expect(asked.turnsBetween.toSorted((a, b) => a - b)[6]).toBeGreaterThan(10)
+    // Sent in pieces as small, too.
+    expect(Math.max(...written)).toBe(64 * 1024)
+    expect(written.length).toBe(11)
+    await close()
+  })
+
+  test('are made one at a time for each application', async () => {
+    const { own, asked, close } = await startLarge(false)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => own.api('/job')))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(asked.most).toBe(1)
+    const { key } = await own.addApplication('Other')
+    let release = () => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const real = own.engine.list.bind(own.engine)
+    own.engine.list = async (page) => {
+      if (page.app === own.app.id) await held
+      return await real(page)
+    }
+    const waiting = own.api('/job')
+    expect(await (await own.api('/job', { key })).json()).toEqual([])
+    release()
+    expect((await waiting).status).toBe(200)
+    await close()
+  })
+
+  test('count as one request more for each 64 KiB, and those that waited meanwhile are refused', async () => {
+    const { own, close } = await startLarge({ requests: 20, perSeconds: 600 })
+    const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
+    // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
+    const refused = await own.api('/workflow')
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(100)
+    const { key } = await own.addApplication('Other')
+    expect((await own.api('/workflow', { key })).status).toBe(200)
+    await close()
+  })
 })

@@ -1,7 +1,7 @@
-import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, readFile, stat, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { badInput } from '../../src/core/errors.js'
-import { defineWorkflow, type Workflow } from '../../src/core/workflow/workflow.js'
+import { badInput } from '../../src/core/engine/errors.js'
+import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 const params = z.object({ inputUrl: z.url() })
 
@@ -19,9 +19,13 @@ export function copyingStems(): Workflow {
     stages: [
       {
         name: 'copy',
-        async run({ inputs, outputPath, progress, detail }) {
-          if ((await readFile(inputs.inputUrl.path)).byteLength === 0) throw badInput('decode_failed', 'The file is empty.')
+        async run({ inputs, outputPath, downloadName, progress, detail }) {
+          if ((await readFile(inputs.inputUrl.path)).byteLength === 0)
+            throw badInput('decode_failed', 'The file is empty.')
           await copyFile(inputs.inputUrl.path, outputPath('vocals'))
+          const { name } = inputs.inputUrl
+          if (name !== undefined) downloadName('vocals', `${name} - vocals.wav`)
+          detail('inode', (await stat(outputPath('vocals'))).ino)
           progress(0.5)
           await copyFile(inputs.inputUrl.path, outputPath('accompaniments'))
           detail('model', { name: 'none' })

@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { OpenApiDocument, Operation } from '../../src/http/openapi.js'
-import { problemKinds } from '../../src/http/problem.js'
+import { loudnessWorkflow } from '../../src/core/audio/loudness/loudness-workflow.js'
+import { createEngine } from '../../src/create-engine.js'
+import { createHandler } from '../../src/http/handler.js'
+import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
+import { problemKinds } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
-import { jobViewSchema } from '../../src/http/schemas.js'
+import { jobViewSchema, newJobSchema } from '../../src/http/schemas.js'
 import { pollJob, type Service, startService } from './harness.js'
 
 let service: Service
 let document: OpenApiDocument
 let operations: [path: string, method: string, operation: Operation][]
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ http: { manageKeys: true } })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
   operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
@@ -24,8 +27,9 @@ test('the document is OpenAPI 3.1 and names the address that it was asked at', (
 
 test('every route of the table is in it, under a unique name', () => {
   const written = operations.map(([path, method]) => `${method.toUpperCase()} ${path}`).sort()
-  const known = allRoutes({ docs: true })
-    .map((route) => `${route.method} ${route.path.replace(/[:*](\w+)/g, '{$1}')}`)
+  const known = allRoutes({ docs: true, manageKeys: true })
+    .filter(({ operation }) => operation !== 'getDocsAsset')
+    .map((route) => `${route.method} ${route.path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')}`)
     .sort()
   expect(written).toEqual(known)
   const names = operations.map(([, , operation]) => operation.operationId)
@@ -33,7 +37,9 @@ test('every route of the table is in it, under a unique name', () => {
 })
 
 test('every reference leads to a schema, and every schema is used', () => {
-  const referred = new Set(Array.from(JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g), ([, target]) => target))
+  const referred = new Set(
+    Array.from(JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g), ([, target = '']) => target),
+  )
   expect([...referred].sort()).toEqual(
     Object.keys(document.components.schemas)
       .map((name) => `#/components/schemas/${name}`)
@@ -41,22 +47,51 @@ test('every reference leads to a schema, and every schema is used', () => {
   )
 })
 
+test('the params of every workflow are described, as what the params of a new job may be', async () => {
+  const engine = createEngine({ workflows: [loudnessWorkflow()] })
+  const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
+  const described = (await answer.json()) as OpenApiDocument
+  await engine.close()
+  const { ServiceLoudnessParams: params, NewJob: newJob } = described.components.schemas
+  expect(params).toMatchObject({
+    required: ['inputUrl'],
+    properties: { ceiling: { default: -1, minimum: -30, maximum: 0 }, picture: { type: 'boolean' } },
+  })
+  expect(newJob).toMatchObject({
+    properties: { params: { anyOf: [{ $ref: '#/components/schemas/ServiceLoudnessParams' }, { type: 'object' }] } },
+  })
+})
+
 test('every path parameter is declared', () => {
   for (const [path, , operation] of operations) {
-    const declared = operation.parameters.filter((parameter) => parameter.in === 'path').map((parameter) => parameter.name)
+    const declared = operation.parameters
+      .filter((parameter) => parameter.in === 'path')
+      .map((parameter) => parameter.name)
     expect(declared).toEqual(Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name))
   }
 })
 
 test('every code of the contract is described somewhere', () => {
   const text = JSON.stringify(document.paths)
-  const everywhere = ['METHOD_NOT_ALLOWED']
-  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual([])
+  const everywhere = ['METHOD_NOT_ALLOWED', 'EXPECTATION_FAILED', 'HEADERS_TOO_LARGE']
+  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual(
+    [],
+  )
 })
 
 test('the fields of the specification are all in the job, always present', () => {
   const job = document.components.schemas.Job as { required: string[] }
-  const specified = ['id', 'name', 'status', 'workflow', 'workflowParams', 'result', 'createdAt', 'startedAt', 'completedAt']
+  const specified = [
+    'id',
+    'name',
+    'status',
+    'workflow',
+    'workflowParams',
+    'result',
+    'createdAt',
+    'startedAt',
+    'completedAt',
+  ]
   expect(job.required).toEqual(expect.arrayContaining(specified))
 })
 
@@ -69,12 +104,25 @@ test('a job that the service shows has exactly the described fields', async () =
     expect(jobViewSchema.strict().parse(job)).toEqual(job)
 })
 
-test('the page shows every route, has no script, and is allowed to load nothing', async () => {
+test('the page shows every route with an example, and may load nothing but its own parts', async () => {
   const answer = await fetch(`${service.base}/docs`)
   const html = await answer.text()
-  for (const [path, method] of operations) expect(html).toContain(`${method.toUpperCase()}</span> ${path}`)
-  expect(html).not.toMatch(/<script|https?:\/\/(?!127\.0\.0\.1)|<link|<img/)
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'/)
+  for (const [path, method] of operations)
+    expect(html).toContain(`${method}">${method.toUpperCase()}</span> ${path}</code>`)
+  expect(html.match(/aria-label="Example with curl"/g)).toHaveLength(operations.length)
+  expect(html).not.toMatch(/<style|style="|<script>|\son\w+=|\{base\}/)
+  const addresses = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address = '']) => address)
+  for (const address of new Set(addresses)) expect((await fetch(new URL(address, answer.url))).status).toBe(200)
+  const policy = answer.headers.get('content-security-policy')
+  expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /)
+  expect(policy).toContain("require-trusted-types-for 'script'")
+})
+
+test('examples on the page pass the schemas that they are examples of', async () => {
+  const html = await (await fetch(`${service.base}/docs`)).text()
+  const body = /<section class="operation" id="createJob".*?data-try="([^"]*)"/s.exec(html)?.[1] ?? ''
+  const facts = JSON.parse(body.replaceAll('&quot;', '"').replaceAll('&amp;', '&')) as { body: unknown }
+  expect(newJobSchema.parse(facts.body)).toEqual(facts.body)
 })
 
 test('both can be turned off', async () => {

@@ -1,7 +1,11 @@
-import { describe, expect, test } from 'vitest'
-import { memoryBlobs } from '../../src/adapters/memory/index.js'
+import { randomUUID } from 'node:crypto'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { withFaults } from '../../src/contract/faults.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { createHandler } from '../../src/http/index.js'
-import { RateLimiter } from '../../src/http/rate-limit.js'
+import { RateLimiter } from '../../src/http/routing/rate-limit.js'
+import { recordingLogger } from '../engine/harness.js'
 import { startService } from './harness.js'
 
 const held = JSON.stringify({ workflow: 'service/held', params: {} })
@@ -59,11 +63,11 @@ describe('rate limits', () => {
     const service = await startService({ worker: false, engine: { limits: { maxQueuedJobs: 1 } } })
     expect((await service.api('/job', { method: 'POST', body: held })).status).toBe(200)
     const refused = await service.api('/job', { method: 'POST', body: held })
-    expect([refused.status, refused.headers.has('retry-after'), ((await refused.json()) as { code: string }).code]).toEqual([
-      429,
-      true,
-      'QUEUE_FULL',
-    ])
+    expect([
+      refused.status,
+      refused.headers.has('retry-after'),
+      ((await refused.json()) as { code: string }).code,
+    ]).toEqual([429, true, 'QUEUE_FULL'])
     await service.close()
   })
 })
@@ -94,7 +98,7 @@ describe('CORS', () => {
     expect(preflight.status).toBe(204)
     expect(Object.fromEntries(preflight.headers)).toMatchObject({
       'access-control-allow-origin': 'https://app.example',
-      'access-control-allow-methods': 'POST, GET, HEAD, OPTIONS',
+      'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
       'access-control-allow-headers': expect.stringContaining('Authorization'),
       vary: 'Origin',
     })
@@ -111,7 +115,11 @@ describe('links', () => {
   })
 
   test('follow X-Forwarded headers only if the proxy is trusted', async () => {
-    const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.com', 'x-forwarded-prefix': '/media' }
+    const headers = {
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'stems.example.com',
+      'x-forwarded-prefix': '/media',
+    }
     for (const [trustProxy, start] of [
       [true, 'https://stems.example.com/media/v1/storage/'],
       [false, 'http://127.0.0.1'],
@@ -123,11 +131,24 @@ describe('links', () => {
     }
   })
 
+  test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(
+    'do not follow the forwarded prefix %s out of their path',
+    async (prefix) => {
+      const service = await startService({ http: { trustProxy: true } })
+      const answer = await service.api('/upload', { headers: { 'x-forwarded-prefix': prefix } })
+      const { uploadUrl } = (await answer.json()) as { uploadUrl: string }
+      expect(uploadUrl.startsWith(`${service.base}/storage/uploads/`)).toBe(true)
+      await service.close()
+    },
+  )
+
   test('live as long as the options say', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
+    onTestFinished(() => void vi.useRealTimers())
     const service = await startService({ http: { links: { uploadSeconds: 10, inputSeconds: 20 } } })
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
     const left = (url: string) => Number(new URL(url).searchParams.get('expires')) - Date.now() / 1000
-    expect([Math.ceil(left(ticket.uploadUrl) / 10), Math.ceil(left(ticket.downloadUrl) / 10)]).toEqual([1, 2])
+    expect([left(ticket.uploadUrl), left(ticket.downloadUrl)]).toEqual([10, 20])
     await service.close()
   })
 })
@@ -138,18 +159,28 @@ describe('direct storage', () => {
       ...memoryBlobs(),
       signPut: async (key: string, { expiresInSeconds }: { expiresInSeconds: number }) =>
         `https://bucket.example/${key}?put=${expiresInSeconds}`,
-      signGet: async (key: string, { fileName }: { fileName: string }) => `https://bucket.example/${key}?name=${fileName}`,
+      signGet: async (key: string, { fileName }: { fileName: string }) =>
+        `https://bucket.example/${key}?name=${fileName}`,
     }
-    const service = await startService({ blobs, engine: { limits: { maxFileBytes: 5 } }, http: { directStorage: true } })
+    const service = await startService({
+      blobs,
+      engine: { limits: { maxFileBytes: 5 } },
+      http: { directStorage: true },
+    })
     const flow = async (content: string) => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
-      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), [Buffer.from(content)] as unknown as AsyncIterable<Uint8Array>)
-      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: ticket.downloadUrl } })
+      await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), Buffer.from(content))
+      const body = JSON.stringify({
+        workflow: 'service/stems-vocals-accompaniment',
+        params: { inputUrl: ticket.downloadUrl },
+      })
       return service.api('/job', { method: 'POST', body, headers: { prefer: 'wait=10' } })
     }
     expect(await (await flow('song')).json()).toMatchObject({
-      result: { vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=vocals\.wav$/) },
+      result: {
+        vocals: expect.stringMatching(/^https:\/\/bucket\.example\/results\/.+\/vocals\.wav\?name=vocals\.wav$/),
+      },
     })
     const refused = await flow('long song')
     expect([refused.status, await refused.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
@@ -157,7 +188,10 @@ describe('direct storage', () => {
     const form = (content: string) =>
       `--cut\r\nContent-Disposition: form-data; name="filedata"; filename="a"\r\n\r\n${content}\r\n--cut--\r\n`
     expect(await (await flow(form('songs'))).json()).toMatchObject({ status: 'SUCCEEDED' })
-    expect(await (await flow(form('long song'))).json()).toMatchObject({ status: 'FAILED', error: { reason: 'too_large' } })
+    expect(await (await flow(form('long song'))).json()).toMatchObject({
+      status: 'FAILED',
+      error: { reason: 'too_large' },
+    })
     const padded = await flow(form('x'.repeat(300_000)))
     expect([padded.status, await padded.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
     await service.close()
@@ -174,7 +208,9 @@ describe('direct storage', () => {
 
 describe('base paths', () => {
   test('may be several; one on its way out says so', async () => {
-    const deprecated = { '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' } }
+    const deprecated = {
+      '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' },
+    }
     const service = await startService({ http: { basePath: ['/v1', '/api'], deprecated } })
     const get = (base: string) =>
       fetch(`${service.server.origin}${base}/application`, { headers: { authorization: service.app.key } })
@@ -201,7 +237,7 @@ describe('base paths', () => {
     const service = await startService()
     const name = Object.keys(http)[0]
     expect(() => createHandler(service.engine, http as object)).toThrow(
-      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name) }),
+      expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name!) }),
     )
     await service.close()
   })
@@ -235,18 +271,23 @@ describe('idempotency keys', () => {
     expect((await create(held, 'b-key')).status).toBe(200)
     expect((await create(held, 'x'.repeat(256))).status).toBe(400)
     const { key } = await service.addApplication('Other')
-    const foreign = await service.api('/job', { method: 'POST', body: held, key, headers: { 'idempotency-key': 'a-key' } })
+    const foreign = await service.api('/job', {
+      method: 'POST',
+      body: held,
+      key,
+      headers: { 'idempotency-key': 'a-key' },
+    })
     expect(((await foreign.json()) as { id: string }).id).not.toBe(ids[0])
     await service.close()
   })
 })
 
 describe('for operators', () => {
-  test('health is told without a key, under the base path and at the root', async () => {
+  test('health needs no key, under the base path and at the root', async () => {
     const service = await startService()
     for (const base of [service.base, service.server.origin]) {
       expect(await (await fetch(`${base}/healthz`)).json()).toEqual({ ok: true })
-      expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ok: true, problems: [] })
+      expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ok: true, problems: [], warnings: [] })
     }
     await service.close()
   })
@@ -256,11 +297,48 @@ describe('for operators', () => {
     await service.engine.close({ timeoutMs: 0 })
     expect((await fetch(`${service.base}/readyz`)).status).toBe(503)
     const refused = await service.api('/job', { method: 'POST', body: held })
-    expect([refused.status, refused.headers.has('retry-after'), ((await refused.json()) as { code: string }).code]).toEqual([
-      503,
-      true,
-      'SHUTTING_DOWN',
-    ])
+    expect([
+      refused.status,
+      refused.headers.has('retry-after'),
+      ((await refused.json()) as { code: string }).code,
+    ]).toEqual([503, true, 'SHUTTING_DOWN'])
+    await service.close()
+  })
+
+  test('a store that is away is 503 with Retry-After on every route that needs it, and an error in the log', async () => {
+    let away = false
+    const jobs = withFaults(memoryJobs(), () =>
+      away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,
+    )
+    const { logger, lines } = recordingLogger()
+    const service = await startService({ stores: { jobs }, engine: { logger } })
+    const { id } = (await (await service.api('/job', { method: 'POST', body: held })).json()) as { id: string }
+    away = true
+    for (const [path, init] of [
+      ['/job', { method: 'POST', body: held }],
+      [`/job/${id}`, {}],
+      [`/job/${id}/status`, {}],
+      ['/job', {}],
+      [`/job/${id}`, { method: 'DELETE' }],
+    ] as const) {
+      const answer = await service.api(path, init)
+      const body = (await answer.json()) as { code: string; message: string }
+      expect([answer.status, answer.headers.get('retry-after'), body.code]).toEqual([503, '10', 'STORE_UNAVAILABLE'])
+      expect(body.message).not.toContain('db.internal')
+    }
+    expect(lines.filter(({ level, fields }) => level === 'error' && 'requestId' in fields)).toHaveLength(5)
+    away = false
+    expect((await service.api(`/job/${id}`)).status).toBe(200)
+    service.release()
+    await service.close()
+  })
+
+  test('a store that does not come back by itself is 500, without Retry-After', async () => {
+    const broken = new StemworkError('STORE_UNAVAILABLE', 'The job database is damaged.')
+    const jobs = withFaults(memoryJobs(), ({ method }) => (method === 'get' ? broken : undefined))
+    const service = await startService({ stores: { jobs } })
+    const answer = await service.api(`/job/${randomUUID()}`)
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([500, null])
     await service.close()
   })
 
@@ -303,7 +381,10 @@ describe('for operators', () => {
     expect([answer.status, answer.headers.get('x-request-id')]).toEqual([500, 'trace-1'])
     expect(text).not.toContain('10.0.0.7')
     expect(logged).toEqual([
-      expect.objectContaining({ requestId: 'trace-1', error: expect.objectContaining({ message: 'no database at 10.0.0.7' }) }),
+      expect.objectContaining({
+        requestId: 'trace-1',
+        err: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
+      }),
     ])
     await service.close()
   })

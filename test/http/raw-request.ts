@@ -23,6 +23,9 @@ export function rawRequest(
     const socket = connect(Number(port), hostname)
     const received: Buffer[] = []
     let broken = false
+    let goOn = () => {}
+    socket.on('drain', () => goOn())
+    socket.on('close', () => goOn())
     socket.on('data', (chunk) => received.push(chunk))
     socket.on('error', () => (broken = true))
     socket.on('close', () => {
@@ -32,22 +35,27 @@ export function rawRequest(
       const head = text.slice(0, split)
       resolve({ status: Number(head.split(' ')[1]), head: head.toLowerCase(), body: text.slice(split + 4), broken })
     })
-    socket.on('connect', async () => {
+    const send = async () => {
       try {
         for await (const piece of pieces) {
           if (!socket.writable) break
-          if (!socket.write(piece)) await new Promise((done) => (socket.once('drain', done), socket.once('close', done)))
+          if (!socket.write(piece)) await new Promise<void>((resolve) => (goOn = resolve))
         }
         if (options.end) socket.end()
       } catch (error) {
-        reject(error as Error)
+        reject(error)
       }
-    })
+    }
+    socket.on('connect', () => void send())
   })
 }
 
 /** `PUT` with `Transfer-Encoding: chunked` and nothing else, as some clients send it. */
-export function* chunkedPut(url: string, chunks: Iterable<string | Uint8Array>, headers = ''): Generator<string | Uint8Array> {
+export function* chunkedPut(
+  url: string,
+  chunks: Iterable<string | Uint8Array>,
+  headers = '',
+): Generator<string | Uint8Array> {
   const { host, pathname, search } = new URL(url)
   yield `PUT ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n${headers}\r\n`
   for (const chunk of chunks) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { pollJob, type Service, startService } from './harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
@@ -33,8 +33,13 @@ function text(bytes: Buffer): string {
 
 async function createJob(
   inputUrl: string,
+  idempotencyKey?: string,
 ): Promise<{ status: number; body: { id?: string; code?: string; reason?: string; message?: string } }> {
-  const answer = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: stems, params: { inputUrl } }) })
+  const answer = await service.api('/job', {
+    method: 'POST',
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+    body: JSON.stringify({ workflow: stems, params: { inputUrl } }),
+  })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
@@ -108,7 +113,9 @@ describe('a file arrives byte for byte when it is sent', () => {
   test('as the plain body under the header multipart/form-data, with and without a boundary', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=xyz']) {
       const ticket = await newTicket()
-      expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song, headers: { 'content-type': type } })).status).toBe(200)
+      expect(
+        (await fetch(ticket.uploadUrl, { method: 'PUT', body: song, headers: { 'content-type': type } })).status,
+      ).toBe(200)
       expect(await stored(ticket)).toBe(text(song))
     }
   })
@@ -121,8 +128,13 @@ describe('a file arrives byte for byte when it is sent', () => {
   ])('with a plain body that begins with %s', async (_what, sent) => {
     const ticket = await newTicket()
     expect(
-      (await fetch(ticket.uploadUrl, { method: 'PUT', body: sent, headers: { 'content-type': 'application/octet-stream' } }))
-        .status,
+      (
+        await fetch(ticket.uploadUrl, {
+          method: 'PUT',
+          body: sent,
+          headers: { 'content-type': 'application/octet-stream' },
+        })
+      ).status,
     ).toBe(200)
     expect(await stored(ticket)).toBe(sent)
   })
@@ -167,7 +179,9 @@ describe('an upload is refused', () => {
 
   test('not when it has exactly the limit', async () => {
     const ticket = await newTicket()
-    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: form('b', [], Buffer.alloc(maxFileBytes)) })).status).toBe(200)
+    expect(
+      (await fetch(ticket.uploadUrl, { method: 'PUT', body: form('b', [], Buffer.alloc(maxFileBytes)) })).status,
+    ).toBe(200)
     expect((await stored(ticket))?.length).toBe(maxFileBytes)
   })
 
@@ -190,6 +204,18 @@ describe('an upload is refused', () => {
     expect((await createJob(ticket.downloadUrl)).status).toBe(200)
   })
 
+  test('when it is a part of a file, which would be stored as the whole', async () => {
+    const ticket = await newTicket()
+    const headers = { 'content-range': 'bytes 0-99/20000' }
+    const answer = await fetch(ticket.uploadUrl, { method: 'PUT', body: song.subarray(0, 100), headers })
+    expect([answer.status, await answer.json()]).toEqual([
+      400,
+      expect.objectContaining({ message: expect.stringContaining('Content-Range') }),
+    ])
+    expect(await stored(ticket)).toBeUndefined()
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+  })
+
   test('when the ticket was used, and the first file stays', async () => {
     const ticket = await newTicket()
     await fetch(ticket.uploadUrl, { method: 'PUT', body: song })
@@ -201,20 +227,67 @@ describe('an upload is refused', () => {
   test('for all but one of several that race', async () => {
     const ticket = await newTicket()
     const answers = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) })),
+      Array.from({ length: 5 }, (_, index) =>
+        fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) }),
+      ),
     )
-    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409, 409, 409])
+    expect(answers.map((answer) => answer.status).sort((one, other) => one - other)).toEqual([200, 409, 409, 409, 409])
   })
 })
 
 describe('the download URL as an input', () => {
-  test('is resolved without a request to ourselves, and the file is removed when the job ends', async () => {
+  test('is resolved without a request to ourselves', async () => {
+    const { body } = await createJob(await service.uploaded(song))
+    expect((await pollJob(service, String(body.id))).status).toBe('SUCCEEDED')
+  })
+
+  test('makes further jobs, also while and after the first one ends', async () => {
     const inputUrl = await service.uploaded(song)
-    const { body } = await createJob(inputUrl)
-    const job = await pollJob(service, String(body.id))
-    expect(job.status).toBe('SUCCEEDED')
-    expect((await fetch(inputUrl)).status).toBe(404)
+    const first = await createJob(inputUrl)
+    const others: Awaited<ReturnType<typeof createJob>>[] = []
+    // One after another, across the end of the first job: none may be accepted and then miss its file.
+    for (let n = 0; n < 60; n++) others.push(await createJob(inputUrl))
+    for (const { status, body } of [first, ...others]) {
+      expect(status).toBe(200)
+      expect(await pollJob(service, String(body.id))).toMatchObject({ status: 'SUCCEEDED', error: null })
+    }
+    expect((await createJob(inputUrl)).status).toBe(200)
+  })
+
+  test('has a ticket that takes no second file, also when its job has ended', async () => {
+    const ticket = await newTicket()
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+    const { body } = await createJob(ticket.downloadUrl)
+    await pollJob(service, String(body.id))
+    expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: 'something else' })).status).toBe(409)
+    expect(await stored(ticket)).toBe(text(song))
+  })
+
+  test('that has lost its file makes no new job, but a repeated request is answered with its own', async () => {
+    const inputUrl = await service.uploaded(song)
+    const first = await createJob(inputUrl, 'key-of-a-lost-file')
+    await pollJob(service, String(first.body.id))
+    await service.engine.blobs.delete(new URL(inputUrl).pathname.replace('/v1/storage/', ''))
     expect(await createJob(inputUrl)).toMatchObject({ status: 422, body: { reason: 'upload_missing' } })
+    expect(await createJob(inputUrl, 'key-of-a-lost-file')).toEqual(first)
+    expect((await createJob(await service.uploaded(song), 'key-of-a-lost-file')).body.code).toBe('IDEMPOTENCY_CONFLICT')
+  })
+
+  test('that has expired makes no new job, but a repeated request is answered with its own', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const inputUrl = await service.uploaded(song)
+      const first = await createJob(inputUrl, 'key-of-an-expired-link')
+      // Within the 24 h for which a key is remembered, after the 24 h of the link: they begin one after the other.
+      vi.setSystemTime(Number(new URL(inputUrl).searchParams.get('expires')) * 1000)
+      expect(await createJob(inputUrl)).toMatchObject({
+        status: 422,
+        body: { code: 'UPLOAD_REFUSED', message: expect.stringContaining('expired') },
+      })
+      expect(await createJob(inputUrl, 'key-of-an-expired-link')).toEqual(first)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('is refused before the upload, with what to do', async () => {
@@ -227,7 +300,10 @@ describe('the download URL as an input', () => {
 
   test('is refused when it was altered', async () => {
     const inputUrl = await service.uploaded(song)
-    expect((await createJob(inputUrl.replace(/signature=./, 'signature=_'))).status).toBe(422)
+    expect(
+      (await createJob(inputUrl.replace(/signature=(.)/, (_, first) => `signature=${first === 'A' ? 'B' : 'A'}`)))
+        .status,
+    ).toBe(422)
     expect((await createJob(inputUrl.replace(/expires=\d/, 'expires=9'))).status).toBe(422)
   })
 

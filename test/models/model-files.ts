@@ -29,12 +29,12 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** A manifest of a user's, for weights that are to be downloaded. */
+/** A user's manifest, for weights that are downloaded. */
 export function manifestFor(bytes: Uint8Array, changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     name: 'own',
     version: '1',
-    kind: 'mdx',
+    architecture: 'mdx',
     file: 'own.onnx',
     bytes: bytes.length,
     sha256: sha256(bytes),

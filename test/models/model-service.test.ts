@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startService, type Stemwork } from '../cli/stemwork.js'
-import { stereoMusic, worstDifference } from '../separation/kind-run.js'
+import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { type ServiceClient, serviceClient } from './service-client.js'
 import { type SharesModel, writeSharesModel } from './shares-model.js'
@@ -22,7 +22,18 @@ beforeAll(async () => {
   await writeWav(join(folder, 'song.wav'), song, 44_100)
   own = await writeSharesModel(folder, 'own', stemGains)
   allowed = await writeSharesModel(folder, 'allowed', { drums: 0, bass: 0, other: 0, vocals: 0.9 })
-  service = await startService(['--api-key', key, '--model', own.manifest, '--allow-model', own.manifest, '--allow-model', allowed.manifest, '--stems-4', own.manifest])
+  service = await startService([
+    '--api-key',
+    key,
+    '--model',
+    own.manifest,
+    '--allow-model',
+    own.manifest,
+    '--allow-model',
+    allowed.manifest,
+    '--stems-4',
+    own.manifest,
+  ])
   client = serviceClient(service.baseUrl, key, folder)
 }, 120_000)
 afterAll(async () => {
@@ -31,31 +42,43 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Up to the offset of the mixture, which models of this kind add to each stem. */
+/** Up to the offset of the mixture, which models of this architecture add to each stem. */
 const share = (gain: number) => song.map((plane) => plane.map((sample) => gain * sample))
 
 describe('a service with models of its own', () => {
-  it('lists service/stems-4 beside the first workflow', async () => {
-    const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as { workflows: { id: string }[] }
-    expect(workflows.map(({ id }) => id)).toEqual(expect.arrayContaining(['service/stems-vocals-accompaniment', 'service/stems-4']))
+  it('lists service/stems-4 together with the first workflow', async () => {
+    const { workflows } = (await (await client.ask('/workflow?page=0&size=100')).json()) as {
+      workflows: { id: string }[]
+    }
+    expect(workflows.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(['service/stems-vocals-accompaniment', 'service/stems-4']),
+    )
   })
 
   it('gives its four stems, and names the model with its hash in the details', async () => {
     const { job, stems } = await client.separate('service/stems-4', join(folder, 'song.wav'))
     expect(job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
+    expect(job.details).not.toHaveProperty('hint')
     expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
-    for (const [stem, gain] of Object.entries(stemGains)) expect(worstDifference(stems[stem], share(gain))).toBeLessThan(1e-3)
+    for (const [stem, gain] of Object.entries(stemGains))
+      expect(worstDifference(stems[stem]!, share(gain))).toBeLessThan(1e-3)
   }, 120_000)
 
   it('uses its own model, or that of a job if it is allowed', async () => {
     const usual = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'))
     expect(usual.job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
-    expect(worstDifference(usual.stems.vocals, share(0.4))).toBeLessThan(1e-3)
-    const chosen = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'), { model: allowed.manifest })
+    expect(worstDifference(usual.stems.vocals!, share(0.4))).toBeLessThan(1e-3)
+    const chosen = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'), {
+      model: allowed.manifest,
+    })
     expect(chosen.job.details).toMatchObject({ model: { name: 'allowed', sha256: allowed.hash } })
-    expect(worstDifference(chosen.stems.vocals, share(0.9))).toBeLessThan(1e-3)
-    expect(worstDifference(chosen.stems.accompaniments, share(0.1))).toBeLessThan(1e-3)
-    const refused = await client.ask('/job', { name: 'song', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: 'https://example.com/a.wav', model: 'scnet' } })
+    expect(worstDifference(chosen.stems.vocals!, share(0.9))).toBeLessThan(1e-3)
+    expect(worstDifference(chosen.stems.accompaniments!, share(0.1))).toBeLessThan(1e-3)
+    const refused = await client.ask('/job', {
+      name: 'song',
+      workflow: 'service/stems-vocals-accompaniment',
+      params: { inputUrl: 'https://example.com/a.wav', model: 'scnet' },
+    })
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain(allowed.manifest)
   }, 120_000)

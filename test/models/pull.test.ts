@@ -4,7 +4,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { modelInfo, type PullOptions, type PullProgress, pullModel, removeModel, resolveModel, verifyModel } from '../../src/core/separation/models/index.js'
+import {
+  modelInfo,
+  type PullOptions,
+  type PullProgress,
+  pullModel,
+  removeModel,
+  resolveModel,
+  verifyModel,
+} from '../../src/core/separation/models/index.js'
 import { manifestFor, sha256, testFolder, weightBytes, writeManifest } from './model-files.js'
 import { weightsServer } from './weights-server.js'
 
@@ -39,13 +47,23 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  it('keeps what version 0.1 pulled, whose manifests have "kind" for "architecture"', async () => {
+    const { cacheFolder, manifest, server, options, folder } = await setUp()
+    const pulled = await pullModel(manifest, options)
+    const { architecture, ...rest } = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
+    await writeManifest(join(folder, 'model.json'), { ...rest, kind: architecture })
+    expect(await resolveModel(manifest, cacheFolder)).toEqual(pulled)
+    expect(await pullModel(manifest, options)).toEqual(pulled)
+    expect(server.requests).toHaveLength(1)
+  })
+
   it('leaves a folder that works as a model by itself', async () => {
     const { manifest, options, folder } = await setUp()
     const { path } = await pullModel(manifest, options)
     expect((await resolveModel(folder, at('elsewhere'))).path).toBe(path)
   })
 
-  it('takes broken connections up again where they broke', async () => {
+  it('resumes broken connections where they broke', async () => {
     const { manifest, server, options } = await setUp()
     server.cuts.push(1_000_000, 0, 700_000)
     await pullModel(manifest, options)
@@ -58,18 +76,22 @@ describe('pulling a model', () => {
     expect(server.requests.reduce((sum, { sent }) => sum + sent, 0)).toBeLessThan(bytes.length * 1.7)
   })
 
-  it('goes on in a later call with what an earlier one brought', async () => {
+  it('continues in a later call with the bytes of an earlier one', async () => {
     const { manifest, server, options } = await setUp()
     server.cuts.push(1_500_000, 0, 0, 0, 0, 0, 0)
-    await expect(pullModel(manifest, options)).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', retryable: true, message: expect.stringContaining('run it again') })
+    await expect(pullModel(manifest, options)).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      retryable: true,
+      message: expect.stringContaining('Run it again'),
+    })
     server.cuts.length = 0
     server.requests.length = 0
     await pullModel(manifest, options)
     expect(server.requests).toHaveLength(1)
-    expect(server.requests[0].range).toMatch(/^bytes=[1-9]\d*-$/)
+    expect(server.requests[0]!.range).toMatch(/^bytes=[1-9]\d*-$/)
   })
 
-  it('stops when it is told to, and goes on later', async () => {
+  it('stops when it is aborted, and continues later', async () => {
     const { manifest, server, options } = await setUp()
     const controller = new AbortController()
     const onProgress = () => controller.abort(new Error('enough'))
@@ -106,7 +128,7 @@ describe('pulling a model', () => {
     server.files.set('own.onnx', weightBytes(bytes.length, 3))
     await expect(pullModel(manifest, options)).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
-      message: expect.stringContaining(`should have ${sha256(bytes)}`),
+      message: expect.stringContaining(`expected ${sha256(bytes)}`),
     })
     expect(await readdir(folder)).toEqual([])
     await expect(resolveModel(manifest, cacheFolder)).rejects.toThrow('models pull')
@@ -120,12 +142,12 @@ describe('pulling a model', () => {
     const { manifest, server, options, folder } = await setUp()
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'own.onnx'), 'mine')
-    await expect(pullModel(manifest, options)).rejects.toThrow('is in the way')
+    await expect(pullModel(manifest, options)).rejects.toThrow('already exists and is a different file')
     expect(await readFile(join(folder, 'own.onnx'), 'utf8')).toBe('mine')
     expect(server.requests).toHaveLength(0)
   })
 
-  it('takes over a right file that lies in its place', async () => {
+  it('uses an existing file with the right content', async () => {
     const { manifest, server, options, folder } = await setUp()
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'own.onnx'), bytes)
@@ -172,9 +194,12 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('asks nobody when it is offline, and says so', async () => {
+  it('makes no request when it is offline, and says so', async () => {
     const { manifest, server, options } = await setUp()
-    await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', message: expect.stringContaining('offline mode') })
+    await expect(pullModel(manifest, { ...options, offline: true })).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      message: expect.stringContaining('offline mode'),
+    })
     expect(server.requests).toHaveLength(0)
   })
 
@@ -186,11 +211,20 @@ describe('pulling a model', () => {
 
   it('asks for the terms once, and again when they change', async () => {
     const { cacheFolder, manifest, server, options } = await setUp({ terms: 'For research only.' })
-    await expect(pullModel(manifest, options)).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE', details: { terms: 'For research only.' } })
+    await expect(pullModel(manifest, options)).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      details: { terms: 'For research only.' },
+    })
     expect(server.requests).toHaveLength(0)
     const { path } = await pullModel(manifest, { ...options, acceptLicence: true })
-    expect(await modelInfo(manifest, cacheFolder)).toMatchObject({ terms: 'For research only.', termsAccepted: true, installed: true })
-    expect(JSON.parse(await readFile(join(path, '../licence-accepted.json'), 'utf8'))).toMatchObject({ terms: 'For research only.' })
+    expect(await modelInfo(manifest, cacheFolder)).toMatchObject({
+      terms: 'For research only.',
+      termsAccepted: true,
+      installed: true,
+    })
+    expect(JSON.parse(await readFile(join(path, '../licence-accepted.json'), 'utf8'))).toMatchObject({
+      terms: 'For research only.',
+    })
     await writeManifest(manifest, manifestFor(bytes, { terms: 'For nobody.' }))
     expect(await modelInfo(manifest, cacheFolder)).toMatchObject({ termsAccepted: false })
   })
@@ -208,14 +242,14 @@ describe('pulling a model', () => {
     await writeFile(join(folder, 'notes.txt'), 'mine')
     expect((await verifyModel(manifest, cacheFolder)).path).toBe(path)
     await writeFile(path, weightBytes(bytes.length, 4))
-    await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('should have')
+    await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('expected')
     expect(await removeModel(manifest, cacheFolder)).toBe(true)
     expect(await readdir(folder)).toEqual(['notes.txt'])
     expect(await removeModel(manifest, cacheFolder)).toBe(false)
     await expect(verifyModel(manifest, cacheFolder)).rejects.toThrow('models pull')
   })
 
-  it('never removes files that lie beside their manifest', async () => {
+  it('never removes files that are next to their manifest', async () => {
     const { cacheFolder, manifest } = await setUp({ addresses: [] })
     await writeFile(join(manifest, '../own.onnx'), bytes)
     expect((await resolveModel(manifest, cacheFolder)).path).toBe(join(manifest, '../own.onnx'))
@@ -227,14 +261,18 @@ describe('pulling a model', () => {
 describe('several processes', () => {
   const puller = new URL('./fixtures/pull-child.mjs', import.meta.url)
   const start = (manifest: string, { cacheFolder, mirror }: PullOptions, tell = '') =>
-    fork(puller, [manifest, String(cacheFolder), String(mirror), tell], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    fork(puller, [manifest, String(cacheFolder), String(mirror), tell], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
 
   it('download a model once when they want it at the same time', async () => {
     const { manifest, server, options } = await setUp()
     const children = [start(manifest, options), start(manifest, options), start(manifest, options)]
-    const results = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as { path?: string; error?: string }))
+    const results = await Promise.all(
+      children.map(async (child) => (await once(child, 'message'))[0] as { path?: string; error?: string }),
+    )
     expect(new Set(results.map(({ path, error }) => error ?? path)).size).toBe(1)
-    expect((await stat(String(results[0].path))).size).toBe(bytes.length)
+    expect((await stat(String(results[0]!.path))).size).toBe(bytes.length)
     expect(server.requests).toHaveLength(1)
   })
 

@@ -14,7 +14,11 @@ export interface SeparatedJob {
 export interface ServiceClient {
   ask(path: string, body?: unknown): Promise<Response>
   /** Uploads a file, waits for its job and downloads the stems, as a client does. */
-  separate(workflow: string, path: string, params?: Record<string, unknown>): Promise<{ job: SeparatedJob; stems: Record<string, Float32Array[]> }>
+  separate(
+    workflow: string,
+    path: string,
+    params?: Record<string, unknown>,
+  ): Promise<{ job: SeparatedJob; stems: Record<string, Float32Array[]> }>
 }
 
 /** @param folder for what is downloaded */
@@ -29,7 +33,9 @@ export function serviceClient(baseUrl: string, key: string, folder: string): Ser
     async separate(workflow, path, params) {
       const { uploadUrl, downloadUrl } = await answer<{ uploadUrl: string; downloadUrl: string }>(ask('/upload'))
       expect((await fetch(uploadUrl, { method: 'PUT', body: new Uint8Array(await readFile(path)) })).status).toBe(200)
-      const { id } = await answer<SeparatedJob>(ask('/job', { name: 'song', workflow, params: { inputUrl: downloadUrl, format: '32f', ...params } }))
+      const { id } = await answer<SeparatedJob>(
+        ask('/job', { name: 'song', workflow, params: { inputUrl: downloadUrl, format: '32f', ...params } }),
+      )
       let job: SeparatedJob
       do {
         await delay(200)

@@ -11,8 +11,12 @@ export interface SharesModel {
   hash: string
 }
 
-/** A model whose stems are fixed shares of the mixture, beside its manifest. */
-export async function writeSharesModel(folder: string, name: string, gains: Record<string, number>): Promise<SharesModel> {
+/** A model whose stems are fixed shares of the mixture, with its manifest. */
+export async function writeSharesModel(
+  folder: string,
+  name: string,
+  gains: Record<string, number>,
+): Promise<SharesModel> {
   const stems = Object.keys(gains)
   const network = onnxModel({
     inputs: [{ name: 'mix', shape: [1, 2, samples] }],
@@ -20,7 +24,13 @@ export async function writeSharesModel(folder: string, name: string, gains: Reco
     nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
     constants: [{ name: 'gains', dims: [1, stems.length, 1, 1], values: Object.values(gains) }],
   })
-  const manifest = manifestFor(network, { name, kind: 'htdemucs', file: `${name}.onnx`, stems, addresses: undefined })
+  const manifest = manifestFor(network, {
+    name,
+    architecture: 'htdemucs',
+    file: `${name}.onnx`,
+    stems,
+    addresses: undefined,
+  })
   await writeFile(join(folder, `${name}.onnx`), network)
   return { manifest: await writeManifest(join(folder, `${name}.json`), manifest), hash: sha256(network) }
 }

@@ -28,7 +28,12 @@ export async function weightsServer(files: Record<string, Buffer> = {}): Promise
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1)
     const content = own.files.get(path)
-    const entry = { path, range: request.headers.range, ifRange: request.headers['if-range'] as string | undefined, sent: 0 }
+    const entry = {
+      path,
+      range: request.headers.range,
+      ifRange: request.headers['if-range'] as string | undefined,
+      sent: 0,
+    }
     own.requests.push(entry)
     const status = own.statuses.shift()
     if (status !== undefined || !content) return void response.writeHead(status ?? 404).end()

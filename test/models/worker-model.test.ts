@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startService, Stemwork } from '../cli/stemwork.js'
-import { stereoMusic, worstDifference } from '../separation/kind-run.js'
+import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { describeWith } from '../servers/found-server.js'
 import { startPostgres } from '../servers/postgres.js'
@@ -16,41 +16,70 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const key = 'a key of the operator 1234'
 const song = stereoMusic(30_001)
 
-describeWith('stemwork worker --model', { postgres: await startPostgres(), redis: await startRedis() }, ({ postgres, redis }) => {
-  let folder: string
-  let model: SharesModel
-  const running: Stemwork[] = []
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-worker-model-'))
-    await writeWav(join(folder, 'song.wav'), song, 44_100)
-    model = await writeSharesModel(folder, 'own', { vocals: 0.25, accompaniments: 0.75 })
-  })
-  afterAll(async () => {
-    for (const process of running) {
-      process.kill('SIGTERM')
-      await process.finished()
-    }
-    await rm(folder, { recursive: true })
-    await Promise.all([postgres.release(), redis.release()])
-  })
+describeWith(
+  'stemwork worker --model',
+  { postgres: await startPostgres(), redis: await startRedis() },
+  ({ postgres, redis }) => {
+    let folder: string
+    let model: SharesModel
+    const running: Stemwork[] = []
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'stemwork-worker-model-'))
+      await writeWav(join(folder, 'song.wav'), song, 44_100)
+      model = await writeSharesModel(folder, 'own', { vocals: 0.25, accompaniments: 0.75 })
+    })
+    afterAll(async () => {
+      for (const process of running) {
+        process.kill('SIGTERM')
+        await process.finished()
+      }
+      await rm(folder, { recursive: true })
+      await Promise.all([postgres.release(), redis.release()])
+    })
 
-  test('separates what an API node took, by the model that the worker was given', async () => {
-    const shared = ['--store', postgres.url, '--queue', redis.url, '--blobs', `file:${join(folder, 'blobs')}`, '--model', model.manifest]
-    const secrets = { STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links' }
-    const { process: api, baseUrl } = await startService(['--api-only', '--api-key', key, ...shared], secrets)
-    running.push(api)
-    const worker = new Stemwork(['worker', ...shared], undefined, secrets)
-    running.push(worker)
-    await worker.printed('stdout', /worker ready/)
-    const { job, stems } = await serviceClient(baseUrl, key, folder).separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'))
-    expect(job.details).toMatchObject({ model: { name: 'own', sha256: model.hash } })
-    // Up to the offset of the mixture, which models of this kind add to each stem.
-    const quarter = song.map((plane) => plane.map((sample) => 0.25 * sample))
-    expect(worstDifference(stems.vocals, quarter)).toBeLessThan(1e-3)
-  })
+    test('separates what an API node took, by the model that the worker was given', async () => {
+      const shared = [
+        '--store',
+        postgres.url,
+        '--queue',
+        redis.url,
+        '--blobs',
+        `file:${join(folder, 'blobs')}`,
+        '--model',
+        model.manifest,
+      ]
+      const secrets = { STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links' }
+      const { process: api, baseUrl } = await startService(['--api-only', '--api-key', key, ...shared], secrets)
+      running.push(api)
+      const worker = new Stemwork(['worker', ...shared], undefined, secrets)
+      running.push(worker)
+      await worker.printed('stdout', /worker ready/)
+      const { job, stems } = await serviceClient(baseUrl, key, folder).separate(
+        'service/stems-vocals-accompaniment',
+        join(folder, 'song.wav'),
+      )
+      expect(job.details).toMatchObject({ model: { name: 'own', sha256: model.hash } })
+      // Up to the offset of the mixture, which models of this architecture add to each stem.
+      const quarter = song.map((plane) => plane.map((sample) => 0.25 * sample))
+      expect(worstDifference(stems.vocals!, quarter)).toBeLessThan(1e-3)
+    })
 
-  test('refuses to start with a model that is not here', async () => {
-    const worker = new Stemwork(['worker', '--store', postgres.url, '--queue', redis.url, '--blobs', `file:${folder}`, '--model', 'kim-vocal-2'])
-    expect(await worker.finished()).toMatchObject({ status: 1, stderr: expect.stringContaining('stemwork models pull kim-vocal-2') })
-  })
-})
+    test('refuses to start with a model that is not here', async () => {
+      const worker = new Stemwork([
+        'worker',
+        '--store',
+        postgres.url,
+        '--queue',
+        redis.url,
+        '--blobs',
+        `file:${folder}`,
+        '--model',
+        'kim-vocal-2',
+      ])
+      expect(await worker.finished()).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('stemwork models pull kim-vocal-2'),
+      })
+    })
+  },
+)

@@ -2,8 +2,8 @@ import { getPriority } from 'node:os'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createEngine } from '../../src/create-engine.js'
-import { silentLogger } from '../../src/core/ports/logger.js'
-import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { stagesModule } from './run-order.js'
 
 const stages = defineWorkflow({
@@ -13,13 +13,19 @@ const stages = defineWorkflow({
   params: z.object({ do: z.string() }),
   inputs: [],
   outputs: { report: { fileName: 'report.txt', contentType: 'text/plain' } },
-  stages: [{ name: 'first', async run() {} }, { name: 'second', async run() {} }],
+  stages: [
+    { name: 'first', async run() {} },
+    { name: 'second', async run() {} },
+  ],
   module: { url: stagesModule, settings: {} },
 })
 
 test('the child processes of an engine have its niceness, and tell of themselves in its log', async () => {
-  const told: Record<string, unknown>[] = []
-  const logger = { ...silentLogger, debug: (fields: Record<string, unknown>, message: string) => void told.push({ ...fields, message }) }
+  const logged: Record<string, unknown>[] = []
+  const logger = {
+    ...silentLogger,
+    debug: (fields: Record<string, unknown>, message: string) => void logged.push({ ...fields, message }),
+  }
   const engine = createEngine({ workflows: [stages], dispatch: { niceness: 3 }, logger })
   await engine.start()
   try {
@@ -30,8 +36,23 @@ test('the child processes of an engine have its niceness, and tell of themselves
     const { job } = await engine.submit({ app: 'app', workflow: stages.id, params: { do: 'write' } })
     expect(await ended).toBe('succeeded')
     expect((await engine.get(job.id))?.status).toBe('SUCCEEDED')
-    const pid = told.find(({ message }) => message === 'runner process started')?.pid
+    const pid = logged.find(({ message }) => message === 'runner process started')?.pid
     expect(getPriority(pid as number)).toBe(3)
+  } finally {
+    await engine.close()
+  }
+})
+
+test('the child processes of an engine have the variables and the arguments of `child`', async () => {
+  const engine = createEngine({
+    workflows: [stages],
+    child: { environment: { HOST_SETTING: 'given' }, nodeArguments: ['--max-old-space-size=300'] },
+  })
+  try {
+    const { job } = await engine.submit({ app: 'app', workflow: stages.id, params: { do: 'environment' } })
+    const { details } = (await engine.run(job.id)) ?? {}
+    expect(details?.environment).toMatchObject({ HOST_SETTING: 'given' })
+    expect(details?.execArgv).toContain('--max-old-space-size=300')
   } finally {
     await engine.close()
   }

@@ -1,26 +1,40 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { StemworkError } from '../../src/core/errors.js'
-import { Interruption } from '../../src/core/interruption.js'
-import type { WorkProgress } from '../../src/core/ports/runner.js'
-import { execute } from '../../src/core/runner/execute.js'
-import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../src/core/workflow/workflow.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import type { WorkProgress } from '../../src/core/engine/ports/runner.js'
+import { execute } from '../../src/core/engine/runner/execute.js'
+import {
+  defineWorkflow,
+  type OutputDeclaration,
+  type Stage,
+  type Workflow,
+} from '../../src/core/engine/workflow/workflow.js'
 import { orderTo, rejection } from './run-order.js'
 
 const report = { report: { fileName: 'report.txt', contentType: 'text/plain' } }
 
 function workflowOf(stages: Stage[], outputs: Record<string, OutputDeclaration> = {}): Workflow {
-  return defineWorkflow({ id: 'test/execute', name: 'Execute', description: '', params: z.unknown(), outputs, stages: stages as never })
+  return defineWorkflow({
+    id: 'test/execute',
+    name: 'Execute',
+    description: '',
+    params: z.unknown(),
+    outputs,
+    stages,
+  })
 }
 
 async function progressOf(stages: Stage[]): Promise<WorkProgress[]> {
   const seen: WorkProgress[] = []
-  await execute(workflowOf(stages), orderTo(''), new Interruption(), (progress) => void seen.push(progress))
+  await execute(workflowOf(stages), orderTo(''), {
+    signal: new AbortController().signal,
+    onProgress: (progress) => void seen.push(progress),
+  })
   return seen
 }
 
-const quietly = [new Interruption(), () => {}] as const
+const quietly = { signal: new AbortController().signal, onProgress: () => {} }
 
 describe('progress', () => {
   it('weighs the stages and names the one that runs', async () => {
@@ -53,26 +67,48 @@ describe('progress', () => {
 
 describe('outputs', () => {
   it('are collected with their sizes, optional ones if they are there', async () => {
-    const outputs = { ...report, extra: { fileName: 'extra.bin', contentType: 'application/octet-stream', optional: true } }
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => await writeFile(outputPath('report'), 'hello') }
-    const result = await execute(workflowOf([stage], outputs), orderTo(''), ...quietly)
+    const outputs = {
+      ...report,
+      extra: { fileName: 'extra.bin', contentType: 'application/octet-stream', optional: true },
+    }
+    const stage: Stage = {
+      name: 'write',
+      run: async ({ outputPath }) => await writeFile(outputPath('report'), 'hello'),
+    }
+    const result = await execute(workflowOf([stage], outputs), orderTo(''), quietly)
     expect(result.outputs).toEqual({
-      report: { path: expect.stringMatching(/report\.txt$/), bytes: 5, contentType: 'text/plain', fileName: 'report.txt' },
+      report: {
+        path: expect.stringMatching(/report\.txt$/),
+        bytes: 5,
+        contentType: 'text/plain',
+        fileName: 'report.txt',
+      },
     })
   })
 
   it('with the same file name do not collide', async () => {
-    const outputs = { 'a-b': { fileName: 'c.txt', contentType: 'text/plain' }, a: { fileName: 'b-c.txt', contentType: 'text/plain' }, b: { fileName: 'c.txt', contentType: 'text/plain' } }
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => void (await Promise.all(Object.keys(outputs).map((name) => writeFile(outputPath(name), name)))) }
-    const result = await execute(workflowOf([stage], outputs), orderTo(''), ...quietly)
+    const outputs = {
+      'a-b': { fileName: 'c.txt', contentType: 'text/plain' },
+      a: { fileName: 'b-c.txt', contentType: 'text/plain' },
+      b: { fileName: 'c.txt', contentType: 'text/plain' },
+    }
+    const stage: Stage = {
+      name: 'write',
+      run: async ({ outputPath }) =>
+        void (await Promise.all(Object.keys(outputs).map((name) => writeFile(outputPath(name), name)))),
+    }
+    const result = await execute(workflowOf([stage], outputs), orderTo(''), quietly)
     expect(new Set(Object.values(result.outputs).map(({ path }) => path)).size).toBe(3)
   })
 
-  it.each(['../report', 'other', '', '/etc/passwd', '__proto__', 'constructor'])('the name %j, which is not declared, has no path', async (name) => {
-    const stage: Stage = { name: 'write', run: async ({ outputPath }) => void outputPath(name) }
-    const error = await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('report') })
-  })
+  it.each(['../report', 'other', '', '/etc/passwd', '__proto__', 'constructor'])(
+    'the name %j, which is not declared, has no path',
+    async (name) => {
+      const stage: Stage = { name: 'write', run: async ({ outputPath }) => void outputPath(name) }
+      const error = await rejection(execute(workflowOf([stage], report), orderTo(''), quietly))
+      expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('report') })
+    },
+  )
 
   it.each([
     ['../up', 'x.txt'],
@@ -82,12 +118,18 @@ describe('outputs', () => {
   ])('a handmade workflow cannot declare %j as %j', async (name, fileName) => {
     const stage: Stage = { name: 'write', run: async ({ outputPath }) => void outputPath(name) }
     const workflow = { ...workflowOf([stage]), outputs: () => ({ [name]: { fileName, contentType: 'text/plain' } }) }
-    expect(await rejection(execute(workflow, orderTo(''), ...quietly))).toMatchObject({ code: 'INTERNAL_ERROR' })
+    expect(await rejection(execute(workflow, orderTo(''), quietly))).toMatchObject({ code: 'INTERNAL_ERROR' })
   })
 
   it('that are missing fail the run and are named', async () => {
-    const error = await rejection(execute(workflowOf([{ name: 'idle', run: async () => {} }], report), orderTo(''), ...quietly))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('"report"'), details: { output: 'report' } })
+    const error = await rejection(
+      execute(workflowOf([{ name: 'idle', run: async () => {} }], report), orderTo(''), quietly),
+    )
+    expect(error).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      message: expect.stringContaining('"report"'),
+      details: { output: 'report' },
+    })
   })
 
   it.each([
@@ -95,7 +137,9 @@ describe('outputs', () => {
     ['a folder', (path: string) => mkdir(path)],
   ])('that are %s instead of a file are not published', async (_, make) => {
     const stage: Stage = { name: 'make', run: async ({ outputPath }) => await make(outputPath('report')) }
-    expect(await rejection(execute(workflowOf([stage], report), orderTo(''), ...quietly))).toMatchObject({ code: 'INTERNAL_ERROR' })
+    expect(await rejection(execute(workflowOf([stage], report), orderTo(''), quietly))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+    })
   })
 })
 
@@ -109,7 +153,7 @@ describe('details', () => {
         detail('__proto__', { polluted: true })
       },
     }
-    const { details } = await execute(workflowOf([stage]), orderTo(''), ...quietly)
+    const { details } = await execute(workflowOf([stage]), orderTo(''), quietly)
     expect(details.model).toBe('second')
     expect('polluted' in details).toBe(false)
   })
@@ -119,26 +163,26 @@ describe('failures', () => {
   it("of the library pass unchanged, with the workflow's own words", async () => {
     const refusal = new StemworkError('BAD_INPUT', 'No audio.', { reason: 'no_audio' })
     const stage: Stage = { name: 'refuse', run: async () => Promise.reject(refusal) }
-    expect(await rejection(execute(workflowOf([stage]), orderTo(''), ...quietly))).toBe(refusal)
+    expect(await rejection(execute(workflowOf([stage]), orderTo(''), quietly))).toBe(refusal)
   })
 
   it('of any other kind say nothing of their text, which stays in the cause', async () => {
     const cause = new Error('ENOENT /var/secret/file')
     const stage: Stage = { name: 'broken', run: async () => Promise.reject(cause) }
-    const error = await rejection(execute(workflowOf([stage]), orderTo(''), ...quietly))
+    const error = await rejection(execute(workflowOf([stage]), orderTo(''), quietly))
     expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, details: { stage: 'broken' }, cause })
     expect((error as Error).message).not.toContain('secret')
   })
 
   it("that follow an abort reject with the abort's reason, and later stages do not run", async () => {
-    const interruption = new Interruption()
+    const controller = new AbortController()
     const ran: string[] = []
     const stages: Stage[] = [
-      { name: 'first', run: async () => interruption.abort(new StemworkError('CANCELED', 'Canceled.')) },
+      { name: 'first', run: async () => controller.abort(new StemworkError('CANCELED', 'Canceled.')) },
       { name: 'second', run: async () => void ran.push('second') },
     ]
-    const error = await rejection(execute(workflowOf(stages), orderTo(''), interruption, () => {}))
-    expect(error).toBe(interruption.reason)
+    const error = await rejection(execute(workflowOf(stages), orderTo(''), { ...quietly, signal: controller.signal }))
+    expect(error).toBe(controller.signal.reason)
     expect(ran).toEqual([])
   })
 })
@@ -149,14 +193,17 @@ describe('params', () => {
   it("reach the stages with the schema's defaults and transforms", async () => {
     const seen: unknown[] = []
     const params = z.object({ format: z.string().default('wav'), size: z.string().transform(Number) })
-    await execute({ ...workflowOf([stage(seen)]), params }, orderTo('', { params: { size: '7' } }), ...quietly)
+    await execute({ ...workflowOf([stage(seen)]), params }, orderTo('', { params: { size: '7' } }), quietly)
     expect(seen).toEqual([{ format: 'wav', size: 7 }])
   })
 
   it('that do not fit the schema of the process that runs them fail the run before any stage', async () => {
     const seen: unknown[] = []
     const workflow = { ...workflowOf([stage(seen)]), params: z.object({ size: z.number() }) }
-    expect(await rejection(execute(workflow, orderTo(''), ...quietly))).toMatchObject({ code: 'INTERNAL_ERROR', cause: expect.any(Error) })
+    expect(await rejection(execute(workflow, orderTo(''), quietly))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      cause: expect.any(Error),
+    })
     expect(seen).toEqual([])
   })
 })

@@ -5,16 +5,21 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import type { WorkOrder } from '../../src/core/ports/runner.js'
+import type { WorkOrder } from '../../src/core/engine/ports/runner.js'
 import { eventually, isAlive, orderTo } from './run-order.js'
 
 function startHost(order: WorkOrder): ChildProcess {
-  return spawn(process.execPath, [fileURLToPath(new URL('./fixtures/host.mjs', import.meta.url)), JSON.stringify(order)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  return spawn(
+    process.execPath,
+    [fileURLToPath(new URL('./fixtures/host.mjs', import.meta.url)), JSON.stringify(order)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
 }
 
 async function line(host: ChildProcess, beginning: string): Promise<string> {
   if (!host.stdout) throw new Error('the host has no stdout')
-  for await (const text of createInterface(host.stdout)) if (text.startsWith(beginning)) return text.slice(beginning.length)
+  for await (const text of createInterface(host.stdout))
+    if (text.startsWith(beginning)) return text.slice(beginning.length)
   throw new Error(`the host ended without saying ${beginning}`)
 }
 

@@ -4,11 +4,11 @@ import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { StemworkError } from '../../src/core/errors.js'
-import type { WorkOrder, WorkProgress } from '../../src/core/ports/runner.js'
-import { childArguments } from '../../src/core/runner/child-arguments.js'
-import { processRunner, type ProcessRunnerOptions } from '../../src/core/runner/process-runner.js'
-import { defineWorkflow } from '../../src/core/workflow/workflow.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
+import { childArguments } from '../../src/core/engine/runner/child-arguments.js'
+import { processRunner, type ProcessRunnerOptions } from '../../src/core/engine/runner/process-runner.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { eventually, isAlive, opened, orderTo, rejection, run, runUntil } from './run-order.js'
 
 const start = (options: Partial<ProcessRunnerOptions> = {}) =>
@@ -33,9 +33,14 @@ describe('a run in a child process', () => {
     const order = orderTo('write')
     const result = await run(start(), order, { onProgress: (progress) => seen.push(progress) })
     expect(result.outputs).toEqual({
-      report: { path: expect.stringContaining(order.directory), bytes: 5, contentType: 'text/plain', fileName: 'report.txt' },
+      report: {
+        path: expect.stringContaining(order.directory),
+        bytes: 5,
+        contentType: 'text/plain',
+        fileName: 'report.txt',
+      },
     })
-    expect(await readFile(result.outputs.report.path, 'utf8')).toBe('hello')
+    expect(await readFile(result.outputs.report!.path, 'utf8')).toBe('hello')
     expect(result.details.pid).toBe(pidOf(order))
     expect(pidOf(order)).not.toBe(process.pid)
     expect(seen.at(-1)).toEqual({ stage: 'act', progress: 1 })
@@ -44,20 +49,19 @@ describe('a run in a child process', () => {
 
   it('reports a thousand steps of progress in few messages, the last among them', async () => {
     const seen: WorkProgress[] = []
-    const began = performance.now()
     await run(start(), orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
-    const tenths = (performance.now() - began) / 100
-    expect(seen.length).toBeLessThan(tenths + 4)
+    // `progress-throttle.test.ts` has the exact intervals.
+    expect(seen.length).toBeLessThan(500)
     expect(seen.at(-1)?.progress).toBe(1)
   })
 
   it('keeps the child warm for the next order, and gives a fresh one after a kill', async () => {
     const runner = start()
     const orders = [orderTo('write'), orderTo('write'), orderTo('kill'), orderTo('write')]
-    await run(runner, orders[0])
-    await run(runner, orders[1])
-    await rejection(run(runner, orders[2]))
-    await run(runner, orders[3])
+    await run(runner, orders[0]!)
+    await run(runner, orders[1]!)
+    await rejection(run(runner, orders[2]!))
+    await run(runner, orders[3]!)
     const [first, second, third, fourth] = orders.map(pidOf)
     expect(second).toBe(first)
     expect(third).toBe(first)
@@ -67,21 +71,30 @@ describe('a run in a child process', () => {
 
   it('survives a listener that throws', async () => {
     const warnings: string[] = []
-    const logger = { debug() {}, info() {}, error() {}, warn: (_: object, message: string) => void warnings.push(message) }
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (_: object, message: string) => void warnings.push(message),
+    }
     const onProgress = () => {
       throw new Error('listener')
     }
     const result = await run(start({ logger }), orderTo('write'), { onProgress })
-    expect(result.outputs.report.bytes).toBe(5)
+    expect(result.outputs.report!.bytes).toBe(5)
     expect(warnings).toContain('a progress listener threw')
   })
 
   it('sees nothing of the environment and the Node arguments of the host but what it needs', async () => {
     vi.stubEnv('STEMWORK_TEST_SEEN', 'yes')
-    for (const name of ['STEMWORK_LINK_SECRET', 'STEMWORK_API_KEYS', 'STEMWORK_WEBHOOK_SECRET']) vi.stubEnv(name, 'secret')
+    for (const name of ['STEMWORK_LINK_SECRET', 'STEMWORK_API_KEYS', 'STEMWORK_WEBHOOK_SECRET'])
+      vi.stubEnv(name, 'secret')
     vi.stubEnv('DATABASE_PASSWORD', 'secret')
     vi.stubEnv('NODE_OPTIONS', '--no-warnings')
-    const { details } = await run(start({ environment: { EXTRA: 'given' }, nodeArguments: ['--max-old-space-size=300'] }), orderTo('environment'))
+    const { details } = await run(
+      start({ environment: { EXTRA: 'given' }, nodeArguments: ['--max-old-space-size=300'] }),
+      orderTo('environment'),
+    )
     const environment = details.environment as Record<string, string>
     expect(environment).toMatchObject({ STEMWORK_TEST_SEEN: 'yes', EXTRA: 'given', PATH: process.env.PATH })
     expect(Object.keys(environment).filter((name) => /PASSWORD|SECRET|KEY|NODE_OPTIONS|VITEST/.test(name))).toEqual([])
@@ -95,22 +108,30 @@ describe('a run in a child process', () => {
     expect(getPriority(pidOf(order))).toBe(7)
   })
 
-  it.skipIf(!existsSync('/proc/self/autogroup'))('is nicer than the host on a Linux that shares out by sessions (skipped where /proc/self/autogroup is absent)', async () => {
-    const order = orderTo('write')
-    await run(start({ niceness: 7 }), order)
-    const groupOf = (pid: number | 'self') => readFileSync(`/proc/${pid}/autogroup`, 'utf8').trim()
-    await eventually(() => /^\/autogroup-\d+ nice 7$/.test(groupOf(pidOf(order))))
-    // The host's own is empty where it was started by the first process of a container, in no session of its own.
-    expect(groupOf('self')).not.toMatch(/ nice 7$/)
-  })
+  it.skipIf(!existsSync('/proc/self/autogroup'))(
+    'is nicer than the host on a Linux that shares out by sessions (skipped where /proc/self/autogroup is absent)',
+    async () => {
+      const order = orderTo('write')
+      await run(start({ niceness: 7 }), order)
+      const groupOf = (pid: number | 'self') => readFileSync(`/proc/${pid}/autogroup`, 'utf8').trim()
+      await eventually(() => /^\/autogroup-\d+ nice 7$/.test(groupOf(pidOf(order))))
+      // The host's own is empty where it was started by the first process of a container, in no session of its own.
+      expect(groupOf('self')).not.toMatch(/ nice 7$/)
+    },
+  )
 
   it('leaves Ctrl-C and stop signals to the host', async () => {
     const order = orderTo('wait')
-    const result = await runUntil(start(), order, ({ progress }) => progress > 0.6, () => {
-      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pidOf(order), signal)
-      setTimeout(() => go(order), 50)
-    })
-    expect(result.outputs.report.bytes).toBe(6)
+    const result = await runUntil(
+      start(),
+      order,
+      ({ progress }) => progress > 0.6,
+      () => {
+        for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pidOf(order), signal)
+        setTimeout(() => go(order), 50)
+      },
+    )
+    expect(result.outputs.report!.bytes).toBe(6)
   })
 })
 
@@ -128,13 +149,16 @@ describe('failures that the workflow reports', () => {
     })
   })
 
-  it.each(['throw', 'late', 'reject'])('by an unknown error (%s) end as INTERNAL_ERROR without its text, and the next order runs', async (action) => {
-    const runner = start()
-    const error = await rejection(run(runner, orderTo(action)))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: expect.any(Error) })
-    expect((error as Error).message).not.toMatch(/secret|outside|forgotten/)
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
-  })
+  it.each(['throw', 'late', 'reject'])(
+    'by an unknown error (%s) end as INTERNAL_ERROR without its text, and the next order runs',
+    async (action) => {
+      const runner = start()
+      const error = await rejection(run(runner, orderTo(action)))
+      expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: expect.any(Error) })
+      expect((error as Error).message).not.toMatch(/secret|outside|forgotten/)
+      expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
+    },
+  )
 
   it.each([
     ['nothing', '"report"'],
@@ -142,25 +166,38 @@ describe('failures that the workflow reports', () => {
     ['traverse', '"../report"'],
     ['undeclared', '"other"'],
   ])('as an output that is not there or not allowed (%s) name it', async (action, name) => {
-    expect(await rejection(run(start(), orderTo(action)))).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining(name) })
+    expect(await rejection(run(start(), orderTo(action)))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      message: expect.stringContaining(name),
+    })
   })
 
   it('as details that are no JSON end as INTERNAL_ERROR', async () => {
-    expect(await rejection(run(start(), orderTo('bigint')))).toMatchObject({ code: 'INTERNAL_ERROR', cause: { message: expect.stringContaining('BigInt') } })
+    expect(await rejection(run(start(), orderTo('bigint')))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      cause: { message: expect.stringContaining('BigInt') },
+    })
   })
 
   it.each([
     ['cannot make it', { settings: { broken: true } }],
     ['is not there', { module: new URL('./fixtures/absent.mjs', import.meta.url).href }],
-    ['exports no function', { module: new URL('../../dist/core/errors.js', import.meta.url).href }],
-  ])('as a workflow whose module %s say so without paths, and the next order gets a fresh child', async (_, changes) => {
-    const runner = start()
-    const error = await rejection(run(runner, orderTo('write', changes)))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: expect.stringContaining('could not be loaded'), cause: expect.any(Error) })
-    expect((error as Error).message).not.toContain('/')
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
-    expect(runner.status().restarts).toBe(1)
-  })
+    ['exports no function', { module: new URL('../../dist/core/engine/errors.js', import.meta.url).href }],
+  ])(
+    'as a workflow whose module %s say so without paths, and the next order gets a fresh child',
+    async (_, changes) => {
+      const runner = start()
+      const error = await rejection(run(runner, orderTo('write', changes)))
+      expect(error).toMatchObject({
+        code: 'INTERNAL_ERROR',
+        message: expect.stringContaining('could not be loaded'),
+        cause: expect.any(Error),
+      })
+      expect((error as Error).message).not.toContain('/')
+      expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
+      expect(runner.status().restarts).toBe(1)
+    },
+  )
 })
 
 describe('a child that dies', () => {
@@ -173,15 +210,44 @@ describe('a child that dies', () => {
     const runner = start()
     const order = orderTo(action)
     const error = await rejection(
-      runUntil(runner, order, ({ progress }) => action === 'wait' && progress > 0.6, () => process.kill(pidOf(order), 'SIGKILL')),
+      runUntil(
+        runner,
+        order,
+        ({ progress }) => action === 'wait' && progress > 0.6,
+        () => process.kill(pidOf(order), 'SIGKILL'),
+      ),
     )
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', reason: 'worker_lost', retryable: true, details, message: expect.stringContaining('ended unexpectedly') })
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect(error).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      reason: 'worker_lost',
+      retryable: true,
+      details,
+      message: expect.stringContaining('ended unexpectedly'),
+    })
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
-  it('because it runs out of memory ends the run as worker_lost, with its last words in the cause', async () => {
+  it('because it runs out of memory ends the run as worker_lost, not to be tried again, with its last words in the cause', async () => {
     const error = await rejection(run(start({ nodeArguments: ['--max-old-space-size=40'] }), orderTo('grow')))
-    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', reason: 'worker_lost', cause: { message: expect.stringContaining('heap') } })
+    expect(error).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      reason: 'worker_lost',
+      retryable: false,
+      message: expect.stringContaining('out of memory'),
+      cause: { message: expect.stringContaining('heap') },
+    })
+  })
+
+  it('because it takes more memory outside the heap than its stage allows ends in the same way', async () => {
+    const runner = start()
+    expect(await rejection(run(runner, orderTo('swell')))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      reason: 'worker_lost',
+      retryable: false,
+      message: expect.stringContaining('out of memory'),
+      cause: { message: expect.stringContaining('more memory than the') },
+    })
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('after megabytes of noise on stderr leaves only the end of it', async () => {
@@ -198,47 +264,65 @@ describe('a child that dies', () => {
     await run(runner, order)
     process.kill(pidOf(order), 'SIGKILL')
     await eventually(() => runner.status().restarts === 1)
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('because it is idle for long is started again for the next order, which is no restart', async () => {
     const runner = start({ idleMs: 20 })
     const orders = [orderTo('write'), orderTo('write')]
-    await run(runner, orders[0])
-    await eventually(() => !isAlive(pidOf(orders[0])))
-    await run(runner, orders[1])
-    expect(pidOf(orders[1])).not.toBe(pidOf(orders[0]))
+    await run(runner, orders[0]!)
+    await eventually(() => !isAlive(pidOf(orders[0]!)))
+    await run(runner, orders[1]!)
+    expect(pidOf(orders[1]!)).not.toBe(pidOf(orders[0]!))
     expect(runner.status().restarts).toBe(0)
+  })
+
+  it('because it ends while it starts is a fault of the set-up, with its last words in the cause', async () => {
+    const lastWords = 'data:text/javascript,process.stderr.write("no such loader");process.exit(3)'
+    const runner = start({ nodeArguments: ['--import', lastWords] })
+    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
+      code: 'RUNNER_UNAVAILABLE',
+      retryable: false,
+      message: expect.stringContaining('exited with code 3'),
+      cause: { message: expect.stringContaining('no such loader') },
+    })
   })
 
   it('because it does not get ready in time ends the run with a failure that may pass', async () => {
     const neverReady = 'data:text/javascript,setInterval(()=>{},1000);await new Promise(()=>{})'
     const runner = start({ startTimeoutMs: 300, nodeArguments: ['--import', neverReady] })
-    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: { message: expect.stringContaining('300 ms') } })
+    expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      retryable: true,
+      cause: { message: expect.stringContaining('300 ms') },
+    })
   })
 })
 
 describe('an abort', () => {
-  it('ends an endless loop within a second and leaves a working runner', async () => {
+  it('ends an endless loop and leaves a working runner', async () => {
     const runner = start()
     const order = orderTo('spin')
     const aborting = new AbortController()
     const reason = new StemworkError('CANCELED', 'Canceled.')
-    let abortedAt = 0
-    const running = runUntil(runner, order, acts, () => {
-      abortedAt = performance.now()
-      aborting.abort(reason)
-    }, aborting.signal)
+    const running = runUntil(runner, order, acts, () => aborting.abort(reason), aborting.signal)
     expect(await rejection(running)).toBe(reason)
-    expect(performance.now() - abortedAt).toBeLessThan(1_000)
     expect(isAlive(pidOf(order))).toBe(false)
-    expect((await run(runner, orderTo('write'))).outputs.report.bytes).toBe(5)
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
   it('ends the programs that the child has started, too', async () => {
     const order = orderTo('helper')
     const aborting = new AbortController()
-    await rejection(runUntil(start(), order, ({ progress }) => progress > 0.6, () => aborting.abort(), aborting.signal))
+    await rejection(
+      runUntil(
+        start(),
+        order,
+        ({ progress }) => progress > 0.6,
+        () => aborting.abort(),
+        aborting.signal,
+      ),
+    )
     const helper = Number(readFileSync(join(order.directory, 'helper'), 'utf8'))
     await eventually(() => !isAlive(helper))
   })
@@ -260,8 +344,8 @@ describe('an abort', () => {
     aborting.abort(new Error('changed my mind'))
     expect(await second).toBe(aborting.signal.reason)
     go(busy)
-    expect((await first).outputs.report.bytes).toBe(6)
-    expect((await third).outputs.report.bytes).toBe(5)
+    expect((await first).outputs.report!.bytes).toBe(6)
+    expect((await third).outputs.report!.bytes).toBe(5)
   })
 })
 
@@ -270,18 +354,33 @@ describe('slots', () => {
     const runner = start({ slots: 2 })
     const orders = [orderTo('wait'), orderTo('wait')]
     let reached = 0
-    const runs = orders.map((order) => runUntil(runner, order, ({ progress }) => progress > 0.6, () => void reached++))
+    const runs = orders.map((order) =>
+      runUntil(
+        runner,
+        order,
+        ({ progress }) => progress > 0.6,
+        () => void reached++,
+      ),
+    )
     await eventually(() => reached === 2, 20_000)
     expect(runner.status()).toEqual({ slots: 2, busy: 2, restarts: 0 })
     orders.forEach(go)
     await Promise.all(runs)
-    expect(pidOf(orders[0])).not.toBe(pidOf(orders[1]))
+    expect(pidOf(orders[0]!)).not.toBe(pidOf(orders[1]!))
     expect(runner.status().busy).toBe(0)
   })
 
-  it.each([{ slots: 0 }, { slots: 1.5 }, { niceness: 99 }, { startTimeoutMs: -1 }])('and the other numbers are checked: %j', (options) => {
-    expect(() => start(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(Object.keys(options)[0]) }))
-  })
+  it.each([{ slots: 0 }, { slots: 1.5 }, { niceness: 99 }, { startTimeoutMs: -1 }])(
+    'and the other numbers are checked: %j',
+    (options) => {
+      expect(() => start(options)).toThrow(
+        expect.objectContaining({
+          code: 'INVALID_OPTIONS',
+          message: expect.stringContaining(Object.keys(options)[0]!),
+        }),
+      )
+    },
+  )
 })
 
 describe('close', () => {

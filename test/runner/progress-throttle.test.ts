@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { throttleProgress } from '../../src/core/runner/progress-throttle.js'
-import type { WorkProgress } from '../../src/core/ports/runner.js'
+import { throttleProgress } from '../../src/core/engine/runner/progress-throttle.js'
+import type { WorkProgress } from '../../src/core/engine/ports/runner.js'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())

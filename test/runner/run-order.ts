@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/ports/runner.js'
+import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/engine/ports/runner.js'
 
 export const stagesModule = new URL('./fixtures/stages.mjs', import.meta.url).href
 
@@ -43,12 +43,12 @@ export interface OrderOptions {
   onProgress?(progress: WorkProgress): void
 }
 
-export function run(runner: Runner, order: WorkOrder, { signal, onProgress = () => {} }: OrderOptions = {}): Promise<WorkResult> {
-  const started = runner.start(order, onProgress)
-  const abort = () => started.abort(signal?.reason as Error)
-  signal?.addEventListener('abort', abort, { once: true })
-  if (signal?.aborted) abort()
-  return started.result
+export function run(
+  runner: Runner,
+  order: WorkOrder,
+  { signal = new AbortController().signal, onProgress = () => {} }: OrderOptions = {},
+): Promise<WorkResult> {
+  return runner.run(order, { signal, onProgress })
 }
 
 /** Runs the order until it reports the progress that `reached` accepts, then calls `then` with it. */
@@ -92,7 +92,7 @@ export function isAlive(pid: number): boolean {
 export async function eventually(condition: () => boolean, limitMs = 5_000): Promise<void> {
   const end = performance.now() + limitMs
   while (!condition()) {
-    if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${condition}`)
+    if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${condition.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -21,7 +21,10 @@ interface Report {
 
 /** Decodes in a process of its own, as the separation does; resolves with its report and all that it printed. */
 function decode(path: string, sampleRate: number): Promise<Report & { output: string; exitCode: number | null }> {
-  const child = fork(new URL('decode-child.mjs', import.meta.url), [path, String(sampleRate)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], execArgv: [] })
+  const child = fork(new URL('decode-child.mjs', import.meta.url), [path, String(sampleRate)], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    execArgv: [],
+  })
   let output = ''
   let report: Report = { seconds: 0, peakBytes: 0 }
   child.stdout?.on('data', (data) => (output += data))
@@ -54,19 +57,27 @@ describe('memory', () => {
   it.each([
     ['WAV is decoded and resampled', writeLongWav, 32_000],
     ['M4A with its index at the end is decoded', writeLongM4a, 44_100],
-  ])('an hour of %s in the memory of three minutes', async (_, write, sampleRate) => {
-    const path = join(folder, 'long')
-    await write(path, 180)
-    const short = await decode(path, sampleRate)
-    await write(path, 3600)
-    // Garbage that a busy machine collects late is not growth: the smaller of two peaks is what the decoder needs.
-    const runs = [await decode(path, sampleRate), await decode(path, sampleRate)]
-    const long = runs[0].peakBytes < runs[1].peakBytes ? runs[0] : runs[1]
-    expect({ short: short.exitCode, long: long.exitCode, output: short.output + long.output }).toEqual({ short: 0, long: 0, output: '' })
-    expect(short.seconds).toBeGreaterThan(175)
-    expect(long.seconds / short.seconds).toBeGreaterThan(19)
-    expect(long.peakBytes / short.peakBytes).toBeLessThan(1.2)
-  }, 240_000)
+  ])(
+    'an hour of %s in the memory of three minutes',
+    async (_, write, sampleRate) => {
+      const path = join(folder, 'long')
+      await write(path, 180)
+      const short = await decode(path, sampleRate)
+      await write(path, 3600)
+      // Garbage that a busy machine collects late is not growth: the smaller of two peaks is what the decoder needs.
+      const runs = [await decode(path, sampleRate), await decode(path, sampleRate)]
+      const long = runs[0].peakBytes < runs[1].peakBytes ? runs[0] : runs[1]
+      expect({ short: short.exitCode, long: long.exitCode, output: short.output + long.output }).toEqual({
+        short: 0,
+        long: 0,
+        output: '',
+      })
+      expect(short.seconds).toBeGreaterThan(175)
+      expect(long.seconds / short.seconds).toBeGreaterThan(19)
+      expect(long.peakBytes / short.peakBytes).toBeLessThan(1.2)
+    },
+    240_000,
+  )
 })
 
 describe('silence of the decoders', () => {

@@ -1,5 +1,5 @@
 /**
- * The formulas of the model kinds in double precision, written for clarity and sharing no code with the library: what it
+ * The formulas of the architectures in double precision, written for clarity and sharing no code with the library: what it
  * computes is compared with these.
  */
 export type Complex = { re: Float64Array; im: Float64Array }
@@ -65,8 +65,8 @@ export function hann(size: number): Float64Array {
 
 /** Frames that start at multiples of the hop; bins 0 to size / 2. */
 export function stft(signal: Float64Array, { size, hop, window }: ReferenceStft): Complex[] {
-  const frames = Math.floor((signal.length - size) / hop) + 1
-  return Array.from({ length: frames }, (_, frame) => {
+  const frameCount = Math.floor((signal.length - size) / hop) + 1
+  return Array.from({ length: frameCount }, (_, frame) => {
     const windowed = Float64Array.from(window, (value, n) => value * signal[frame * hop + n])
     const { re, im } = fft({ re: windowed, im: new Float64Array(size) })
     return { re: re.slice(0, size / 2 + 1), im: im.slice(0, size / 2 + 1) }
@@ -95,7 +95,7 @@ export function inverseStft(frames: Complex[], { size, hop, window }: ReferenceS
   return sum.map((value, i) => value / Math.max(weights[i], 1e-8))
 }
 
-/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i, and beyond that there is nothing. */
+/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i, and beyond that there is silence. */
 export function reflectPad(signal: ArrayLike<number>, before: number, after: number): Float64Array {
   const { length } = signal
   return Float64Array.from({ length: before + length + after }, (_, i) => {

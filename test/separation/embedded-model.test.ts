@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import { resample } from '../../src/core/separation/audio/resample.js'
-import { StemComparison } from '../../src/core/separation/metrics.js'
-import { separate } from '../../src/core/separation/separate.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import { resample } from '../../src/core/separation/dsp/resample.js'
+import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
+import { separate } from '../../src/core/separation/workflow/separate.js'
 import { collect, joined, readAudio, streamOf, writeWav } from './tracks.js'
 
 const demo = fileURLToPath(new URL('../../demo/', import.meta.url))
@@ -19,9 +19,11 @@ let vocals: Float32Array[]
 let accompaniments: Float32Array[]
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-  const stems = await Promise.all(['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels))
-  const frames = Math.min(...stems.map(([left]) => left.length))
-  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, frames)))
+  const stems = await Promise.all(
+    ['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels),
+  )
+  const sampleCount = Math.min(...stems.map(([left]) => left.length))
+  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, sampleCount)))
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -38,7 +40,10 @@ describe('the model in the package, on the demo song', () => {
 
   it.each([-60, -30, 12])('gives the same at %i dB', async (decibels) => {
     const gain = 10 ** (decibels / 20)
-    const [plain, scaled] = [await vocalsOf(mixture()), await vocalsOf(mixture().map((plane) => plane.map((value) => value * gain)))]
+    const [plain, scaled] = [
+      await vocalsOf(mixture()),
+      await vocalsOf(mixture().map((plane) => plane.map((value) => value * gain))),
+    ]
     const back = scaled.map((plane) => plane.map((value) => value / gain))
     expect(score(back, plain)).toBeGreaterThan(40)
   })
@@ -78,12 +83,12 @@ async function vocalsOf(planes: Float32Array[], sampleRate = rate): Promise<Floa
   return (await readAudio(outputs.vocals)).channels
 }
 
-async function beginningOf(path: string, frames: number): Promise<Float32Array[]> {
+async function beginningOf(path: string, sampleCount: number): Promise<Float32Array[]> {
   const parts: Float32Array[][] = [[], []]
   let read = 0
   for await (const { channels } of (await openAudio(path)).blocks) {
     channels.forEach((plane, channel) => parts[channel].push(plane.slice()))
-    if ((read += channels[0].length) >= frames) break
+    if ((read += channels[0].length) >= sampleCount) break
   }
   return parts.map(joined)
 }
@@ -94,14 +99,20 @@ async function at(sampleRate: number, planes: Float32Array[], from: number): Pro
 
 /** uSDR in dB. */
 function score(estimate: Float32Array[], truth: Float32Array[]): number {
-  const frames = Math.min(estimate[0].length, truth[0].length)
+  const sampleCount = Math.min(estimate[0].length, truth[0].length)
   const comparison = new StemComparison(rate)
-  comparison.add(...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, frames))) as [Float32Array[], Float32Array[]]))
+  comparison.add(
+    ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, sampleCount))) as [
+      Float32Array[],
+      Float32Array[],
+    ]),
+  )
   return comparison.scores().uSdr
 }
 
 /** Power of one over that of the other. */
 function decibels(planes: Float32Array[], of: Float32Array[]): number {
-  const power = (each: Float32Array[]) => each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)
+  const power = (each: Float32Array[]) =>
+    each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)
   return 10 * Math.log10(power(planes) / power(of))
 }

@@ -3,8 +3,8 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AudioFormat } from '../../src/core/separation/audio/audio-format.js'
-import { openEncoder } from '../../src/core/separation/audio/encoder.js'
+import type { OutputFormat } from '../../src/core/separation/encode/output-format.js'
+import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { maxDifference, noise, readAudio } from './tracks.js'
 
 let folder: string
@@ -16,7 +16,7 @@ afterAll(() => rm(folder, { recursive: true }))
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 const hasFlac = spawnSync('flac', ['--version']).error === undefined
 
-async function encode(name: string, format: AudioFormat, planes: Float32Array[], pieces = 10_000) {
+async function encode(name: string, format: OutputFormat, planes: Float32Array[], pieces = 10_000) {
   const path = join(folder, name)
   const encoder = await openEncoder(path, { sampleRate: 44_100, channels: planes.length, format })
   for (let start = 0; start < planes[0].length; start += pieces) {
@@ -26,8 +26,8 @@ async function encode(name: string, format: AudioFormat, planes: Float32Array[],
 }
 
 /** A tone and a click, with a sharp start: shows every shift in time. */
-function music(frames: number, phase: number): Float32Array {
-  return Float32Array.from({ length: frames }, (_, i) => 0.4 * Math.sin(i * 0.03 + phase) + (i === 5000 ? 0.5 : 0))
+function music(sampleCount: number, phase: number): Float32Array {
+  return Float32Array.from({ length: sampleCount }, (_, i) => 0.4 * Math.sin(i * 0.03 + phase) + (i === 5000 ? 0.5 : 0))
 }
 
 describe('FLAC files', () => {
@@ -36,42 +36,56 @@ describe('FLAC files', () => {
     ['flac24', '24', 100_001],
     ['flac', '16', 1],
     ['flac24', '24', 4095],
-  ] as const)('hold the same samples as WAV files: %s is %s, %d frames', async (format, wav, frames) => {
-    const planes = [noise(frames, 1), noise(frames, 2)].map((plane) => plane.map((sample) => sample * 1.2))
-    const flac = await encode(`${format}-${frames}.flac`, format, planes)
-    const expected = await encode(`${format}-${frames}.wav`, wav, planes)
-    expect(flac.written).toMatchObject({ frames, clippedSamples: expected.written.clippedSamples, bytes: (await stat(flac.path)).size })
+  ] as const)('hold the same samples as WAV files: %s is %s, %d samples', async (format, wav, sampleCount) => {
+    const planes = [noise(sampleCount, 1), noise(sampleCount, 2)].map((plane) => plane.map((sample) => sample * 1.2))
+    const flac = await encode(`${format}-${sampleCount}.flac`, format, planes)
+    const expected = await encode(`${format}-${sampleCount}.wav`, wav, planes)
+    expect(flac.written).toMatchObject({
+      sampleCount,
+      clippedSamples: expected.written.clippedSamples,
+      bytes: (await stat(flac.path)).size,
+    })
     const [found, same] = [await readAudio(flac.path), await readAudio(expected.path)]
-    expect(found.channels[0].length).toBe(frames)
+    expect(found.channels[0].length).toBe(sampleCount)
     found.channels.forEach((plane, channel) => expect(maxDifference(plane, same.channels[channel])).toBe(0))
   })
 
-  it.skipIf(!hasFlac)('stand the test of the reference decoder (skipped where the program flac is not installed)', async () => {
-    const { path } = await encode('test.flac', 'flac24', [noise(50_000, 3), noise(50_000, 4)])
-    const { status, stderr } = spawnSync('flac', ['-t', '-w', path], { encoding: 'utf8' })
-    expect(stderr).toContain('ok')
-    expect(status).toBe(0)
-  })
+  it.skipIf(!hasFlac)(
+    'stand the test of the reference decoder (skipped where the program flac is not installed)',
+    async () => {
+      const { path } = await encode('test.flac', 'flac24', [noise(50_000, 3), noise(50_000, 4)])
+      const { status, stderr } = spawnSync('flac', ['-t', '-w', path], { encoding: 'utf8' })
+      expect(stderr).toContain('ok')
+      expect(status).toBe(0)
+    },
+  )
 
   it('are smaller for quiet music', async () => {
     const planes = [music(200_000, 0), music(200_000, 1)]
-    expect((await encode('music.flac', 'flac', planes)).written.bytes).toBeLessThan(0.7 * (await encode('music.wav', '16', planes)).written.bytes)
+    expect((await encode('music.flac', 'flac', planes)).written.bytes).toBeLessThan(
+      0.7 * (await encode('music.wav', '16', planes)).written.bytes,
+    )
   })
 })
 
 describe('MP3 files', () => {
-  it.each([44_100 * 3 + 17, 1152 * 40, 1152 * 40 - 1, 600])('give %d frames back at their place', async (frames) => {
-    const planes = [music(frames, 0), music(frames, 1)]
-    const { path, written } = await encode(`${frames}.mp3`, 'mp3', planes)
-    expect(written).toMatchObject({ frames, bytes: (await stat(path)).size })
-    const found = await readAudio(path)
-    expect(found.channels[0].length).toBe(frames)
-    found.channels.forEach((plane, channel) => expect(maxDifference(plane, planes[channel])).toBeLessThan(0.05))
-  })
+  it.each([44_100 * 3 + 17, 1152 * 40, 1152 * 40 - 1, 600])(
+    'return %d samples at their positions',
+    async (sampleCount) => {
+      const planes = [music(sampleCount, 0), music(sampleCount, 1)]
+      const { path, written } = await encode(`${sampleCount}.mp3`, 'mp3', planes)
+      expect(written).toMatchObject({ sampleCount, bytes: (await stat(path)).size })
+      const found = await readAudio(path)
+      expect(found.channels[0].length).toBe(sampleCount)
+      found.channels.forEach((plane, channel) => expect(maxDifference(plane, planes[channel])).toBeLessThan(0.05))
+    },
+  )
 
   it.skipIf(!hasFfmpeg)('have the right length for ffmpeg, too', async () => {
     const { path } = await encode('length.mp3', 'mp3', [music(100_000, 0), music(100_000, 1)])
-    const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'error', '-i', path, '-f', 'f32le', '-'], { maxBuffer: 10_000_000 })
+    const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'error', '-i', path, '-f', 'f32le', '-'], {
+      maxBuffer: 10_000_000,
+    })
     expect(String(stderr)).toBe('')
     expect(stdout.length / 8).toBe(100_000)
   })

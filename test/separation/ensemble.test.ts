@@ -3,19 +3,26 @@ import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AudioBlock } from '../../src/core/separation/audio/audio-stream.js'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import type { AudioBlock } from '../../src/core/separation/dsp/audio-stream.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import type { Manifest } from '../../src/core/separation/models/manifest.js'
-import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline.js'
-import { separate } from '../../src/core/separation/separate.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference, type KindModel } from './kind-run.js'
+import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
+import { separate } from '../../src/core/separation/workflow/separate.js'
+import {
+  manifestOf,
+  separateWith,
+  stereoMusic,
+  stereoNoise,
+  worstDifference,
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
 
 const load = testNetworks()
 
-/** Models that give a fixed share of the mixture, of different kinds and segment lengths. */
+/** Models that give a fixed share of the mixture, of different architectures and segment lengths. */
 const waves = (gains: number[], samples: number): OnnxGraph => ({
   inputs: [{ name: 'mix', shape: [1, 2, samples] }],
   outputs: [{ name: 'waves', shape: [1, gains.length, 2, samples] }],
@@ -34,19 +41,19 @@ const fourStems = ['drums', 'bass', 'other', 'vocals']
 const demucsManifest = manifestOf('htdemucs', { stems: fourStems })
 const instrumentalManifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, primary: 'instrumental' })
 
-const demucs = async (gains: number[], samples = 7000): Promise<KindModel> => ({
+const demucs = async (gains: number[], samples = 7000): Promise<LoadedModel> => ({
   manifest: demucsManifest,
   networks: [await load(waves(gains, samples))],
 })
-const instrumental = async (gain: number): Promise<KindModel> => ({
+const instrumental = async (gain: number): Promise<LoadedModel> => ({
   manifest: instrumentalManifest,
   networks: [await load(spectrum(gain))],
 })
 
 const scaledBy = (planes: Float32Array[], gain: number) => planes.map((plane) => plane.map((value) => gain * value))
-/** Without the muted lowest bins the two kinds would differ: a tone above them. */
-const tone = (frames: number) =>
-  [0.5, 0.4].map((level) => Float32Array.from({ length: frames }, (_, i) => level * Math.sin(0.9 * i)))
+/** Without the muted lowest bins the two architectures would differ: a tone above them. */
+const tone = (sampleCount: number) =>
+  [0.5, 0.4].map((level) => Float32Array.from({ length: sampleCount }, (_, i) => level * Math.sin(0.9 * i)))
 const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))
 
 describe('an ensemble', () => {
@@ -81,23 +88,23 @@ describe('an ensemble', () => {
     }
   })
 
-  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (frames) => {
-    const mixture = stereoNoise(frames)
+  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (sampleCount) => {
+    const mixture = stereoNoise(sampleCount)
     const { vocals, accompaniments } = await separateWith(await demucs([0, 0, 0, 1]), mixture, { shifts: 3 })
     expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)
-    expect(vocals[0]).toHaveLength(frames)
-    expect(accompaniments[0]).toHaveLength(frames)
+    expect(vocals[0]).toHaveLength(sampleCount)
+    expect(accompaniments[0]).toHaveLength(sampleCount)
   })
 
   it('never runs further ahead of its output than a few segments, however long the track: no whole file in memory', async () => {
     const network = await load(waves([0, 0, 0, 1], 7000))
     const other = await load(spectrum(1))
-    const lead = async (frames: number) => {
+    const lead = async (sampleCount: number) => {
       let read = 0
       let done = 0
       let furthest = 0
       async function* blocks(): AsyncGenerator<AudioBlock> {
-        for (let from = 0; from < frames; from += 5000) {
+        for (let from = 0; from < sampleCount; from += 5000) {
           read = Math.max(read, from + 5000)
           furthest = Math.max(furthest, read - done)
           yield { channels: [new Float32Array(5000), new Float32Array(5000)] }
@@ -106,14 +113,14 @@ describe('an ensemble', () => {
       const member = async (
         manifest: Manifest,
         networks: PipelineMember['networks'],
-        delayFrames: number,
+        delaySamples: number,
       ): Promise<PipelineMember> => {
-        const kind = await createKind(manifest, networks, { stems: ['vocals'] })
+        const architecture = await createArchitecture(manifest, networks, { stems: ['vocals'] })
         return {
-          kind,
+          architecture,
           networks,
-          delayFrames,
-          stream: { sampleRate: 44_100, channelCount: 2, frames, format: 'test', blocks: blocks() },
+          delaySamples,
+          stream: { sampleRate: 44_100, channelCount: 2, sampleCount, format: 'test', blocks: blocks() },
         }
       }
       const members = [
@@ -122,8 +129,8 @@ describe('an ensemble', () => {
         await member(instrumentalManifest, [other], 0),
       ]
       await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0) })
-      for (const { kind } of members) kind.close()
-      expect(done).toBe(frames)
+      for (const { architecture } of members) architecture.close()
+      expect(done).toBe(sampleCount)
       return furthest
     }
     const short = await lead(200_000)
@@ -132,7 +139,7 @@ describe('an ensemble', () => {
   })
 })
 
-describe('separate with other kinds', () => {
+describe('separate with other architectures', () => {
   let folder: string
   const own = (name: string) => join(folder, name)
   beforeAll(async () => {
@@ -153,8 +160,18 @@ describe('separate with other kinds', () => {
   }
 
   it('writes the four stems of a model that has them, from a scratch file that is gone afterwards', async () => {
-    const outputs = { drums: own('drums.wav'), bass: own('bass.wav'), other: own('other.wav'), vocals: own('vocals.wav') }
-    const { models, seconds } = await separate(own('song.wav'), { outputs, model: own('demucs'), format: '32f', threads: 1 })
+    const outputs = {
+      drums: own('drums.wav'),
+      bass: own('bass.wav'),
+      other: own('other.wav'),
+      vocals: own('vocals.wav'),
+    }
+    const { models, seconds } = await separate(own('song.wav'), {
+      outputs,
+      model: own('demucs'),
+      format: '32f',
+      threads: 1,
+    })
     expect(models).toMatchObject([{ name: 'demucs' }])
     expect(seconds).toBe(50_001 / 44_100)
     for (const [stem, gain] of [
@@ -186,17 +203,19 @@ describe('separate with other kinds', () => {
     expect(models.map(({ name }) => name)).toEqual(['demucs', 'half'])
     const mixture = stereoMusic(50_001)
     expect(worstDifference((await readAudio(outputs.vocals)).channels, scaledBy(mixture, 0.475))).toBeLessThan(1e-3)
-    expect(worstDifference((await readAudio(outputs.accompaniments)).channels, scaledBy(mixture, 0.525))).toBeLessThan(1e-3)
+    expect(worstDifference((await readAudio(outputs.accompaniments)).channels, scaledBy(mixture, 0.525))).toBeLessThan(
+      1e-3,
+    )
   })
 
   it.each([
     [{ overlap: 0.95 }, 'overlap is 0.95'],
     [{ shifts: 0 }, 'shifts is 0'],
     [{ batch: 1.5 }, 'batch is 1.5'],
-    [{ denoise: true }, 'has no option denoise'],
-    [{ outputs: {} }, 'There is no output'],
-    [{ outputs: { piano: 'piano.wav' } }, 'does not give piano; it gives drums, bass, other, vocals'],
-    [{ model: [] }, 'The ensemble has no model'],
+    [{ denoise: true }, 'does not support the option denoise'],
+    [{ outputs: {} }, 'outputs is empty'],
+    [{ outputs: { piano: 'piano.wav' } }, 'does not produce piano; it produces drums, bass, other, vocals'],
+    [{ model: [] }, 'model is an empty list'],
     [{ model: [{ model: 'demucs', weight: -1 }] }, 'The weight of model demucs is -1'],
   ])('refuses %j, saying why', async (wrong, reason) => {
     const options = { outputs: { vocals: own('never.wav') }, model: own('demucs'), ...wrong }
@@ -210,7 +229,7 @@ describe('separate with other kinds', () => {
   it('refuses stems that only some models of an ensemble have', async () => {
     const model = [{ model: own('demucs') }, { model: own('instrumental') }]
     await expect(separate(own('song.wav'), { outputs: { drums: own('never.wav') }, model })).rejects.toThrow(
-      'instrumental does not give drums',
+      'instrumental does not produce drums',
     )
   })
 
@@ -229,7 +248,9 @@ describe('separate with other kinds', () => {
       reason: 'too_long',
     })
     await writeWav(own('empty.wav'), [new Float32Array(0)], 44_100)
-    await expect(separate(own('empty.wav'), { outputs, model: own('demucs') })).rejects.toMatchObject({ reason: 'no_audio' })
+    await expect(separate(own('empty.wav'), { outputs, model: own('demucs') })).rejects.toMatchObject({
+      reason: 'no_audio',
+    })
     expect((await readdir(folder)).filter((name) => name.startsWith('cancelled'))).toEqual([])
   })
 })

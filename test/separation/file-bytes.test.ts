@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openFileBytes } from '../../src/core/separation/audio/file-bytes.js'
+import { openFileBytes } from '../../src/core/separation/decode/file-bytes.js'
 
 let folder: string
 let path: string

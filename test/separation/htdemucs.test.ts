@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { fft, hann, inverseStft, masked, reflectPad, stft, type Complex } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference, noise } from './tracks.js'
@@ -35,7 +35,7 @@ interface Gains {
 const identity: Gains = { wave: [1, 1, 1, 1] }
 const known: Gains = { wave: [0.1, 0.2, -0.3, 0.5], bin: (stem, bin) => 0.3 * Math.cos(bin / (5 + stem)) }
 
-const framesOf = ({ samples, bins }: Sizes) => Math.ceil(samples / (bins / 2))
+const frameCountOf = ({ samples, bins }: Sizes) => Math.ceil(samples / (bins / 2))
 
 function demucsNetwork(sizes: Sizes, { wave, bin }: Gains): OnnxGraph {
   const { samples, bins } = sizes
@@ -48,25 +48,25 @@ function demucsNetwork(sizes: Sizes, { wave, bin }: Gains): OnnxGraph {
   if (!bin) return graph
   const values = stems.flatMap((_, stem) => Array.from({ length: bins }, (_, each) => bin(stem, each)))
   return {
-    inputs: [...graph.inputs, { name: 'spectrum', shape: [1, 4, bins, framesOf(sizes)] }],
-    outputs: [{ name: 'spectra', shape: [1, 4, 4, bins, framesOf(sizes)] }, ...graph.outputs],
+    inputs: [...graph.inputs, { name: 'spectrum', shape: [1, 4, bins, frameCountOf(sizes)] }],
+    outputs: [{ name: 'spectra', shape: [1, 4, 4, bins, frameCountOf(sizes)] }, ...graph.outputs],
     nodes: [...graph.nodes, { operator: 'Mul', inputs: ['spectrum', 'bin_gains'], outputs: ['spectra'] }],
     constants: [...(graph.constants ?? []), { name: 'bin_gains', dims: [1, 4, 1, bins, 1], values }],
   }
 }
 
-async function model(sizes: Sizes, gains: Gains): Promise<KindModel> {
+async function model(sizes: Sizes, gains: Gains): Promise<LoadedModel> {
   return { manifest: manifestOf('htdemucs', { stems }), networks: [await load(demucsNetwork(sizes, gains))] }
 }
 
 /** The spectrum of a wave as the network gets it: `_spec` of the reference implementation. */
 function waveSpectrum(wave: Float64Array, { samples, bins }: Sizes): Complex[] {
   const hop = bins / 2
-  const frames = Math.ceil(samples / hop)
-  const padded = reflectPad(wave, 1.5 * hop, 1.5 * hop + frames * hop - samples)
+  const frameCount = Math.ceil(samples / hop)
+  const padded = reflectPad(wave, 1.5 * hop, 1.5 * hop + frameCount * hop - samples)
   const spectrum = stft(reflectPad(padded, 2 * hop, 2 * hop), { size: 4 * hop, hop, window: hann(4 * hop) })
   const scale = 1 / Math.sqrt(4 * hop)
-  return spectrum.slice(2, 2 + frames).map(({ re, im }) => ({
+  return spectrum.slice(2, 2 + frameCount).map(({ re, im }) => ({
     re: re.slice(0, bins).map((value) => value * scale),
     im: im.slice(0, bins).map((value) => value * scale),
   }))
@@ -83,7 +83,11 @@ function spectrumWave(spectrum: Complex[], { samples, bins }: Sizes): Float64Arr
     frame.im.set(im.map((value) => value * scale))
     return frame
   })
-  const padded = inverseStft([silent(), silent(), ...whole, silent(), silent()], { size: 4 * hop, hop, window: hann(4 * hop) })
+  const padded = inverseStft([silent(), silent(), ...whole, silent(), silent()], {
+    size: 4 * hop,
+    hop,
+    window: hann(4 * hop),
+  })
   return padded.subarray(2 * hop + 1.5 * hop, 2 * hop + 1.5 * hop + samples)
 }
 
@@ -122,11 +126,11 @@ function separateChannel(
   return sum.map((value, i) => (value / weights[i]) * scale + mean)
 }
 
-describe('the htdemucs kind', () => {
+describe('the htdemucs architecture', () => {
   it.each([1, 2, 4410, 4411, 9999, 10_000, 10_001, 17_501, 60_001])(
     'returns %i samples of the mixture from an identity network of one input',
-    async (frames) => {
-      const mixture = stereoNoise(frames)
+    async (sampleCount) => {
+      const mixture = stereoNoise(sampleCount)
       const offset = mixture.map((plane) => plane.map((value) => value + 0.1))
       const { vocals, accompaniments } = await separateWith(await model(small, identity), offset)
       expect(worstDifference(vocals, offset)).toBeLessThan(1e-5)
@@ -139,14 +143,17 @@ describe('the htdemucs kind', () => {
     },
   )
 
-  it.each([1, 4410, 17_503])('returns the known stems of %i samples from a network of two inputs', async (frames) => {
-    const mixture = stereoNoise(frames, 5)
-    const found = await separateWith(await model(small, known), mixture, { outputs: [...stems] })
-    for (const [index, stem] of stems.entries()) {
-      const expected = [0, 1].map((channel) => separateChannel(mixture, channel, index, small, known))
-      expect(worstDifference(found[stem], expected)).toBeLessThan(1e-5)
-    }
-  })
+  it.each([1, 4410, 17_503])(
+    'returns the known stems of %i samples from a network of two inputs',
+    async (sampleCount) => {
+      const mixture = stereoNoise(sampleCount, 5)
+      const found = await separateWith(await model(small, known), mixture, { outputs: [...stems] })
+      for (const [index, stem] of stems.entries()) {
+        const expected = [0, 1].map((channel) => separateChannel(mixture, channel, index, small, known))
+        expect(worstDifference(found[stem], expected)).toBeLessThan(1e-5)
+      }
+    },
+  )
 
   it('returns the known stem at the true shapes, of two segments', async () => {
     const mixture = stereoMusic(350_000)
@@ -165,12 +172,13 @@ describe('the htdemucs kind', () => {
     })
     await separateWith({ manifest, networks: [seen] }, mixture)
     const expected = waveSpectrum(Float64Array.from(wave.subarray(small.samples)), small)
-    const frames = framesOf(small)
-    const plane = (index: number) => spectrum.subarray(index * small.bins * frames, (index + 1) * small.bins * frames)
-    for (const frame of [0, 1, 70, frames - 2, frames - 1]) {
+    const frameCount = frameCountOf(small)
+    const plane = (index: number) =>
+      spectrum.subarray(index * small.bins * frameCount, (index + 1) * small.bins * frameCount)
+    for (const frame of [0, 1, 70, frameCount - 2, frameCount - 1]) {
       for (let bin = 0; bin < small.bins; bin++) {
-        expect(Math.abs(plane(2)[bin * frames + frame] - expected[frame].re[bin])).toBeLessThan(1e-4)
-        expect(Math.abs(plane(3)[bin * frames + frame] - expected[frame].im[bin])).toBeLessThan(1e-4)
+        expect(Math.abs(plane(2)[bin * frameCount + frame] - expected[frame].re[bin])).toBeLessThan(1e-4)
+        expect(Math.abs(plane(3)[bin * frameCount + frame] - expected[frame].im[bin])).toBeLessThan(1e-4)
       }
     }
   })
@@ -181,7 +189,9 @@ describe('the htdemucs kind', () => {
     const all = await separateWith(demucs, mixture, { outputs: [...stems] })
     const own = await separateWith(demucs, mixture, { ownAccompaniments: true })
     const rest = await separateWith(demucs, mixture)
-    const sum = all.drums.map((plane, channel) => plane.map((value, i) => value + all.bass[channel][i] + all.other[channel][i]))
+    const sum = all.drums.map((plane, channel) =>
+      plane.map((value, i) => value + all.bass[channel][i] + all.other[channel][i]),
+    )
     expect(worstDifference(own.accompaniments, sum)).toBeLessThan(1e-5)
     expect(worstDifference(rest.vocals, all.vocals)).toBe(0)
     expect(
@@ -228,7 +238,7 @@ describe('the htdemucs kind', () => {
     expect(worstDifference([...vocals, ...accompaniments], [...silence, ...silence])).toBe(0)
   })
 
-  it('averages over shifts: an estimate that depends on the place in its segment comes out even', async () => {
+  it('averages over shifts: an estimate that depends on the position in its segment is evened out', async () => {
     const { manifest, networks } = await model(small, identity)
     const ramped = watched(networks[0], ({ mix }) => {
       for (let i = 0; i < mix.data.length; i++) mix.data[i] *= (i % small.samples) / small.samples
@@ -245,11 +255,13 @@ describe('the htdemucs kind', () => {
 
   it('refuses a network whose tensors do not belong together', async () => {
     const { manifest, networks } = await model(small, known)
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow('stems [1, 2, 2, samples]')
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
+      'stems [1, 2, 2, samples]',
+    )
     const graph = demucsNetwork(small, known)
     graph.inputs[1].shape = [1, 4, small.bins, 10]
     graph.outputs[0].shape = [1, 4, 4, small.bins, 10]
-    await expect(createKind(manifest, [await load(graph)])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(createArchitecture(manifest, [await load(graph)])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
   })
 
   it('is measured against a transform that is its own inverse', () => {

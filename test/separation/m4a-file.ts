@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 /** The access units of an ADTS file. */
 export function adtsFrames(bytes: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = []
-  for (let at = 0; at + 7 <= bytes.length; ) {
+  for (let at = 0; at + 7 <= bytes.length;) {
     const length = ((bytes[at + 3] & 3) << 11) | (bytes[at + 4] << 3) | (bytes[at + 5] >> 5)
     frames.push(bytes.subarray(at + 7, at + length))
     at += length
@@ -30,12 +30,38 @@ function index(frames: Uint8Array[], times: number, mediaStart: number, runBytes
   const chunks = Buffer.alloc(times * 4)
   for (let time = 0; time < times; time++) chunks.writeUInt32BE(mediaStart + time * runBytes, time * 4)
   const configuration = Buffer.from([0x12, 0x10])
-  const decoder = Buffer.concat([Buffer.from([4, 17, 0x40, 0x15, 0, 0, 0]), u32(128_000, 128_000), Buffer.from([5, 2]), configuration])
+  const decoder = Buffer.concat([
+    Buffer.from([4, 17, 0x40, 0x15, 0, 0, 0]),
+    u32(128_000, 128_000),
+    Buffer.from([5, 2]),
+    configuration,
+  ])
   const esds = full('esds', Buffer.from([3, 3 + decoder.length + 3, 0, 0, 0]), decoder, Buffer.from([6, 1, 2]))
-  const entry = box('mp4a', Buffer.from('000000000000000100000000000000000002001000000000', 'hex'), u32(44_100 * 65_536), esds)
-  const table = box('stbl', full('stsd', u32(1), entry), full('stts', u32(1, count, 1024)), full('stsc', u32(1, 1, frames.length, 1)), full('stsz', u32(0, count), sizes), full('stco', u32(times), chunks))
-  const media = box('mdia', full('mdhd', u32(0, 0, 44_100, duration, 0)), full('hdlr', u32(0), Buffer.from('soun'), Buffer.alloc(13)), box('minf', full('smhd', u32(0)), table))
-  return box('moov', full('mvhd', u32(0, 0, 44_100, duration), Buffer.alloc(80)), box('trak', full('tkhd', u32(0, 0, 1, 0, duration), Buffer.alloc(60)), media))
+  const entry = box(
+    'mp4a',
+    Buffer.from('000000000000000100000000000000000002001000000000', 'hex'),
+    u32(44_100 * 65_536),
+    esds,
+  )
+  const table = box(
+    'stbl',
+    full('stsd', u32(1), entry),
+    full('stts', u32(1, count, 1024)),
+    full('stsc', u32(1, 1, frames.length, 1)),
+    full('stsz', u32(0, count), sizes),
+    full('stco', u32(times), chunks),
+  )
+  const media = box(
+    'mdia',
+    full('mdhd', u32(0, 0, 44_100, duration, 0)),
+    full('hdlr', u32(0), Buffer.from('soun'), Buffer.alloc(13)),
+    box('minf', full('smhd', u32(0)), table),
+  )
+  return box(
+    'moov',
+    full('mvhd', u32(0, 0, 44_100, duration), Buffer.alloc(80)),
+    box('trak', full('tkhd', u32(0, 0, 1, 0, duration), Buffer.alloc(60)), media),
+  )
 }
 
 function u32(...values: number[]): Buffer {

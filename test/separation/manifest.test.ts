@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { embeddedModelFolder, loadModel } from '../../src/core/separation/models/manifest.js'
+import { modelEntry } from '../../src/core/separation/models/registry.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 
@@ -19,7 +20,7 @@ describe('a model folder', () => {
   it('comes with the package, complete and unchanged', async () => {
     const { manifest, path } = await loadModel(embeddedModelFolder)
     expect(manifest).toMatchObject({
-      kind: 'embedded',
+      architecture: 'embedded',
       licence: 'MIT',
       stems: ['vocals', 'accompaniments'],
       audio: { sampleRate: 44_100 },
@@ -33,7 +34,7 @@ describe('a model folder', () => {
       code: 'INVALID_OPTIONS',
       message: expect.stringContaining('sha256'),
     })
-    await expect(loadModel(await model('size', { bytes: 5 }))).rejects.toThrow('should have 5')
+    await expect(loadModel(await model('size', { bytes: 5 }))).rejects.toThrow('expected 5')
     await expect(loadModel(await model('absent', { file: 'other.onnx' }))).rejects.toThrow('other.onnx is missing')
   })
 
@@ -50,14 +51,21 @@ describe('a model folder', () => {
   it.each([
     ['sha256', { sha256: '3dd5' }],
     ['file', { file: '../model.onnx' }],
-    ['kind', { kind: '' }],
+    ['architecture', { architecture: '' }],
     ['stems.0', { stems: ['kazoo'] }],
     ['audio.channels', { audio: { sampleRate: 44_100, channels: 1 } }],
   ])('is refused with the name of the field that is wrong: %s', async (field, changes) => {
     await expect(loadModel(await model(field, changes))).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
-      message: expect.stringContaining(`"${field}"`),
+      message: expect.stringContaining(` ${field}: `),
     })
+  })
+
+  it('with the field "kind" of version 0.1 says what to rename', async () => {
+    const path = await model('renamed', { architecture: undefined, kind: 'embedded' })
+    const message = expect.stringContaining('"kind" must be renamed to "architecture"')
+    await expect(loadModel(path)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message })
+    await expect(modelEntry(path)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message })
   })
 
   it('is refused without a manifest', async () => {

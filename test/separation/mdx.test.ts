@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { maskTrack } from './double-reference.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, watched, worstDifference, type KindModel } from './kind-run.js'
+import {
+  manifestOf,
+  separateWith,
+  stereoMusic,
+  stereoNoise,
+  watched,
+  worstDifference,
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference } from './tracks.js'
@@ -9,10 +17,10 @@ import { maxDifference } from './tracks.js'
 const load = testNetworks()
 
 /** The network of the MDX family at a size of one's choice: `output = gain[bin] * input`. */
-function mdxNetwork(bins: number, frames: number, gain: (bin: number) => number = () => 1): OnnxGraph {
+function mdxNetwork(bins: number, frameCount: number, gain: (bin: number) => number = () => 1): OnnxGraph {
   return {
-    inputs: [{ name: 'input', shape: ['batch_size', 4, bins, frames] }],
-    outputs: [{ name: 'output', shape: ['batch_size', 4, bins, frames] }],
+    inputs: [{ name: 'input', shape: ['batch_size', 4, bins, frameCount] }],
+    outputs: [{ name: 'output', shape: ['batch_size', 4, bins, frameCount] }],
     nodes: [{ operator: 'Mul', inputs: ['input', 'gain'], outputs: ['output'] }],
     constants: [{ name: 'gain', dims: [1, 1, bins, 1], values: Array.from({ length: bins }, (_, bin) => gain(bin)) }],
   }
@@ -21,33 +29,33 @@ function mdxNetwork(bins: number, frames: number, gain: (bin: number) => number 
 interface MdxSizes {
   nFft: number
   bins: number
-  frames: number
+  frameCount: number
 }
 
 const shipped = {
-  kimVocal: { nFft: 7680, bins: 3072, frames: 256 },
-  instHq3: { nFft: 6144, bins: 3072, frames: 256 },
+  kimVocal: { nFft: 7680, bins: 3072, frameCount: 256 },
+  instHq3: { nFft: 6144, bins: 3072, frameCount: 256 },
 } satisfies Record<string, MdxSizes>
-const small: MdxSizes = { nFft: 2048, bins: 1025, frames: 32 }
+const small: MdxSizes = { nFft: 2048, bins: 1025, frameCount: 32 }
 
 async function model(
-  { nFft, bins, frames }: MdxSizes,
+  { nFft, bins, frameCount }: MdxSizes,
   fields: Record<string, unknown> = {},
   gain?: (bin: number) => number,
-): Promise<KindModel> {
+): Promise<LoadedModel> {
   const manifest = manifestOf('mdx', { stft: { nFft }, primary: 'vocals', compensation: 1, ...fields })
-  return { manifest, networks: [await load(mdxNetwork(bins, frames, gain))] }
+  return { manifest, networks: [await load(mdxNetwork(bins, frameCount, gain))] }
 }
 
-/** What the kind itself does to the spectrum: the lowest three bins and those above the network's are silent. */
+/** What the architecture itself does to the spectrum: the lowest three bins and those above the network's are silent. */
 const kept = (bins: number) => (bin: number) => (bin >= 3 && bin < bins ? 1 : 0)
 
-describe('the mdx kind', () => {
+describe('the mdx architecture', () => {
   it.each([1, 4410, 4411, 26_000, 60_001])(
     'returns %i samples of the mixture, without the muted bins, from an identity network',
-    async (frames) => {
+    async (sampleCount) => {
       const identity = await model(small)
-      const mixture = stereoNoise(frames)
+      const mixture = stereoNoise(sampleCount)
       const { vocals, accompaniments } = await separateWith(identity, mixture)
       const expected = mixture.map((plane) => maskTrack(plane, small.nFft, 1024, kept(small.bins)))
       expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
@@ -60,10 +68,10 @@ describe('the mdx kind', () => {
 
   it.each(Object.entries(shipped))('returns a known stem at the true shapes of %s', async (_, sizes) => {
     // For the first model two segments: the second one begins behind 4.3 s.
-    const frames = sizes.nFft === 7680 ? 262_000 : 100_001
+    const sampleCount = sizes.nFft === 7680 ? 262_000 : 100_001
     const gain = (bin: number) => 0.25 + 0.5 * Math.cos(bin / 40) ** 2
     const masking = await model(sizes, {}, gain)
-    const mixture = stereoMusic(frames)
+    const mixture = stereoMusic(sampleCount)
     const { vocals } = await separateWith(masking, mixture)
     const expected = maskTrack(mixture[1], sizes.nFft, 1024, (bin) => kept(sizes.bins)(bin) * gain(bin))
     expect(worstDifference([vocals[1]], [expected])).toBeLessThan(1e-4)
@@ -74,7 +82,9 @@ describe('the mdx kind', () => {
     const masking = await model(small, {}, gain)
     const mixture = stereoNoise(90_000, 3)
     const { vocals } = await separateWith(masking, mixture, { overlap })
-    const expected = mixture.map((plane) => maskTrack(plane, small.nFft, 1024, (bin) => kept(small.bins)(bin) * gain(bin)))
+    const expected = mixture.map((plane) =>
+      maskTrack(plane, small.nFft, 1024, (bin) => kept(small.bins)(bin) * gain(bin)),
+    )
     expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
   })
 
@@ -91,7 +101,7 @@ describe('the mdx kind', () => {
         ),
       ).toBeLessThan(1e-5)
     }
-    await expect(createKind(manifestOf('mdx', { primary: 'vocals' }), [network])).rejects.toThrow('"stft"')
+    await expect(createArchitecture(manifestOf('mdx', { primary: 'vocals' }), [network])).rejects.toThrow(' stft: ')
   })
 
   it('gives the vocals of an instrumental-primary model as what is left, not its output', async () => {
@@ -124,10 +134,10 @@ describe('the mdx kind', () => {
   })
 
   it('denoises by half the difference of two answers: what a network adds whatever it hears is gone', async () => {
-    const { bins, frames } = small
+    const { bins, frameCount } = small
     const network = await load({
-      inputs: [{ name: 'in', shape: [1, 4, bins, frames] }],
-      outputs: [{ name: 'out', shape: [1, 4, bins, frames] }],
+      inputs: [{ name: 'in', shape: [1, 4, bins, frameCount] }],
+      outputs: [{ name: 'out', shape: [1, 4, bins, frameCount] }],
       nodes: [{ operator: 'Add', inputs: ['in', 'hum'], outputs: ['out'] }],
       constants: [{ name: 'hum', dims: [1], values: [50] }],
     })
@@ -142,10 +152,13 @@ describe('the mdx kind', () => {
 
   it('does not fade the ends of a track: the first and the last samples are those of the mixture', async () => {
     const identity = await model(small)
-    const frames = 90_000
-    const mixture = [0, 1].map(() => Float32Array.from({ length: frames }, (_, i) => 0.5 * Math.cos(i / 5)))
+    const sampleCount = 90_000
+    const mixture = [0, 1].map(() => Float32Array.from({ length: sampleCount }, (_, i) => 0.5 * Math.cos(i / 5)))
     const { vocals } = await separateWith(identity, mixture)
-    for (const end of [(plane: Float32Array) => plane.subarray(0, 3000), (plane: Float32Array) => plane.subarray(-3000)]) {
+    for (const end of [
+      (plane: Float32Array) => plane.subarray(0, 3000),
+      (plane: Float32Array) => plane.subarray(-3000),
+    ]) {
       expect(maxDifference(end(vocals[0]), end(mixture[0]))).toBeLessThan(0.02)
     }
   })
@@ -186,9 +199,15 @@ describe('the mdx kind', () => {
   it('refuses a network that is none of this family, an unknown stem, and sizes that cannot be', async () => {
     const { manifest, networks } = await model(small)
     const wide = await load(mdxNetwork(1026, 32))
-    await expect(createKind(manifest, [wide])).rejects.toThrow('at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]')
-    await expect(createKind(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not give drums')
-    await expect(createKind({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
-    await expect(createKind(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(createArchitecture(manifest, [wide])).rejects.toThrow(
+      'at most 1025 bins; found input float32 [batch_size, 4, 1026, 32]',
+    )
+    await expect(createArchitecture(manifest, networks, { stems: ['drums'] })).rejects.toThrow('does not produce drums')
+    await expect(createArchitecture({ ...manifest, stft: { nFft: 2050 } }, networks)).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    await expect(createArchitecture(manifest, [await load(mdxNetwork(1025, 3))])).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
   })
 })

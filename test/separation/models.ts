@@ -3,8 +3,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
 
-/** A model folder of the embedded kind around another network, with the embedded model's manifest as far as it still fits. */
-export async function writeModel(folder: string, network: Uint8Array, changes: Record<string, unknown> = {}): Promise<string> {
+/** A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it still fits. */
+export async function writeModel(
+  folder: string,
+  network: Uint8Array,
+  changes: Record<string, unknown> = {},
+): Promise<string> {
   await mkdir(folder, { recursive: true })
   const manifest: Record<string, unknown> = JSON.parse(await readFile(join(embeddedModelFolder, 'model.json'), 'utf8'))
   const sha256 = createHash('sha256').update(network).digest('hex')

@@ -5,10 +5,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
-import type { Tensor } from '../../src/core/separation/models/network.js'
-import { defaultThreads, openSession } from '../../src/core/separation/models/session.js'
-import { openNetworkThread } from '../../src/core/separation/models/threaded-network.js'
-import { withWarmNetwork } from '../../src/core/separation/models/warm-networks.js'
+import type { Tensor } from '../../src/core/separation/runtime/network.js'
+import { defaultThreads, openSession } from '../../src/core/separation/runtime/session.js'
+import { openNetworkThread } from '../../src/core/separation/runtime/threaded-network.js'
+import { withWarmNetwork } from '../../src/core/separation/runtime/warm-networks.js'
 import { maskNetwork } from './onnx-graph.js'
 import { maxDifference, noise } from './tracks.js'
 
@@ -54,7 +54,9 @@ describe('a network in a thread', () => {
     const dims = [1, 4, 640, 2049]
     const settled: number[] = []
     const start = (index: number) =>
-      thread.run({ mix_spec: tensor(dims) }, { vocals_spec: tensor(dims) }).then(({ runMs }) => (settled.push(index), runMs))
+      thread
+        .run({ mix_spec: tensor(dims) }, { vocals_spec: tensor(dims) })
+        .then(({ runMs }) => (settled.push(index), runMs))
     const runs = [start(0), start(1)]
     const histogram = monitorEventLoopDelay({ resolution: 5 })
     histogram.enable()
@@ -76,8 +78,14 @@ describe('a network in a thread', () => {
 
   it('survives a run that the network refuses', async () => {
     const thread = await openNetworkThread(doubling, { threads: 1 })
-    await expect(thread.run({ wrong: tensor([1]) }, {})).rejects.toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })
-    const { fetches } = await thread.run({ mixture: tensor([1, 4, 1, 9], noise(36)) }, { estimate: tensor([1, 4, 1, 9]) })
+    await expect(thread.run({ wrong: tensor([1]) }, {})).rejects.toMatchObject({
+      code: 'INTERNAL_ERROR',
+      retryable: true,
+    })
+    const { fetches } = await thread.run(
+      { mixture: tensor([1, 4, 1, 9], noise(36)) },
+      { estimate: tensor([1, 4, 1, 9]) },
+    )
     expect(fetches.estimate.data[3]).toBeCloseTo(2 * noise(36)[3])
     await thread.close()
   })
@@ -95,11 +103,11 @@ describe('a network in a thread', () => {
   it('asks for onnxruntime-node where it is not installed', async () => {
     const elsewhere = join(folder, 'elsewhere')
     const core = fileURLToPath(new URL('../../dist/core/', import.meta.url))
-    for (const file of ['errors.js', 'errors.js.map']) await cp(join(core, file), join(elsewhere, file))
-    await cp(join(core, 'separation/models'), join(elsewhere, 'separation/models'), { recursive: true })
+    for (const path of ['engine/errors.js', 'separation/runtime'])
+      await cp(join(core, path), join(elsewhere, path), { recursive: true })
     await writeFile(join(elsewhere, 'package.json'), '{"type":"module"}')
     const { openNetworkThread: open }: { openNetworkThread: typeof openNetworkThread } = await import(
-      pathToFileURL(join(elsewhere, 'separation/models/threaded-network.js')).href
+      pathToFileURL(join(elsewhere, 'separation/runtime/threaded-network.js')).href
     )
     await expect(open(doubling)).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',
@@ -113,14 +121,20 @@ describe('a network in a thread', () => {
 })
 
 describe('an execution provider', () => {
-  it.each(['cuda', 'coreml', 'dml'] as const)('%s gives way to the processor where it cannot be had, and the network says so', async (provider) => {
-    const thread = await openNetworkThread(embedded, { threads: 1, provider })
-    // Whether CUDA is there depends on the machine; the others belong to one system each.
-    const isPossible = { cuda: true, coreml: process.platform === 'darwin', dml: process.platform === 'win32' }[provider]
-    if (!isPossible || thread.fallback) expect(thread.fallback).toEqual({ wanted: provider, reason: expect.stringMatching(/./) })
-    expect(thread.inputs[0].name).toBe('mix_spec')
-    await thread.close()
-  })
+  it.each(['cuda', 'coreml', 'dml'] as const)(
+    'falls back from %s to the CPU if it is not available, and the network says so',
+    async (provider) => {
+      const thread = await openNetworkThread(embedded, { threads: 1, provider })
+      // Whether CUDA is there depends on the machine; the others belong to one system each.
+      const isPossible = { cuda: true, coreml: process.platform === 'darwin', dml: process.platform === 'win32' }[
+        provider
+      ]
+      if (!isPossible || thread.fallback)
+        expect(thread.fallback).toEqual({ wanted: provider, reason: expect.stringMatching(/./) })
+      expect(thread.inputs[0].name).toBe('mix_spec')
+      await thread.close()
+    },
+  )
 
   it('is the processor by default, which is no fallback', async () => {
     const thread = await openNetworkThread(embedded, { threads: 1 })
@@ -131,7 +145,9 @@ describe('an execution provider', () => {
 
 describe('warm networks', () => {
   it('are shared by path and threads, also by simultaneous users', async () => {
-    const seen = await Promise.all([1, 2].map(() => withWarmNetwork(doubling, { threads: 1 }, async (network) => network)))
+    const seen = await Promise.all(
+      [1, 2].map(() => withWarmNetwork(doubling, { threads: 1 }, async (network) => network)),
+    )
     expect(seen[0]).toBe(seen[1])
     expect(await withWarmNetwork(doubling, { threads: 2 }, async (network) => network)).not.toBe(seen[0])
     expect(seen[0].isOpen).toBe(true)
@@ -148,16 +164,19 @@ describe('warm networks', () => {
     const openOf = async (maxWarmBytes: number) =>
       withWarmNetwork(paths[0], { threads: 1 }, async (held) => {
         const others = []
-        for (const path of paths.slice(1)) others.push(await withWarmNetwork(path, { threads: 1, maxWarmBytes }, async (network) => network))
+        for (const path of paths.slice(1))
+          others.push(await withWarmNetwork(path, { threads: 1, maxWarmBytes }, async (network) => network))
         return [held, ...others].map(({ isOpen }) => isOpen)
       })
     expect(await openOf(Number.MAX_SAFE_INTEGER)).toEqual([true, true, true, true])
     expect(await openOf(1)).toEqual([true, false, false, true])
   })
 
-  it('are loaded anew after a load that failed', async () => {
+  it('are loaded again after a failed load', async () => {
     const path = join(folder, 'later.onnx')
-    await expect(withWarmNetwork(path, { threads: 1 }, async () => undefined)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(withWarmNetwork(path, { threads: 1 }, async () => undefined)).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
     await writeFile(path, maskNetwork(9))
     await withWarmNetwork(path, { threads: 1 }, async (network) => expect(network.isOpen).toBe(true))
   })

@@ -31,7 +31,9 @@ export function onnxModel({ inputs, outputs, nodes, constants = [] }: OnnxGraph)
           ...node.outputs.map((name) => text(2, name)),
           text(3, `node${index}`),
           text(4, node.operator),
-          ...Object.entries(node.attributes ?? {}).map(([name, value]) => field(5, message(text(1, name), ...attribute(value)))),
+          ...Object.entries(node.attributes ?? {}).map(([name, value]) =>
+            field(5, message(text(1, name), ...attribute(value))),
+          ),
         ),
       ),
     ),
@@ -43,7 +45,12 @@ export function onnxModel({ inputs, outputs, nodes, constants = [] }: OnnxGraph)
           ...dims.map((dim) => integer(1, dim)),
           integer(2, type === 'int64' ? int64 : float32),
           text(8, name),
-          field(9, new Uint8Array((type === 'int64' ? BigInt64Array.from(Array.from(values), BigInt) : Float32Array.from(values)).buffer)),
+          field(
+            9,
+            new Uint8Array(
+              (type === 'int64' ? BigInt64Array.from(Array.from(values), BigInt) : Float32Array.from(values)).buffer,
+            ),
+          ),
         ),
       ),
     ),
@@ -83,7 +90,8 @@ function valueInfo({ name, shape }: GraphValue): Uint8Array {
 
 const message = (...fields: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(fields))
 const integer = (number: number, value: number): Uint8Array => message(varint(number << 3), varint(value))
-const field = (number: number, bytes: Uint8Array): Uint8Array => message(varint((number << 3) | 2), varint(bytes.length), bytes)
+const field = (number: number, bytes: Uint8Array): Uint8Array =>
+  message(varint((number << 3) | 2), varint(bytes.length), bytes)
 const text = (number: number, value: string): Uint8Array => field(number, new TextEncoder().encode(value))
 
 function varint(value: number): Uint8Array {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { OverlapAdd } from '../../src/core/separation/audio/overlap-add.js'
-import type { Estimate } from '../../src/core/separation/kinds/kind.js'
+import { OverlapAdd } from '../../src/core/separation/pipeline/overlap-add.js'
+import type { Estimate } from '../../src/core/separation/stems.js'
 import { joined, maxDifference, noise } from './tracks.js'
 
 const track = 1000
@@ -53,21 +53,21 @@ describe('overlap-add', () => {
     const found: Float32Array[] = []
     let next = 0
     for (let index = 0, start = 0; start < track; index++, start += step) {
-      const frames = Math.min(length, track - start)
+      const sampleCount = Math.min(length, track - start)
       const isLast = start + step >= track
-      const rising = Float32Array.from(fadeIn(index)).subarray(0, frames)
+      const rising = Float32Array.from(fadeIn(index)).subarray(0, sampleCount)
       const falling = Float32Array.from(fadeOut(index, isLast)).subarray(
         0,
-        Math.max(0, frames - (length - fadeOut(index, isLast).length)),
+        Math.max(0, sampleCount - (length - fadeOut(index, isLast).length)),
       )
-      const weights = new Float32Array(frames).fill(1)
+      const weights = new Float32Array(sampleCount).fill(1)
       weights.set(rising)
-      weights.set(falling, frames - falling.length)
-      const values = noise(frames, index + 1)
+      weights.set(falling, sampleCount - falling.length)
+      const values = noise(sampleCount, index + 1)
       all.push({ start, values, weights })
       const estimate: Estimate = {
         start,
-        frames,
+        sampleCount,
         stems: { vocals: [values, values.map((value) => -value)] },
         fadeIn: rising,
         fadeOut: falling,
@@ -75,7 +75,7 @@ describe('overlap-add', () => {
       }
       const finished = overlapAdd.add(estimate)
       expect(finished.start).toBe(next)
-      next += finished.frames
+      next += finished.sampleCount
       const [left, right] = finished.stems.vocals ?? []
       expect(
         maxDifference(
@@ -92,7 +92,7 @@ describe('overlap-add', () => {
     const none = new Float32Array(0)
     const finished = new OverlapAdd().add({
       start: 0,
-      frames: 4,
+      sampleCount: 4,
       stems: { vocals: [Float32Array.of(1, 1, 1, 1)] },
       fadeIn: Float32Array.of(0, 0, 1, 1),
       fadeOut: none,

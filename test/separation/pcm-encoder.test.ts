@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { PcmEncoder, type PcmFormat } from '../../src/core/separation/audio/pcm-encoder.js'
+import { PcmEncoder, type PcmFormat } from '../../src/core/separation/encode/pcm-encoder.js'
 
 const full = 32_768
 /** Halves and their neighbours in single precision, the ends of the range and beyond, and what is no number. */
-const edges = [
-  ...[0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5].map((value) => value / full),
-  ...[1, -1, 1 - 2 ** -24, -1 - 2 ** -23, 2, -2, 1e30, -1e30, 1e-40, Infinity, -Infinity, NaN],
-]
+const edges = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
+  .map((value) => value / full)
+  .concat([1, -1, 1 - 2 ** -24, -1 - 2 ** -23, 2, -2, 1e30, -1e30, 1e-40, Infinity, -Infinity, NaN])
 
 function noise(length: number): Float32Array {
   return Float32Array.from({ length }, () => (Math.random() - 0.5) * 2.2)
@@ -25,13 +24,18 @@ function rounded(value: number): number {
 }
 
 describe('16-bit stereo', () => {
-  it.each([0, 1, 2, 3, 4, 5, 2047, 2048, 2049, 10_001])('rounds and clips %i frames as the definition does', (length) => {
-    const planes = [noise(length), noise(length)]
-    const { samples, clippedSamples } = encoded('16', planes)
-    expect([...samples]).toEqual(Array.from({ length: 2 * length }, (_, i) => rounded(planes[i % 2][i >> 1])))
-    const beyond = planes.flatMap((plane) => [...plane]).filter((value) => Math.floor(value * full + 0.5) !== rounded(value))
-    expect(clippedSamples).toBe(beyond.length)
-  })
+  it.each([0, 1, 2, 3, 4, 5, 2047, 2048, 2049, 10_001])(
+    'rounds and clips %i samples as the definition does',
+    (length) => {
+      const planes = [noise(length), noise(length)]
+      const { samples, clippedSamples } = encoded('16', planes)
+      expect([...samples]).toEqual(Array.from({ length: 2 * length }, (_, i) => rounded(planes[i % 2][i >> 1])))
+      const beyond = planes
+        .flatMap((plane) => [...plane])
+        .filter((value) => Math.floor(value * full + 0.5) !== rounded(value))
+      expect(clippedSamples).toBe(beyond.length)
+    },
+  )
 
   it('rounds every edge to the same side', () => {
     const left = Float32Array.from(edges)

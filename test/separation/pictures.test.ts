@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inflateSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { processRunner } from '../../src/core/runner/process-runner.js'
+import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { collectLevels } from '../../src/core/separation/pictures/levels.js'
 import { peaksJson } from '../../src/core/separation/pictures/peaks-json.js'
 import { waveformPicture } from '../../src/core/separation/pictures/waveform-picture.js'
-import { stemsWorkflow } from '../../src/core/separation/stems-workflow.js'
+import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
 import { noise, sine, streamOf, writeWav } from './tracks.js'
+import { run } from '../runner/run-order.js'
 
 interface Peaks {
   version: number
@@ -22,18 +23,25 @@ interface Peaks {
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
-    'are those of every sample of %i frames, however the blocks fall',
-    async (frames) => {
-      const left = noise(frames, 3)
-      const right = sine(frames, 440, 44_100, 0.25)
-      const { framesPerBin, lowest, highest, effective } = await collectLevels(streamOf([left, right]), { maxBins: 16 })
-      expect(framesPerBin).toBe(Math.max(256, 2 ** Math.ceil(Math.log2(frames / 16))))
-      expect(lowest.length).toBe(Math.ceil(frames / framesPerBin))
+    'are those of every sample of %i samples, however the blocks fall',
+    async (sampleCount) => {
+      const left = noise(sampleCount, 3)
+      const right = sine(sampleCount, 440, 44_100, 0.25)
+      const { samplesPerBin, lowest, highest, effective } = await collectLevels(streamOf([left, right]), {
+        maxBins: 16,
+      })
+      expect(samplesPerBin).toBe(Math.max(256, 2 ** Math.ceil(Math.log2(sampleCount / 16))))
+      expect(lowest.length).toBe(Math.ceil(sampleCount / samplesPerBin))
       for (let bin = 0; bin < lowest.length; bin++) {
-        const samples = [left, right].flatMap((plane) => [...plane.subarray(bin * framesPerBin, (bin + 1) * framesPerBin)])
+        const samples = [left, right].flatMap((plane) => [
+          ...plane.subarray(bin * samplesPerBin, (bin + 1) * samplesPerBin),
+        ])
         expect(lowest[bin]).toBe(Math.min(...samples))
         expect(highest[bin]).toBe(Math.max(...samples))
-        expect(effective[bin]).toBeCloseTo(Math.sqrt(samples.reduce((sum, value) => sum + value ** 2, 0) / samples.length), 6)
+        expect(effective[bin]).toBeCloseTo(
+          Math.sqrt(samples.reduce((sum, value) => sum + value ** 2, 0) / samples.length),
+          6,
+        )
       }
     },
   )
@@ -58,8 +66,8 @@ describe('peaks', () => {
 
 describe('the overview picture', () => {
   it('shows a loud second half, the effective level before the peaks, and silence as a line', async () => {
-    const frames = 100_000
-    const plane = sine(frames, 441, 44_100, 0.8).fill(0, 0, frames / 2)
+    const sampleCount = 100_000
+    const plane = sine(sampleCount, 441, 44_100, 0.8).fill(0, 0, sampleCount / 2)
     const opacity = decodePng(
       waveformPicture(await collectLevels(streamOf([plane])), { width: 100, height: 80, colour: [1, 2, 3] }),
       [1, 2, 3],
@@ -87,19 +95,16 @@ describe('the stems workflow', () => {
     try {
       const path = join(folder, 'song.wav')
       await writeWav(path, [noise(120_000, 1), noise(120_000, 2)], 44_100)
-      const { outputs } = await runner.start(
-        {
-          jobId: 'job-1',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings,
-          params: { inputUrl: 'https://example.com/song.wav', pictures: true },
-          inputs: { inputUrl: { path, bytes: 1 } },
-          directory: folder,
-          limits: { maxAudioSeconds: 60 },
-        },
-        () => undefined,
-      ).result
+      const { outputs } = await run(runner, {
+        jobId: 'job-1',
+        workflow: workflow.id,
+        module: workflow.module?.url ?? null,
+        settings: workflow.module?.settings,
+        params: { inputUrl: 'https://example.com/song.wav', pictures: true },
+        inputs: { inputUrl: { path, bytes: 1 } },
+        directory: folder,
+        limits: { maxAudioSeconds: 60 },
+      })
       expect(Object.values(outputs).map(({ fileName, contentType }) => `${fileName} ${contentType}`)).toEqual([
         'vocals.wav audio/wav',
         'accompaniments.wav audio/wav',

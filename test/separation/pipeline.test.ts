@@ -2,17 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { loadModel, type Model } from '../../src/core/separation/models/manifest.js'
-import type { Network, Tensor } from '../../src/core/separation/models/network.js'
-import { openSession } from '../../src/core/separation/models/session.js'
-import { runPipeline, type PipelineOptions } from '../../src/core/separation/pipeline.js'
+import type { Network, Tensor } from '../../src/core/separation/runtime/network.js'
+import { openSession } from '../../src/core/separation/runtime/session.js'
+import { runPipeline, type PipelineOptions } from '../../src/core/separation/pipeline/pipeline.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
 const bins = 2049
-const stepFrames = 512 * 1024
+const stepSamples = 512 * 1024
 
 let folder: string
 let identity: Model
@@ -30,10 +30,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 async function run(model: Model, network: Network, channels: Float32Array[], options: Partial<PipelineOptions> = {}) {
-  const kind = await createKind(model.manifest, [network])
+  const architecture = await createArchitecture(model.manifest, [network])
   const parts = { vocals: [[], []] as Float32Array[][], accompaniments: [[], []] as Float32Array[][] }
   try {
-    const result = await runPipeline([{ stream: streamOf(channels), kind, networks: [network] }], {
+    const result = await runPipeline([{ stream: streamOf(channels), architecture, networks: [network] }], {
       sink: async (audio) => {
         for (const stem of ['vocals', 'accompaniments'] as const)
           audio[stem]?.forEach((plane, channel) => parts[stem][channel].push(plane.slice()))
@@ -42,7 +42,7 @@ async function run(model: Model, network: Network, channels: Float32Array[], opt
     })
     return { ...result, vocals: parts.vocals.map(joined), accompaniments: parts.accompaniments.map(joined) }
   } finally {
-    kind.close()
+    architecture.close()
   }
 }
 
@@ -62,7 +62,7 @@ function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => voi
   }
 }
 
-describe('pipeline with the embedded kind', () => {
+describe('pipeline with the embedded architecture', () => {
   it.each([
     1,
     2,
@@ -71,29 +71,29 @@ describe('pipeline with the embedded kind', () => {
     4410,
     4411,
     44_100,
-    stepFrames - 1,
-    stepFrames,
-    stepFrames + 1,
-    stepFrames + 4095,
-    stepFrames + 4097,
-    2 * stepFrames + 33_333,
-  ])('returns %i samples of the mixture when the network is the identity', async (frames) => {
+    stepSamples - 1,
+    stepSamples,
+    stepSamples + 1,
+    stepSamples + 4095,
+    stepSamples + 4097,
+    2 * stepSamples + 33_333,
+  ])('returns %i samples of the mixture when the network is the identity', async (sampleCount) => {
     const session = await openSession(identity.path, { threads: 1 })
-    const mixture = [noise(frames, 1), noise(frames, 2)]
-    const { vocals, accompaniments, frames: done } = await run(identity, session, mixture)
-    expect(done).toBe(frames)
+    const mixture = [noise(sampleCount, 1), noise(sampleCount, 2)]
+    const { vocals, accompaniments, sampleCount: done } = await run(identity, session, mixture)
+    expect(done).toBe(sampleCount)
     for (const channel of [0, 1]) {
       expect(maxDifference(vocals[channel], mixture[channel])).toBeLessThan(1e-5)
-      expect(maxDifference(accompaniments[channel], new Float32Array(frames))).toBeLessThan(1e-5)
+      expect(maxDifference(accompaniments[channel], new Float32Array(sampleCount))).toBeLessThan(1e-5)
     }
     await session.close()
   })
 
   it('separates what a known mask separates: low tones from high ones', async () => {
     const session = await openSession(lowPass.path, { threads: 1 })
-    const frames = stepFrames + 100_000
-    const low = sine(frames, 441, 44_100, 0.4)
-    const high = sine(frames, 13_230, 44_100, 0.3)
+    const sampleCount = stepSamples + 100_000
+    const low = sine(sampleCount, 441, 44_100, 0.4)
+    const high = sine(sampleCount, 13_230, 44_100, 0.3)
     const mixture = low.map((value, i) => value + high[i])
     const { vocals, accompaniments } = await run(lowPass, session, [mixture, mixture])
     // At its ends a mirrored tone has a kink, which has high and low parts.
@@ -106,8 +106,8 @@ describe('pipeline with the embedded kind', () => {
   })
 
   it('hands the network the frames of the centred STFT of the whole track, the last one repeated up to a multiple of 8', async () => {
-    const frames = 700 * 1024 + 500
-    const mixture = [noise(frames, 3), noise(frames, 4)]
+    const sampleCount = 700 * 1024 + 500
+    const mixture = [noise(sampleCount, 3), noise(sampleCount, 4)]
     const seen: { dims: readonly number[]; data: Float32Array }[] = []
     await run(
       identity,
@@ -124,9 +124,10 @@ describe('pipeline with the embedded kind', () => {
       tensor.data.subarray((plane * tensor.dims[2] + frame) * bins, (plane * tensor.dims[2] + frame + 1) * bins)
     for (const plane of [0, 1, 2, 3]) {
       expect(maxDifference(row(second, plane, 100), row(first, plane, 548))).toBeLessThan(1e-4)
-      for (const repeated of [253, 254, 255]) expect(maxDifference(row(second, plane, repeated), row(second, plane, 252))).toBe(0)
+      for (const repeated of [253, 254, 255])
+        expect(maxDifference(row(second, plane, repeated), row(second, plane, 252))).toBe(0)
     }
-    const mirrored = (n: number) => mixture[1][Math.abs(n) < frames ? Math.abs(n) : 2 * frames - 2 - n]
+    const mirrored = (n: number) => mixture[1][Math.abs(n) < sampleCount ? Math.abs(n) : 2 * sampleCount - 2 - n]
     for (const [tensor, frame, centre] of [
       [first, 0, 0],
       [first, 1, 1024],
@@ -145,8 +146,8 @@ describe('pipeline with the embedded kind', () => {
   })
 
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
-    const frames = 3 * stepFrames
-    const tone = sine(frames, 100, 44_100, 0.5)
+    const sampleCount = 3 * stepSamples
+    const tone = sine(sampleCount, 100, 44_100, 0.5)
     const { vocals } = await run(
       identity,
       networkOf((input, output, turn) => {
@@ -157,14 +158,14 @@ describe('pipeline with the embedded kind', () => {
     )
     const slope = (2 * Math.PI * 100 * 0.5) / 44_100
     let steepest = 0
-    for (let i = 1; i < frames; i++) steepest = Math.max(steepest, Math.abs(vocals[0][i] - vocals[0][i - 1]))
+    for (let i = 1; i < sampleCount; i++) steepest = Math.max(steepest, Math.abs(vocals[0][i] - vocals[0][i - 1]))
     expect(steepest).toBeLessThan(slope * 1.05)
-    expect(Math.abs(vocals[0][stepFrames + 20_000] - 0.5 * tone[stepFrames + 20_000])).toBeLessThan(1e-5)
+    expect(Math.abs(vocals[0][stepSamples + 20_000] - 0.5 * tone[stepSamples + 20_000])).toBeLessThan(1e-5)
   })
 
   it('gives the complement sample for sample', async () => {
-    const frames = stepFrames + 12_345
-    const mixture = [noise(frames, 5), noise(frames, 6)]
+    const sampleCount = stepSamples + 12_345
+    const mixture = [noise(sampleCount, 5), noise(sampleCount, 6)]
     const { vocals, accompaniments } = await run(
       identity,
       networkOf((input, output) => output.data.set(input.data.map((value) => 0.3 * value))),
@@ -196,7 +197,7 @@ describe('pipeline with the embedded kind', () => {
         return result
       },
     }
-    const silence = new Float32Array(5 * stepFrames)
+    const silence = new Float32Array(5 * stepSamples)
     await run(identity, network, [silence, silence])
     expect(most).toBe(2)
     expect(buffers.size).toBeLessThanOrEqual(6)
@@ -219,7 +220,7 @@ describe('pipeline with the embedded kind', () => {
         return result
       },
     }
-    const silence = new Float32Array(6 * stepFrames)
+    const silence = new Float32Array(6 * stepSamples)
     await expect(run(identity, watched, [silence, silence], { signal: controller.signal })).rejects.toBe(reason)
     expect(turns).toBeLessThanOrEqual(3)
     expect(running).toBe(0)
@@ -230,20 +231,22 @@ describe('pipeline with the embedded kind', () => {
     const network = networkOf(() => {
       throw failure
     })
-    const silence = new Float32Array(3 * stepFrames)
+    const silence = new Float32Array(3 * stepSamples)
     await expect(run(identity, network, [silence, silence])).rejects.toBe(failure)
   })
 
   it('takes a model by its manifest and its network, and says what does not fit', async () => {
     const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(1025)))
     const session = await openSession(narrow.path, { threads: 1 })
-    await expect(createKind(narrow.manifest, [session])).rejects.toThrow(
-      '[1, 4, frames, 2049] were expected, found mixture [1, 4, frames, 1025]',
+    await expect(createArchitecture(narrow.manifest, [session])).rejects.toThrow(
+      'expected one input and one output [1, 4, frames, 2049]; found mixture [1, 4, frames, 1025]',
     )
-    await expect(createKind({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
+    await expect(createArchitecture({ ...narrow.manifest, chunk: { frames: 0 } }, [session])).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
     await session.close()
-    await expect(createKind({ ...narrow.manifest, kind: 'toString' }, [session])).rejects.toThrow('this version knows embedded')
+    await expect(createArchitecture({ ...narrow.manifest, architecture: 'toString' }, [session])).rejects.toThrow(
+      'It knows embedded',
+    )
   })
 })

@@ -1,16 +1,17 @@
 /** An AIFF file of integers, one array per channel. */
 export function aiffFile(channels: number[][], bits: number, sampleRate: number): Buffer {
-  const frames = channels[0].length
+  const sampleCount = channels[0].length
   const common = Buffer.alloc(18)
   common.writeUInt16BE(channels.length, 0)
-  common.writeUInt32BE(frames, 2)
+  common.writeUInt32BE(sampleCount, 2)
   common.writeUInt16BE(bits, 6)
   // The rate as an 80-bit float: exponent, then the mantissa with its leading one.
   const exponent = Math.floor(Math.log2(sampleRate))
   common.writeUInt16BE(16_383 + exponent, 8)
   common.writeUInt32BE(sampleRate * 2 ** (31 - exponent), 10)
-  const sound = Buffer.alloc(8 + (frames * channels.length * bits) / 8)
-  for (let frame = 0, at = 8; frame < frames; frame++) for (const plane of channels) at = sound.writeIntBE(plane[frame], at, bits / 8)
+  const sound = Buffer.alloc(8 + (sampleCount * channels.length * bits) / 8)
+  for (let i = 0, at = 8; i < sampleCount; i++)
+    for (const plane of channels) at = sound.writeIntBE(plane[i], at, bits / 8)
   const chunk = (id: string, body: Buffer) => {
     const head = Buffer.alloc(8, id)
     head.writeUInt32BE(body.length, 4)
@@ -21,18 +22,29 @@ export function aiffFile(channels: number[][], bits: number, sampleRate: number)
 
 /** A 16-bit FLAC file at 44.1 kHz that stores its samples as they are, and where its frames begin. */
 export function flacFile(channels: Int16Array[], blockSize: number): { bytes: Buffer; frameStarts: number[] } {
-  const frames = channels[0].length
+  const sampleCount = channels[0].length
   const info = Buffer.alloc(34)
   info.writeUInt16BE(blockSize, 0)
   info.writeUInt16BE(blockSize, 2)
-  info.writeBigUInt64BE((44_100n << 44n) | (BigInt(channels.length - 1) << 41n) | (15n << 36n) | BigInt(frames), 10)
+  info.writeBigUInt64BE(
+    (44_100n << 44n) | (BigInt(channels.length - 1) << 41n) | (15n << 36n) | BigInt(sampleCount),
+    10,
+  )
   const parts = [Buffer.from('fLaC'), Buffer.from([0x80, 0, 0, 34]), info]
   const frameStarts: number[] = []
   let position = 42
-  for (let from = 0, number = 0; from < frames; from += blockSize, number++) {
+  for (let from = 0, number = 0; from < sampleCount; from += blockSize, number++) {
     const planes = channels.map((plane) => plane.subarray(from, from + blockSize))
     const size = planes[0].length - 1
-    const head = Buffer.from([0xff, 0xf8, 0x79, ((channels.length - 1) << 4) | 0x08, ...codedNumber(number), size >> 8, size & 255])
+    const head = Buffer.from([
+      0xff,
+      0xf8,
+      0x79,
+      ((channels.length - 1) << 4) | 0x08,
+      ...codedNumber(number),
+      size >> 8,
+      size & 255,
+    ])
     const body = planes.map((plane) => {
       const subframe = Buffer.alloc(1 + plane.length * 2, 0x02)
       plane.forEach((sample, index) => subframe.writeInt16BE(sample, 1 + index * 2))

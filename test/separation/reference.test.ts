@@ -4,16 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/separation/metrics.js'
+import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
 import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
-import { separate } from '../../src/core/separation/separate.js'
+import { separate } from '../../src/core/separation/workflow/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
 
 const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
 const hasSongs = existsSync(songs)
-const reference: { songs: Record<string, { vocals: number; accompaniments: number }>; tolerance_db: number } = JSON.parse(
-  await readFile(join(embeddedModelFolder, 'model.json'), 'utf8'),
-).reference
+const reference: { songs: Record<string, { vocals: number; accompaniments: number }>; tolerance_db: number } =
+  JSON.parse(await readFile(join(embeddedModelFolder, 'model.json'), 'utf8')).reference
 
 // One whole song, the shortest, takes some 20 s: whole, because an error at a joint or an end would drown in an average of
 // excerpts that avoid both. All five take minutes and are asked for by name.
@@ -29,9 +28,13 @@ describe('the embedded model in the whole pipeline', () => {
   it.skipIf(!hasSongs).each(chosen)(
     'reaches the scores of its reference on %s within 0.05 dB (skipped where ../shared/data/everything-is-free is missing)',
     async (song) => {
-      const stems = await Promise.all(['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))))
-      const frames = Math.min(...stems.map(({ channels }) => channels[0].length))
-      const [vocals, accompaniments] = stems.map(({ channels }) => channels.map((plane) => plane.subarray(0, frames)))
+      const stems = await Promise.all(
+        ['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))),
+      )
+      const sampleCount = Math.min(...stems.map(({ channels }) => channels[0].length))
+      const [vocals, accompaniments] = stems.map(({ channels }) =>
+        channels.map((plane) => plane.subarray(0, sampleCount)),
+      )
       const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
       const input = join(folder, `${song}.wav`)
       const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
@@ -42,7 +45,10 @@ describe('the embedded model in the whole pipeline', () => {
         vocals: (await readAudio(outputs.vocals)).channels,
         accompaniments: (await readAudio(outputs.accompaniments)).channels,
       }
-      for (const [stem, truth] of Object.entries({ vocals, accompaniments }) as ['vocals' | 'accompaniments', Float32Array[]][]) {
+      for (const [stem, truth] of Object.entries({ vocals, accompaniments }) as [
+        'vocals' | 'accompaniments',
+        Float32Array[],
+      ][]) {
         const comparison = new StemComparison(44_100)
         comparison.add(truth, estimates[stem])
         expect(Math.abs(comparison.scores().uSdr - reference.songs[song][stem])).toBeLessThan(reference.tolerance_db)

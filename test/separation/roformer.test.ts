@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { maskTrack } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -18,26 +18,26 @@ const load = testNetworks()
 
 interface Sizes {
   bins: number
-  frames: number
+  frameCount: number
   hop: number
 }
 
 type Mask = (bin: number) => [number, number]
 
-const shipped: Sizes = { bins: 1025, frames: 801, hop: 441 }
-const small: Sizes = { bins: 65, frames: 121, hop: 28 }
+const shipped: Sizes = { bins: 1025, frameCount: 801, hop: 441 }
+const small: Sizes = { bins: 65, frameCount: 121, hop: 28 }
 const one: Mask = () => [1, 0]
 const known: Mask = (bin) => [0.6 * Math.cos(bin / 9), 0.3 * Math.sin(bin / 4)]
 
 /** Gives the same complex mask whatever it hears, in one of the two layouts. */
 function roformerNetwork(
-  { bins, frames }: Sizes,
+  { bins, frameCount }: Sizes,
   mask: Mask,
   layout: 'row' | 'frame',
   outputRank = layout === 'row' ? 5 : 3,
 ): OnnxGraph {
   const rows = 2 * bins
-  const shape = layout === 'row' ? [1, rows, frames, 2] : [1, frames, 2 * rows]
+  const shape = layout === 'row' ? [1, rows, frameCount, 2] : [1, frameCount, 2 * rows]
   const values = Array.from({ length: rows }, (_, row) => mask(row >> 1)).flat()
   const dims = layout === 'row' ? [1, 1, rows, 1, 2] : outputRank === 4 ? [1, 1, 1, 2 * rows] : [1, 1, 2 * rows]
   return {
@@ -54,7 +54,7 @@ function roformerNetwork(
   }
 }
 
-async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?]): Promise<KindModel> {
+async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?]): Promise<LoadedModel> {
   // The shipped sizes are the defaults.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop } }
   return {
@@ -67,7 +67,7 @@ async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?])
 const reference = (plane: Float32Array, { bins, hop }: Sizes, mask: Mask) =>
   maskTrack(plane, 2 * (bins - 1), hop, (bin) => (bin === 0 ? 0 : mask(bin)))
 
-describe('the roformer kind', () => {
+describe('the roformer architecture', () => {
   it.each([
     ['row', 5],
     ['frame', 3],
@@ -76,8 +76,8 @@ describe('the roformer kind', () => {
     'returns the mixture, without its constant component, from an identity mask: layout by %s, rank %i',
     async (layout, rank) => {
       const identity = await model(small, one, layout, rank)
-      for (const frames of [1, 4410, 4411, 20_003]) {
-        const mixture = stereoNoise(frames)
+      for (const sampleCount of [1, 4410, 4411, 20_003]) {
+        const mixture = stereoNoise(sampleCount)
         const { vocals, accompaniments } = await separateWith(identity, mixture)
         const expected = mixture.map((plane) => reference(plane, small, one))
         expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
@@ -128,7 +128,10 @@ describe('the roformer kind', () => {
     const tone = Float32Array.from({ length: 9000 }, (_, i) => 0.5 * Math.cos(i / 2))
     const { vocals } = await separateWith(identity, [tone, tone])
     expect(
-      worstDifference([vocals[0].subarray(0, 100), vocals[0].subarray(-100)], [tone.subarray(0, 100), tone.subarray(-100)]),
+      worstDifference(
+        [vocals[0].subarray(0, 100), vocals[0].subarray(-100)],
+        [tone.subarray(0, 100), tone.subarray(-100)],
+      ),
     ).toBeLessThan(0.05)
     const silence = [new Float32Array(7000), new Float32Array(7000)]
     const silent = await separateWith(identity, silence)
@@ -138,7 +141,7 @@ describe('the roformer kind', () => {
   it('refuses a network whose masks do not match its spectrum', async () => {
     const { manifest } = await model(small, one, 'row')
     const network = await load(roformerNetwork(small, one, 'row'))
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, [network])).rejects.toThrow(
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, [network])).rejects.toThrow(
       '2 masks [1, 2, rows, frames, 2]',
     )
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { inverseStft, masked, reflectPad, stft } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -19,23 +19,23 @@ const stems = ['drums', 'bass', 'other', 'vocals'] as const
 
 interface Sizes {
   bins: number
-  frames: number
+  frameCount: number
   hop: number
   /** Samples of a segment: fewer than the frames have room for. */
   samples: number
 }
 
-const shipped: Sizes = { bins: 2049, frames: 476, hop: 1024, samples: 485_100 }
-const small: Sizes = { bins: 129, frames: 80, hop: 64, samples: 5000 }
+const shipped: Sizes = { bins: 2049, frameCount: 476, hop: 1024, samples: 485_100 }
+const small: Sizes = { bins: 129, frameCount: 80, hop: 64, samples: 5000 }
 
 type Gain = (stem: number, bin: number) => number
 const identity: Gain = () => 1
 const known: Gain = (stem, bin) => 0.4 * Math.cos(bin / (7 + stem)) ** 2
 
-function scnetNetwork({ bins, frames }: Sizes, gain: Gain): OnnxGraph {
+function scnetNetwork({ bins, frameCount }: Sizes, gain: Gain): OnnxGraph {
   return {
-    inputs: [{ name: 'spectrum', shape: [1, 4, bins, frames] }],
-    outputs: [{ name: 'stems', shape: [1, 16, bins, frames] }],
+    inputs: [{ name: 'spectrum', shape: [1, 4, bins, frameCount] }],
+    outputs: [{ name: 'stems', shape: [1, 16, bins, frameCount] }],
     nodes: [
       ...stems.map((stem) => ({ operator: 'Mul', inputs: ['spectrum', `gain_${stem}`], outputs: [stem] })),
       { operator: 'Concat', inputs: [...stems], outputs: ['stems'], attributes: { axis: 1 } },
@@ -48,17 +48,21 @@ function scnetNetwork({ bins, frames }: Sizes, gain: Gain): OnnxGraph {
   }
 }
 
-async function model(sizes: Sizes, gain: Gain): Promise<KindModel> {
+async function model(sizes: Sizes, gain: Gain): Promise<LoadedModel> {
   // The shipped sizes are the defaults.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop }, segmentSamples: sizes.samples }
   return { manifest: manifestOf('scnet', { stems, ...fields }), networks: [await load(scnetNetwork(sizes, gain))] }
 }
 
 /** One segment in double precision: silence behind it, centred STFT with a rectangular window, gains, and back. */
-function separateSegment(wave: Float64Array, { bins, frames, hop, samples }: Sizes, gain: (bin: number) => number): Float64Array {
+function separateSegment(
+  wave: Float64Array,
+  { bins, frameCount, hop, samples }: Sizes,
+  gain: (bin: number) => number,
+): Float64Array {
   const size = 2 * (bins - 1)
   const reference = { size, hop, window: new Float64Array(size).fill(1) }
-  const padded = new Float64Array((frames - 1) * hop)
+  const padded = new Float64Array((frameCount - 1) * hop)
   padded.set(wave)
   const spectrum = stft(reflectPad(padded, size / 2, size / 2), reference)
   return inverseStft(
@@ -68,7 +72,12 @@ function separateSegment(wave: Float64Array, { bins, frames, hop, samples }: Siz
 }
 
 /** A channel: normalised by the track, cut into segments of half overlap, joined by linear fades. */
-function separateChannel(mixture: Float32Array[], channel: number, sizes: Sizes, gain: (bin: number) => number): Float64Array {
+function separateChannel(
+  mixture: Float32Array[],
+  channel: number,
+  sizes: Sizes,
+  gain: (bin: number) => number,
+): Float64Array {
   const { samples } = sizes
   const { length } = mixture[0]
   const mono = Float64Array.from(mixture[0], (value, i) => (value + mixture[1][i]) / 2)
@@ -94,11 +103,11 @@ function separateChannel(mixture: Float32Array[], channel: number, sizes: Sizes,
   return sum.map((value, i) => (value / weights[i]) * (deviation + 1e-8) + mean)
 }
 
-describe('the scnet kind', () => {
+describe('the scnet architecture', () => {
   it.each([1, 4410, 4411, 5000, 5001, 7501, 31_313])(
     'returns %i samples of the mixture from an identity network',
-    async (frames) => {
-      const mixture = stereoNoise(frames)
+    async (sampleCount) => {
+      const mixture = stereoNoise(sampleCount)
       const { vocals, accompaniments } = await separateWith(await model(small, identity), mixture)
       expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)
       expect(
@@ -110,8 +119,8 @@ describe('the scnet kind', () => {
     },
   )
 
-  it.each([4410, 16_001])('returns the known stems of %i samples', async (frames) => {
-    const mixture = stereoNoise(frames, 3)
+  it.each([4410, 16_001])('returns the known stems of %i samples', async (sampleCount) => {
+    const mixture = stereoNoise(sampleCount, 3)
     const found = await separateWith(await model(small, known), mixture, { outputs: [...stems] })
     for (const [index, stem] of stems.entries()) {
       const expected = [0, 1].map((channel) => separateChannel(mixture, channel, small, (bin) => known(index, bin)))
@@ -172,7 +181,7 @@ describe('the scnet kind', () => {
 
   it('refuses a network that gives another number of stems than its manifest names', async () => {
     const { manifest, networks } = await model(small, known)
-    await expect(createKind({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
+    await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
       'one output [1, 8, bins, frames]',
     )
   })

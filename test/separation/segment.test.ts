@@ -1,34 +1,37 @@
 import { describe, expect, it } from 'vitest'
-import { segments, type Segment, type SegmentGeometry } from '../../src/core/separation/audio/segment.js'
-import { FloatPool } from '../../src/core/separation/float-pool.js'
+import { segments, type Segment, type SegmentGeometry } from '../../src/core/separation/dsp/segment.js'
+import { FloatPool } from '../../src/core/separation/dsp/float-pool.js'
 import { blocksOf } from './tracks.js'
 
 const geometry: SegmentGeometry = { step: 100, before: 30, length: 160 }
 
 /** Sample n of the left channel is n, of the right one -n. */
-function ramp(frames: number): Float32Array[] {
-  return [1, -1].map((sign) => Float32Array.from({ length: frames }, (_, n) => sign * n))
+function ramp(sampleCount: number): Float32Array[] {
+  return [1, -1].map((sign) => Float32Array.from({ length: sampleCount }, (_, n) => sign * n))
 }
 
-async function cut(frames: number, sizes?: number[]): Promise<Segment[]> {
+async function cut(sampleCount: number, sizes?: number[]): Promise<Segment[]> {
   const found: Segment[] = []
-  for await (const segment of segments(blocksOf(ramp(frames), sizes), geometry, 2, new FloatPool())) found.push(segment)
+  for await (const segment of segments(blocksOf(ramp(sampleCount), sizes), geometry, 2, new FloatPool()))
+    found.push(segment)
   return found
 }
 
 describe('segments', () => {
   it.each([1, 2, 69, 70, 99, 100, 101, 129, 130, 131, 229, 230, 231, 1000, 1030, 5001])(
     'of %i samples have their real neighbours, cut off at the ends',
-    async (frames) => {
+    async (sampleCount) => {
       for (const sizes of [[7], [1], [100_000], [130, 100, 100]]) {
-        const found = await cut(frames, sizes)
-        expect(found.map(({ index }) => index)).toEqual(Array.from({ length: Math.ceil(frames / 100) }, (_, index) => index))
-        for (const { index, start, planes, trackFrames } of found) {
-          const end = Math.min(index * 100 + 130, frames)
+        const found = await cut(sampleCount, sizes)
+        expect(found.map(({ index }) => index)).toEqual(
+          Array.from({ length: Math.ceil(sampleCount / 100) }, (_, index) => index),
+        )
+        for (const { index, start, planes, trackSamples } of found) {
+          const end = Math.min(index * 100 + 130, sampleCount)
           expect(start).toBe(Math.max(0, index * 100 - 30))
           expect([...planes[0]]).toEqual(Array.from({ length: end - start }, (_, n) => start + n))
           expect([...planes[1]]).toEqual([...planes[0]].map((value) => -value))
-          expect(trackFrames).toBe(frames <= index * 100 + 130 ? frames : undefined)
+          expect(trackSamples).toBe(sampleCount <= index * 100 + 130 ? sampleCount : undefined)
         }
       }
     },

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { separate, type SeparationProgress } from '../../src/core/separation/separate.js'
+import { separate, type SeparationProgress } from '../../src/core/separation/workflow/separate.js'
 import { maxDifference, noise, readAudio, sine, writeWav } from './tracks.js'
 
 let folder: string
@@ -25,9 +25,9 @@ async function separated(name: string, channels: Float32Array[], sampleRate: num
 }
 
 /** A voice-like glide over a chord with a beat: gives both stems something to do. */
-function song(frames: number, sampleRate: number, seed = 1): Float32Array {
-  const hiss = noise(frames, seed)
-  return Float32Array.from({ length: frames }, (_, n) => {
+function song(sampleCount: number, sampleRate: number, seed = 1): Float32Array {
+  const hiss = noise(sampleCount, seed)
+  return Float32Array.from({ length: sampleCount }, (_, n) => {
     const t = n / sampleRate
     const voice = 0.2 * Math.sin(2 * Math.PI * 220 * t + 3 * Math.sin(2 * Math.PI * 5 * t))
     const chord = 0.1 * (Math.sin(2 * Math.PI * 130.8 * t) + Math.sin(2 * Math.PI * 164.8 * t))
@@ -38,17 +38,17 @@ function song(frames: number, sampleRate: number, seed = 1): Float32Array {
 
 describe('separate', () => {
   it.each([
-    { name: '0.1 s', frames: 4410 },
-    { name: 'one sample', frames: 1 },
-    { name: 'an odd number of samples', frames: 99_999 },
-    { name: 'a little more than a segment', frames: 512 * 1024 + 1 },
-    { name: 'several segments', frames: 1_200_007 },
-  ])('writes two stems of the length of $name whose sum is the mixture', async ({ name, frames }) => {
-    const mixture = [song(frames, 44_100, 1), song(frames, 44_100, 2)]
+    { name: '0.1 s', sampleCount: 4410 },
+    { name: 'one sample', sampleCount: 1 },
+    { name: 'an odd number of samples', sampleCount: 99_999 },
+    { name: 'a little more than a segment', sampleCount: 512 * 1024 + 1 },
+    { name: 'several segments', sampleCount: 1_200_007 },
+  ])('writes two stems of the length of $name whose sum is the mixture', async ({ name, sampleCount }) => {
+    const mixture = [song(sampleCount, 44_100, 1), song(sampleCount, 44_100, 2)]
     const { result, vocals, accompaniments } = await separated(name.replaceAll(' ', '-'), mixture, 44_100)
-    expect(result).toMatchObject({ sampleRate: 44_100, seconds: frames / 44_100, clippedSamples: 0 })
+    expect(result).toMatchObject({ sampleRate: 44_100, seconds: sampleCount / 44_100, clippedSamples: 0 })
     for (const channel of [0, 1]) {
-      expect(vocals.channels[channel]).toHaveLength(frames)
+      expect(vocals.channels[channel]).toHaveLength(sampleCount)
       const sum = vocals.channels[channel].map((value, i) => value + accompaniments.channels[channel][i])
       expect(maxDifference(sum, mixture[channel])).toBeLessThan(1e-6)
     }
@@ -77,7 +77,11 @@ describe('separate', () => {
   })
 
   it('keeps silence silent', async () => {
-    const { vocals, accompaniments } = await separated('silence', [new Float32Array(60_000), new Float32Array(60_000)], 44_100)
+    const { vocals, accompaniments } = await separated(
+      'silence',
+      [new Float32Array(60_000), new Float32Array(60_000)],
+      44_100,
+    )
     for (const plane of [...vocals.channels, ...accompaniments.channels])
       expect(maxDifference(plane, new Float32Array(60_000))).toBe(0)
   })
@@ -85,11 +89,11 @@ describe('separate', () => {
   it.each([8000, 11_025, 22_050, 32_000, 48_000, 88_200, 96_000])(
     'takes audio at %i Hz and writes 44.1 kHz',
     async (sampleRate) => {
-      const frames = Math.round(1.3 * sampleRate)
-      const tone = sine(frames, 500, sampleRate)
+      const sampleCount = Math.round(1.3 * sampleRate)
+      const tone = sine(sampleCount, 500, sampleRate)
       const { vocals, accompaniments } = await separated(`rate-${sampleRate}`, [tone, tone], sampleRate)
       expect(vocals.sampleRate).toBe(44_100)
-      expect(vocals.channels[0]).toHaveLength(Math.ceil((frames * 44_100) / sampleRate))
+      expect(vocals.channels[0]).toHaveLength(Math.ceil((sampleCount * 44_100) / sampleRate))
       const sum = vocals.channels[0].map((value, i) => value + accompaniments.channels[0][i])
       const expected = sine(sum.length, 500, 44_100)
       expect(maxDifference(sum.subarray(2000, -2000), expected.subarray(2000, -2000))).toBeLessThan(1e-3)
@@ -117,13 +121,13 @@ describe('separate', () => {
     expect(seen.length).toBeGreaterThanOrEqual(4)
     for (let i = 1; i < seen.length; i++) {
       expect(seen[i].progress).toBeGreaterThan(seen[i - 1].progress)
-      expect(seen[i].framesDone).toBeGreaterThanOrEqual(seen[i - 1].framesDone)
+      expect(seen[i].samplesDone).toBeGreaterThanOrEqual(seen[i - 1].samplesDone)
     }
     for (const { progress, etaSeconds } of seen.slice(0, -1)) {
       expect(progress).toBeLessThan(1)
       expect(etaSeconds).toBeGreaterThan(0)
     }
-    expect(seen.at(-1)).toEqual({ progress: 1, etaSeconds: 0, framesDone: 2_000_000 })
+    expect(seen.at(-1)).toEqual({ progress: 1, etaSeconds: 0, samplesDone: 2_000_000 })
   })
 
   it('loads the network once per process', async () => {
@@ -160,7 +164,10 @@ describe('separate', () => {
     await expect(separate(text, { outputs })).rejects.toMatchObject({ code: 'BAD_INPUT' })
     const long = join(folder, 'too-long.wav')
     await writeWav(long, [new Float32Array(100_000)], 44_100)
-    await expect(separate(long, { outputs, maxSeconds: 1 })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_long' })
+    await expect(separate(long, { outputs, maxSeconds: 1 })).rejects.toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'too_long',
+    })
     const empty = join(folder, 'empty.wav')
     await writeWav(empty, [new Float32Array(0)], 44_100)
     await expect(separate(empty, { outputs })).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'no_audio' })

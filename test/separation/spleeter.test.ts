@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, masked, stft } from './double-reference.js'
-import { kinkAt, manifestOf, separateWith, stereoNoise, watched, worstDifference, type KindModel } from './kind-run.js'
+import {
+  kinkAt,
+  manifestOf,
+  separateWith,
+  stereoNoise,
+  watched,
+  worstDifference,
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 import { maxDifference } from './tracks.js'
@@ -11,26 +19,28 @@ const load = testNetworks()
 interface Sizes {
   nFft: number
   hop: number
-  frames: number
+  frameCount: number
   bands: number
 }
 
-const shipped: Sizes = { nFft: 4096, hop: 1024, frames: 512, bands: 1024 }
-const small: Sizes = { nFft: 256, hop: 64, frames: 64, bands: 64 }
+const shipped: Sizes = { nFft: 4096, hop: 1024, frameCount: 512, bands: 1024 }
+const small: Sizes = { nFft: 256, hop: 64, frameCount: 64, bands: 64 }
 
 type Gain = (band: number) => number
 
-function spleeterNetwork({ frames, bands }: Sizes, gain: Gain): OnnxGraph {
-  const shape = [2, 'splits', frames, bands]
+function spleeterNetwork({ frameCount, bands }: Sizes, gain: Gain): OnnxGraph {
+  const shape = [2, 'splits', frameCount, bands]
   return {
     inputs: [{ name: 'x', shape }],
     outputs: [{ name: 'y', shape }],
     nodes: [{ operator: 'Mul', inputs: ['x', 'gain'], outputs: ['y'] }],
-    constants: [{ name: 'gain', dims: [1, 1, 1, bands], values: Array.from({ length: bands }, (_, band) => gain(band)) }],
+    constants: [
+      { name: 'gain', dims: [1, 1, 1, bands], values: Array.from({ length: bands }, (_, band) => gain(band)) },
+    ],
   }
 }
 
-async function model(sizes: Sizes, ...gains: Gain[]): Promise<KindModel> {
+async function model(sizes: Sizes, ...gains: Gain[]): Promise<LoadedModel> {
   const { nFft, hop } = sizes
   const networks = []
   for (const gain of gains) networks.push(await load(spleeterNetwork(sizes, gain)))
@@ -63,11 +73,11 @@ const none: Gain = () => 0
 const some: Gain = (band) => 0.2 + Math.cos(band / 11) ** 2
 const others: Gain = (band) => 0.3 + Math.sin(band / 17) ** 2
 
-describe('the spleeter kind', () => {
+describe('the spleeter architecture', () => {
   it.each([1, 4410, 4411, 20_003])(
     'returns %i samples of the mixture when one network keeps everything and the other one nothing',
-    async (frames) => {
-      const mixture = stereoNoise(frames)
+    async (sampleCount) => {
+      const mixture = stereoNoise(sampleCount)
       const { vocals, accompaniments } = await separateWith(await model(small, all, none), mixture)
       expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)
       expect(
@@ -81,8 +91,8 @@ describe('the spleeter kind', () => {
     },
   )
 
-  it.each([4411, 15_001])('returns the known stems of %i samples', async (frames) => {
-    const mixture = stereoNoise(frames, 3)
+  it.each([4411, 15_001])('returns the known stems of %i samples', async (sampleCount) => {
+    const mixture = stereoNoise(sampleCount, 3)
     const separated = await separateWith(await model(small, some, others), mixture)
     expect(
       worstDifference(
@@ -100,7 +110,10 @@ describe('the spleeter kind', () => {
     const mask = ratioMask(shipped, some, others)
     expect(worstDifference([vocals[1]], [reference(mixture[1], shipped, mask)])).toBeLessThan(1e-4)
     expect(
-      maxDifference(vocals[1], Float32Array.from(reference(mixture[1], shipped, (bin) => (bin < 1024 ? mask(bin) : 0)))),
+      maxDifference(
+        vocals[1],
+        Float32Array.from(reference(mixture[1], shipped, (bin) => (bin < 1024 ? mask(bin) : 0))),
+      ),
     ).toBeGreaterThan(0.1)
   })
 
@@ -146,6 +159,6 @@ describe('the spleeter kind', () => {
 
   it('wants a network for each stem', async () => {
     const { manifest, networks } = await model(small, all)
-    await expect(createKind(manifest, networks)).rejects.toThrow('2 networks, one for each stem')
+    await expect(createArchitecture(manifest, networks)).rejects.toThrow('2 networks, one for each stem')
   })
 })

@@ -1,24 +1,30 @@
-import type { AudioBlock, AudioStream } from '../../src/core/separation/audio/audio-stream.js'
-import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import type { PcmFormat } from '../../src/core/separation/audio/pcm-encoder.js'
-import { WavWriter } from '../../src/core/separation/audio/wav-writer.js'
+import type { AudioBlock, AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import type { PcmFormat } from '../../src/core/separation/encode/pcm-encoder.js'
+import { WavWriter } from '../../src/core/separation/encode/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
-export function noise(frames: number, seed = 1): Float32Array {
+export function noise(sampleCount: number, seed = 1): Float32Array {
   let state = seed >>> 0
-  return Float32Array.from({ length: frames }, () => {
+  return Float32Array.from({ length: sampleCount }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return state / 2 ** 32 - 0.5
   })
 }
 
-export function sine(frames: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
-  return Float32Array.from({ length: frames }, (_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
+export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
+  return Float32Array.from({ length: sampleCount }, (_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
 }
 
 /** A stream of the planes in blocks of uneven sizes, as decoders give them. */
 export function streamOf(channels: Float32Array[], sampleRate = 44_100): AudioStream {
-  return { sampleRate, channelCount: channels.length, frames: channels[0].length, format: 'test', blocks: blocksOf(channels) }
+  return {
+    sampleRate,
+    channelCount: channels.length,
+    sampleCount: channels[0].length,
+    format: 'test',
+    blocks: blocksOf(channels),
+  }
 }
 
 export async function* blocksOf(channels: Float32Array[], sizes = [1152, 4096, 1, 30_000]): AsyncGenerator<AudioBlock> {

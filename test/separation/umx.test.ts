@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createKind } from '../../src/core/separation/kinds/create-kind.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
 import { hann, inverseStft, maskTrack, reflectPad, stft, type Complex } from './double-reference.js'
 import {
   kinkAt,
@@ -9,8 +9,8 @@ import {
   stereoNoise,
   watched,
   worstDifference,
-  type KindModel,
-} from './kind-run.js'
+  type LoadedModel,
+} from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import type { OnnxGraph } from './onnx-graph.js'
 
@@ -19,18 +19,18 @@ const load = testNetworks()
 interface Sizes {
   bins: number
   hop: number
-  frames: number
+  frameCount: number
 }
 
-const shipped: Sizes = { bins: 2049, hop: 1024, frames: 255 }
-const small: Sizes = { bins: 129, hop: 64, frames: 400 }
+const shipped: Sizes = { bins: 2049, hop: 1024, frameCount: 255 }
+const small: Sizes = { bins: 129, hop: 64, frameCount: 400 }
 
 type Gain = (bin: number) => number
 const all: Gain = () => 1
 const known: Gain = (bin) => 0.5 + 0.4 * Math.cos(bin / 20)
 
-function umxNetwork({ bins, frames }: Sizes, gain: Gain, isOpen = false): OnnxGraph {
-  const shape = [1, 2, bins, isOpen ? 'frames' : frames]
+function umxNetwork({ bins, frameCount }: Sizes, gain: Gain, isOpen = false): OnnxGraph {
+  const shape = [1, 2, bins, isOpen ? 'frames' : frameCount]
   return {
     inputs: [{ name: 'magnitude', shape }],
     outputs: [{ name: 'vocals', shape }],
@@ -39,7 +39,7 @@ function umxNetwork({ bins, frames }: Sizes, gain: Gain, isOpen = false): OnnxGr
   }
 }
 
-async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<KindModel> {
+async function model(sizes: Sizes, gain: Gain, fields: Record<string, unknown> = {}): Promise<LoadedModel> {
   const manifest = manifestOf('umx', { stems: ['vocals'], stft: { hop: sizes.hop }, ...fields })
   return { manifest, networks: [await load(umxNetwork(sizes, gain))] }
 }
@@ -66,11 +66,11 @@ function inverse([[a, b], [c, d]]: Matrix): Matrix {
 /** The vocals after one step of expectation-maximisation, from the definitions, with general complex matrices. */
 function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   const eps = 1.1920929e-7
-  const frames = mixture[0].length
+  const frameCount = mixture[0].length
   const bins = mixture[0][0].re.length
   const out = mixture.map((frameList) => frameList.map(({ re, im }) => ({ re: re.slice(), im: im.slice() })))
-  for (let first = 0; first < frames; first += 300) {
-    const window = Array.from({ length: Math.min(300, frames - first) }, (_, i) => first + i)
+  for (let first = 0; first < frameCount; first += 300) {
+    const window = Array.from({ length: Math.min(300, frameCount - first) }, (_, i) => first + i)
     const peak = Math.max(
       ...window.flatMap((t) =>
         mixture.map((channel) => Math.max(...channel[t].re.map((re, bin) => Math.hypot(re, channel[t].im[bin])))),
@@ -79,9 +79,13 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
     const scale = peak / 10
     for (let bin = 0; bin < bins; bin++) {
       const x = (t: number): [Number2, Number2] =>
-        [0, 1].map((channel) => [mixture[channel][t].re[bin] / scale, mixture[channel][t].im[bin] / scale]) as [Number2, Number2]
+        [0, 1].map((channel) => [mixture[channel][t].re[bin] / scale, mixture[channel][t].im[bin] / scale]) as [
+          Number2,
+          Number2,
+        ]
       const sources = [Math.max(0, gain(bin)), Math.max(0, 1 - gain(bin))]
-      const power = (j: number, t: number) => x(t).reduce((sum, [re, im]) => sum + (sources[j] ** 2 * (re * re + im * im)) / 2, 0)
+      const power = (j: number, t: number) =>
+        x(t).reduce((sum, [re, im]) => sum + (sources[j] ** 2 * (re * re + im * im)) / 2, 0)
       const covariance = sources.map((factor, j): Matrix => {
         const total = window.reduce((sum, t) => sum + power(j, t), 0) + eps
         const entry = (a: number, b: number) =>
@@ -103,7 +107,10 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
         const inverted = inverse(mixed)
         const u = [0, 1].map((a) => plus(times(inverted[a][0], x(t)[0]), times(inverted[a][1], x(t)[1])))
         for (const a of [0, 1]) {
-          const [re, im] = scaled(plus(times(covariance[0][a][0], u[0]), times(covariance[0][a][1], u[1])), power(0, t) * scale)
+          const [re, im] = scaled(
+            plus(times(covariance[0][a][0], u[0]), times(covariance[0][a][1], u[1])),
+            power(0, t) * scale,
+          )
           out[a][t].re[bin] = re
           out[a][t].im[bin] = im
         }
@@ -113,12 +120,12 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   return out
 }
 
-describe('the umx kind', () => {
+describe('the umx architecture', () => {
   it.each([1, 4410, 4411, 60_001])(
     'returns %i samples of the mixture from an identity network, after the refinement, too',
-    async (frames) => {
+    async (sampleCount) => {
       for (const wienerSteps of [0, 1]) {
-        const mixture = stereoNoise(frames)
+        const mixture = stereoNoise(sampleCount)
         const { vocals, accompaniments } = await separateWith(await model(small, all, { wienerSteps }), mixture)
         expect(worstDifference(vocals, mixture)).toBeLessThan(wienerSteps ? 1e-4 : 1e-5)
         expect(
@@ -145,7 +152,11 @@ describe('the umx kind', () => {
   const [noiseA, noiseB] = stereoNoise(20_003, 5)
   const tones = noiseA.map((_, i) => 0.3 * Math.sin(i / 3) + 0.2 * Math.sin(i / 17) + 0.1 * Math.sin(i / 1.3))
   it.each([
-    ['two sources in different places', noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]), noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i])],
+    [
+      'two sources at different positions',
+      noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]),
+      noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]),
+    ],
     // Where the determinant of what is inverted is next to nothing of its terms.
     ['equal channels', noiseA, noiseA],
     ['steady tones in the middle', tones, tones],
@@ -154,12 +165,18 @@ describe('the umx kind', () => {
     ['one source to one side', noiseA, noiseA.map((a) => 0.3 * a)],
     ['another nearer to the middle', noiseA, noiseA.map((a) => 0.9 * a)],
     ['one silent channel', noiseA, noiseA.map(() => 0)],
-    ['a loud and a quiet half', noiseA.map((a, i) => (i < 10_000 ? 1e-6 * a : a)), noiseB.map((b, i) => (i < 10_000 ? 1e-6 * b : b))],
+    [
+      'a loud and a quiet half',
+      noiseA.map((a, i) => (i < 10_000 ? 1e-6 * a : a)),
+      noiseB.map((b, i) => (i < 10_000 ? 1e-6 * b : b)),
+    ],
   ])('refines by one step of expectation-maximisation in windows of 300 frames: %s', async (_, ...mixture) => {
     const { vocals } = await separateWith(await model(small, known), mixture)
     const options = { size: 256, hop: 64, window: hann(256) }
     const spectra = mixture.map((plane) => stft(reflectPad(plane, 128, 128), options))
-    const expected = refined(spectra, known).map((frames) => inverseStft(frames, options).slice(128, 128 + noiseA.length))
+    const expected = refined(spectra, known).map((frames) =>
+      inverseStft(frames, options).slice(128, 128 + noiseA.length),
+    )
     expect(worstDifference(vocals, expected)).toBeLessThan(1e-4)
   })
 
@@ -213,7 +230,7 @@ describe('the umx kind', () => {
   })
 
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
-    const { manifest, networks } = await model({ ...small, frames: 80 }, all, { wienerSteps: 0 })
+    const { manifest, networks } = await model({ ...small, frameCount: 80 }, all, { wienerSteps: 0 })
     let turn = 0
     const moody = {
       ...networks[0],
@@ -242,6 +259,6 @@ describe('the umx kind', () => {
       inputs: [{ name: 'magnitude', shape: [1, 4, 129, 400] }],
       outputs: [{ name: 'vocals', shape: [1, 4, 129, 400] }],
     })
-    await expect(createKind(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
+    await expect(createArchitecture(manifestOf('umx', {}), [network])).rejects.toThrow('[batch, 2, bins, frames]')
   })
 })

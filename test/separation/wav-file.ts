@@ -16,7 +16,17 @@ export interface WavFileOptions {
 
 /** The bytes of a WAV file, laid out by hand. */
 export function wavFile(options: WavFileOptions): Buffer {
-  const { tag, bits, data, channels = 2, sampleRate = 44_100, isExtensible = false, outer = 'RIFF', before = [], after = [] } = options
+  const {
+    tag,
+    bits,
+    data,
+    channels = 2,
+    sampleRate = 44_100,
+    isExtensible = false,
+    outer = 'RIFF',
+    before = [],
+    after = [],
+  } = options
   const format = Buffer.alloc(isExtensible ? 40 : 16)
   format.writeUInt16LE(isExtensible ? 0xfffe : tag, 0)
   format.writeUInt16LE(channels, 2)

@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/audio/open-audio.js'
-import { toStereo } from '../../src/core/separation/audio/stereo.js'
-import { WavWriter } from '../../src/core/separation/audio/wav-writer.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import { toStereo } from '../../src/core/separation/dsp/stereo.js'
+import { WavWriter } from '../../src/core/separation/encode/wav-writer.js'
 import { collect, joined, noise, readAudio, streamOf, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
 
@@ -26,7 +26,11 @@ const right = [0.25, -0.25, 0, 0.125, -0.125, 0, 0.75]
 
 function samples(bytesPerSample: number, write: (bytes: Buffer, value: number, at: number) => void): Buffer {
   const bytes = Buffer.alloc(left.length * 2 * bytesPerSample)
-  left.forEach((_, frame) => [left[frame], right[frame]].forEach((value, channel) => write(bytes, value, (frame * 2 + channel) * bytesPerSample)))
+  left.forEach((_, index) =>
+    [left[index], right[index]].forEach((value, channel) =>
+      write(bytes, value, (index * 2 + channel) * bytesPerSample),
+    ),
+  )
   return bytes
 }
 
@@ -35,10 +39,30 @@ function integer(value: number, bits: number): number {
 }
 
 const encodings = [
-  { name: '8-bit', bits: 8, tag: 1, data: samples(1, (bytes, value, at) => bytes.writeUInt8(integer(value, 8) + 128, at)) },
-  { name: '16-bit', bits: 16, tag: 1, data: samples(2, (bytes, value, at) => bytes.writeInt16LE(integer(value, 16), at)) },
-  { name: '24-bit', bits: 24, tag: 1, data: samples(3, (bytes, value, at) => bytes.writeIntLE(integer(value, 24), at, 3)) },
-  { name: '32-bit', bits: 32, tag: 1, data: samples(4, (bytes, value, at) => bytes.writeInt32LE(integer(value, 32), at)) },
+  {
+    name: '8-bit',
+    bits: 8,
+    tag: 1,
+    data: samples(1, (bytes, value, at) => bytes.writeUInt8(integer(value, 8) + 128, at)),
+  },
+  {
+    name: '16-bit',
+    bits: 16,
+    tag: 1,
+    data: samples(2, (bytes, value, at) => bytes.writeInt16LE(integer(value, 16), at)),
+  },
+  {
+    name: '24-bit',
+    bits: 24,
+    tag: 1,
+    data: samples(3, (bytes, value, at) => bytes.writeIntLE(integer(value, 24), at, 3)),
+  },
+  {
+    name: '32-bit',
+    bits: 32,
+    tag: 1,
+    data: samples(4, (bytes, value, at) => bytes.writeInt32LE(integer(value, 32), at)),
+  },
   { name: '32-bit float', bits: 32, tag: 3, data: samples(4, (bytes, value, at) => bytes.writeFloatLE(value, at)) },
   { name: '64-bit float', bits: 64, tag: 3, data: samples(8, (bytes, value, at) => bytes.writeDoubleLE(value, at)) },
 ]
@@ -51,16 +75,29 @@ describe('reading WAV', () => {
     expect([...channels[1]]).toEqual(right.map(exact))
   })
 
-  it.each(encodings)('$name samples are read from WAVE_FORMAT_EXTENSIBLE and from RF64, too', async ({ bits, tag, data }) => {
-    const plain = await read(wavFile({ tag, bits, data }))
-    expect(await read(wavFile({ tag, bits, data, isExtensible: true }))).toEqual(plain)
-    expect(await read(wavFile({ tag, bits, data, outer: 'RF64' }))).toEqual(plain)
-    expect(await read(wavFile({ tag, bits, data, outer: 'BW64' }))).toEqual(plain)
-  })
+  it.each(encodings)(
+    '$name samples are read from WAVE_FORMAT_EXTENSIBLE and from RF64, too',
+    async ({ bits, tag, data }) => {
+      const plain = await read(wavFile({ tag, bits, data }))
+      expect(await read(wavFile({ tag, bits, data, isExtensible: true }))).toEqual(plain)
+      expect(await read(wavFile({ tag, bits, data, outer: 'RF64' }))).toEqual(plain)
+      expect(await read(wavFile({ tag, bits, data, outer: 'BW64' }))).toEqual(plain)
+    },
+  )
 
   it('chunks of odd length before the data are stepped over', async () => {
     const { data } = encodings[1]
-    const { channels } = await read(wavFile({ tag: 1, bits: 16, data, before: [['LIST', Buffer.from('abc')], ['bext', Buffer.alloc(7)]] }))
+    const { channels } = await read(
+      wavFile({
+        tag: 1,
+        bits: 16,
+        data,
+        before: [
+          ['LIST', Buffer.from('abc')],
+          ['bext', Buffer.alloc(7)],
+        ],
+      }),
+    )
     expect(channels[0]).toHaveLength(left.length)
   })
 
@@ -74,7 +111,7 @@ describe('reading WAV', () => {
     expect(channels[0]).toHaveLength(left.length)
   })
 
-  it('a truncated file gives the whole frames that are left', async () => {
+  it('a truncated file gives the complete samples that are left', async () => {
     const whole = wavFile({ tag: 1, bits: 16, data: encodings[1].data })
     const { channels } = await read(whole.subarray(0, whole.length - 6))
     expect([...channels[0]]).toHaveLength(left.length - 2)
@@ -85,7 +122,7 @@ describe('reading WAV', () => {
     await expect(read(bytes)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'no_audio' })
   })
 
-  it('a float file\'s infinities and numbers beyond reason become silence', async () => {
+  it("a float file's infinities and numbers beyond reason become silence", async () => {
     const data = Buffer.alloc(5 * 4)
     ;[Infinity, NaN, 1e30, -3, 0.5].forEach((value, index) => data.writeFloatLE(value, index * 4))
     const { channels } = await read(wavFile({ tag: 3, bits: 32, channels: 1, data }))
@@ -96,7 +133,10 @@ describe('reading WAV', () => {
     const data = Buffer.alloc(2 * 3)
     ;[0.5, 0.25, 0.125].forEach((value, index) => data.writeInt16LE(value * 32_768, index * 2))
     // Front left, LFE, back centre.
-    await writeFile(join(folder, 'speakers.wav'), wavFile({ tag: 1, bits: 16, channels: 3, data, isExtensible: true, channelMask: 0x1 | 0x8 | 0x100 }))
+    await writeFile(
+      join(folder, 'speakers.wav'),
+      wavFile({ tag: 1, bits: 16, channels: 3, data, isExtensible: true, channelMask: 0x1 | 0x8 | 0x100 }),
+    )
     const [mixedLeft, mixedRight] = await collect(toStereo(await openAudio(join(folder, 'speakers.wav'))))
     expect(mixedLeft[0]).toBeCloseTo((0.5 + 0.5 * 0.125) / 1.5, 6)
     expect(mixedRight[0]).toBeCloseTo((0.5 * 0.125) / 1.5, 6)
@@ -104,18 +144,28 @@ describe('reading WAV', () => {
 })
 
 describe('writing WAV', () => {
-  it.each([['16', 16], ['24', 24]] as const)('a %s-bit file that is read and written again has the same samples, byte for byte', async (format, bits) => {
-    const data = Buffer.alloc(65_536 * 2 * (bits / 8))
-    // For 16 bits every value that there is, in both channels.
-    for (let index = 0; index < 65_536 * 2; index++) {
-      data.writeIntLE(((((index >> 1) - 32_768) * (bits === 24 ? 256 : 1)) | (bits === 24 ? index & 255 : 0)), index * (bits / 8), bits / 8)
-    }
-    await writeFile(join(folder, 'in.wav'), wavFile({ tag: 1, bits, data }))
-    const { channels } = await readAudio(join(folder, 'in.wav'))
-    await writeWav(join(folder, 'out.wav'), channels, 44_100, format)
-    const written = await readFile(join(folder, 'out.wav'))
-    expect(written.subarray(written.length - data.length).equals(data)).toBe(true)
-  })
+  it.each([
+    ['16', 16],
+    ['24', 24],
+  ] as const)(
+    'a %s-bit file that is read and written again has the same samples, byte for byte',
+    async (format, bits) => {
+      const data = Buffer.alloc(65_536 * 2 * (bits / 8))
+      // For 16 bits every value that there is, in both channels.
+      for (let index = 0; index < 65_536 * 2; index++) {
+        data.writeIntLE(
+          (((index >> 1) - 32_768) * (bits === 24 ? 256 : 1)) | (bits === 24 ? index & 255 : 0),
+          index * (bits / 8),
+          bits / 8,
+        )
+      }
+      await writeFile(join(folder, 'in.wav'), wavFile({ tag: 1, bits, data }))
+      const { channels } = await readAudio(join(folder, 'in.wav'))
+      await writeWav(join(folder, 'out.wav'), channels, 44_100, format)
+      const written = await readFile(join(folder, 'out.wav'))
+      expect(written.subarray(written.length - data.length).equals(data)).toBe(true)
+    },
+  )
 
   it('a float file keeps every bit, also beyond full scale', async () => {
     const plane = noise(1000).map((sample) => sample * 7)
@@ -125,21 +175,24 @@ describe('writing WAV', () => {
     expect(channels).toEqual([plane])
   })
 
-  it.each(['16', '24', '32f'] as const)('a %s file\'s length, frames and sizes agree with what the header says', async (format) => {
-    const path = join(folder, 'sizes.wav')
-    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 1, format })
-    await writer.write([noise(501)])
-    await writer.write([noise(500)])
-    const written = await writer.close()
-    const bytes = await readFile(path)
-    const width = { '16': 2, '24': 3, '32f': 4 }[format]
-    expect(written).toEqual({ frames: 1001, clippedSamples: 0, bytes: bytes.length })
-    expect(bytes.readUInt32LE(4)).toBe(bytes.length - 8)
-    const data = bytes.indexOf('data', 0, 'latin1')
-    expect(bytes.readUInt32LE(data + 4)).toBe(1001 * width)
-    expect(bytes.length).toBe(data + 8 + Math.ceil((1001 * width) / 2) * 2)
-    if (format === '32f') expect(bytes.readUInt32LE(bytes.indexOf('fact', 0, 'latin1') + 8)).toBe(1001)
-  })
+  it.each(['16', '24', '32f'] as const)(
+    "a %s file's length, sample count and sizes agree with what the header says",
+    async (format) => {
+      const path = join(folder, 'sizes.wav')
+      const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 1, format })
+      await writer.write([noise(501)])
+      await writer.write([noise(500)])
+      const written = await writer.close()
+      const bytes = await readFile(path)
+      const width = { '16': 2, '24': 3, '32f': 4 }[format]
+      expect(written).toEqual({ sampleCount: 1001, clippedSamples: 0, bytes: bytes.length })
+      expect(bytes.readUInt32LE(4)).toBe(bytes.length - 8)
+      const data = bytes.indexOf('data', 0, 'latin1')
+      expect(bytes.readUInt32LE(data + 4)).toBe(1001 * width)
+      expect(bytes.length).toBe(data + 8 + Math.ceil((1001 * width) / 2) * 2)
+      if (format === '32f') expect(bytes.readUInt32LE(bytes.indexOf('fact', 0, 'latin1') + 8)).toBe(1001)
+    },
+  )
 
   it('integers beyond full scale are clipped and counted, never wrapped', async () => {
     const path = join(folder, 'clipped.wav')
@@ -147,7 +200,10 @@ describe('writing WAV', () => {
     await writer.write([Float32Array.of(1.5, -1.5, 0.5, -1), Float32Array.of(1, 32_767 / 32_768, 0, 7)])
     expect(await writer.close()).toMatchObject({ clippedSamples: 4 })
     const { channels } = await readAudio(path)
-    expect(channels.map((plane) => [...plane].map((sample) => sample * 32_768))).toEqual([[32_767, -32_768, 16_384, -32_768], [32_767, 32_767, 0, 32_767]])
+    expect(channels.map((plane) => [...plane].map((sample) => sample * 32_768))).toEqual([
+      [32_767, -32_768, 16_384, -32_768],
+      [32_767, 32_767, 0, 32_767],
+    ])
   })
 
   it('past the size limit of RIFF the file becomes RF64, with sizes of 64 bits and the same audio', async () => {
@@ -170,7 +226,7 @@ describe('writing WAV', () => {
   it('without audio the file is a complete, empty WAV file', async () => {
     const path = join(folder, 'empty.wav')
     const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format: '16' })
-    expect(await writer.close()).toEqual({ frames: 0, clippedSamples: 0, bytes: (await stat(path)).size })
+    expect(await writer.close()).toEqual({ sampleCount: 0, clippedSamples: 0, bytes: (await stat(path)).size })
     await expect(openAudio(path)).rejects.toMatchObject({ reason: 'no_audio' })
   })
 })
@@ -181,7 +237,8 @@ describe('stereo', () => {
     const [first, second] = await collect(toStereo(streamOf([mono])))
     expect(first).toEqual(mono)
     expect(second).toEqual(mono)
-    for await (const { channels } of toStereo(streamOf([mono])).blocks) expect(channels[0].buffer).not.toBe(channels[1].buffer)
+    for await (const { channels } of toStereo(streamOf([mono])).blocks)
+      expect(channels[0].buffer).not.toBe(channels[1].buffer)
   })
 
   it('stereo passes unchanged', () => {

@@ -33,7 +33,10 @@ export function describeWith<Servers extends Record<string, FoundServer | NoServ
 ): void {
   const missing = Object.values(servers).flatMap((server) => ('missing' in server ? [server.missing] : []))
   if (missing.length > 0) test.skip(`${name} (skipped: ${missing.join('; ')})`, () => {})
-  else describe(name, () => body(servers as { [Name in keyof Servers]: Exclude<Servers[Name], NoServer> }))
+  else
+    describe(name, () => {
+      body(servers as { [Name in keyof Servers]: Exclude<Servers[Name], NoServer> })
+    })
 }
 
 export function hasProgram(name: string): boolean {

@@ -26,7 +26,8 @@ export async function startPgBouncer(databaseUrl: string): Promise<FoundServer |
     'default_pool_size = 3',
   ]
   await writeFile(config, settings.join('\n'))
-  if (owner.uid !== undefined) await Promise.all([directory, config].map((path) => chown(path, owner.uid as number, owner.gid ?? 0)))
+  if (owner.uid !== undefined)
+    await Promise.all([directory, config].map((path) => chown(path, owner.uid as number, owner.gid ?? 0)))
   const child = spawn('pgbouncer', ['-q', config], { ...owner, stdio: 'ignore' })
   const url = `postgres://test@127.0.0.1:${port}/test`
   await answering(() => ping(url))

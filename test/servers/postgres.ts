@@ -27,17 +27,38 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
 
 /** A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes only. */
 export async function startPostgres(): Promise<PrivateServer | NoServer> {
-  if (!hasProgram('initdb') || !hasProgram('postgres')) return { missing: 'no Postgres: set DATABASE_URL, or put initdb and postgres on the PATH' }
+  if (!hasProgram('initdb') || !hasProgram('postgres'))
+    return { missing: 'no Postgres: set DATABASE_URL, or put initdb and postgres on the PATH' }
   const owner = databaseOwner()
-  if (owner === undefined) return { missing: 'Postgres does not run as root, and there is no user "postgres" or "nobody" to start it as' }
+  if (owner === undefined)
+    return { missing: 'Postgres does not run as root, and there is no user "postgres" or "nobody" to start it as' }
   const port = await freePort()
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-postgres-'))
   if (owner.uid !== undefined) await chown(directory, owner.uid, owner.gid ?? owner.uid)
   const data = join(directory, 'data')
-  const initialized = spawnSync('initdb', ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync'], { ...owner, cwd: directory, encoding: 'utf8' })
+  const initialized = spawnSync('initdb', ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+    ...owner,
+    cwd: directory,
+    encoding: 'utf8',
+  })
   if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.stderr}`)
   const url = `postgres://test@127.0.0.1:${port}/postgres`
-  const options = ['-D', data, '-p', String(port), '-k', directory, '-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off', '-c', 'max_connections=60', '-c', 'shared_buffers=16MB']
+  const options = [
+    '-D',
+    data,
+    '-p',
+    String(port),
+    '-k',
+    directory,
+    '-c',
+    'listen_addresses=127.0.0.1',
+    '-c',
+    'fsync=off',
+    '-c',
+    'max_connections=60',
+    '-c',
+    'shared_buffers=16MB',
+  ]
   let child: ReturnType<typeof spawn> | undefined
 
   const server: PrivateServer = {
@@ -70,7 +91,7 @@ export function databaseOwner(): { uid?: number; gid?: number } | undefined {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     const ids = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
-    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0].stdout), gid: Number(ids[1].stdout) }
+    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0]!.stdout), gid: Number(ids[1]!.stdout) }
   }
   return undefined
 }

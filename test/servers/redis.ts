@@ -36,7 +36,11 @@ export async function startRedis(): Promise<PrivateServer | NoServer> {
   const server: PrivateServer = {
     url,
     async start() {
-      child = spawn(command, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory], { stdio: 'ignore' })
+      child = spawn(
+        command,
+        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory],
+        { stdio: 'ignore' },
+      )
       await answering(() => ping(url))
     },
     async kill() {
@@ -58,7 +62,12 @@ export async function startRedis(): Promise<PrivateServer | NoServer> {
 }
 
 async function ping(url: string): Promise<void> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: 2000, maxRetriesPerRequest: 0 })
+  const client = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    connectTimeout: 2000,
+    maxRetriesPerRequest: 0,
+  })
   client.on('error', () => {})
   try {
     await client.connect()

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type CheckedBody, checkedBody, textOf } from './s3/body.js'
 import { Bucket, type Condition, readFrom, type StoredObject } from './s3/bucket.js'
-import { listMultipartUploads, listObjects } from './s3/listings.js'
+import { listMultipartUploads, listObjects, listParts } from './s3/listings.js'
 import { S3Error } from './s3/s3-error.js'
 import { type Credentials, verifySignature } from './s3/signature.js'
 import { element, elements, partsOf, textsOf, xmlDocument, type XmlText } from './s3/xml.js'
@@ -46,7 +46,8 @@ export interface S3Server {
 }
 
 /** Sub-resources that the server knows; any other one is refused rather than taken for the object. */
-const knownQuery = /^(X-Amz-.*|x-id|x-amz-.*|list-type|prefix|max-keys|continuation-token|start-after|encoding-type|delete|uploads|uploadId|partNumber|key-marker|upload-id-marker|max-uploads|response-content-(type|disposition))$/
+const knownQuery =
+  /^(X-Amz-.*|x-id|x-amz-.*|list-type|prefix|max-keys|continuation-token|start-after|encoding-type|delete|uploads|uploadId|partNumber|key-marker|upload-id-marker|max-uploads|response-content-(type|disposition))$/
 
 /**
  * An S3 server of the test's own: strict where AWS is (signatures, digests, conditions, part sizes), with objects in a temporary
@@ -84,7 +85,8 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
       await handle(request, response)
     } catch (error) {
       if (response.headersSent || response.destroyed) return void response.destroy()
-      const { status, code, message } = error instanceof S3Error ? error : new S3Error(500, 'InternalError', String(error))
+      const { status, code, message } =
+        error instanceof S3Error ? error : new S3Error(500, 'InternalError', String(error))
       // The rest of a refused body must not be taken for the next request.
       if (!request.complete) response.setHeader('connection', 'close')
       if (request.method === 'HEAD') return void response.writeHead(status).end()
@@ -96,7 +98,13 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     const url = new URL(message.url ?? '/', server.url)
     const verified = verifySignature(message, url, server.credentials)
     const [, bucketName, ...rest] = url.pathname.split('/')
-    const request: S3Request = { method: message.method ?? '', bucket: bucketName, key: decodeURIComponent(rest.join('/')), query: url.searchParams, headers: message.headers }
+    const request: S3Request = {
+      method: message.method ?? '',
+      bucket: bucketName!,
+      key: decodeURIComponent(rest.join('/')),
+      query: url.searchParams,
+      headers: message.headers,
+    }
     server.requests.push(request)
     const strange = [...url.searchParams.keys()].find((name) => !knownQuery.test(name) || server.lacks.has(name))
     if (strange) throw new S3Error(501, 'NotImplemented', `The server does not know "${strange}".`)
@@ -105,12 +113,20 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (fault === 'cut before') return void message.destroy()
     if (fault === 'cut after') cutAnswer(response)
     const body = checkedBody(message, url, verified)
+    const uploadId = request.query.get('uploadId')
     if (request.key === '') await answerBucket(request, body, response)
-    else if (request.method === 'GET' || request.method === 'HEAD') await sendObject(request, response, typeof fault === 'object' ? fault.cutAfterBytes : Infinity)
+    else if (request.method === 'GET' && uploadId !== null)
+      sendXml(response, listParts(server.bucket(request.bucket).upload(request.key, uploadId)))
+    else if (request.method === 'GET' || request.method === 'HEAD')
+      await sendObject(request, response, typeof fault === 'object' ? fault.cutAfterBytes : Infinity)
     else await answerObject(request, body, response)
   }
 
-  async function answerBucket({ method, bucket: name, query, headers }: S3Request, body: CheckedBody, response: ServerResponse): Promise<void> {
+  async function answerBucket(
+    { method, bucket: name, query, headers }: S3Request,
+    body: CheckedBody,
+    response: ServerResponse,
+  ): Promise<void> {
     if (method === 'PUT') {
       if (stored.has(name)) throw new S3Error(409, 'BucketAlreadyOwnedByYou')
       stored.set(name, new Bucket(directory))
@@ -121,8 +137,14 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (method === 'GET' && query.get('list-type') === '2') return sendXml(response, listObjects(name, bucket, query))
     if (method === 'GET' && query.has('uploads')) return sendXml(response, listMultipartUploads(name, bucket, query))
     const hasDigest = Object.keys(headers).some((name) => name === 'content-md5' || name.startsWith('x-amz-checksum-'))
-    if (query.has('delete') && !hasDigest) throw new S3Error(400, 'InvalidRequest', 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*')
-    if (method === 'POST' && query.has('delete')) return sendXml(response, await deleteObjects(bucket, await textOf(body)))
+    if (query.has('delete') && !hasDigest)
+      throw new S3Error(
+        400,
+        'InvalidRequest',
+        'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
+      )
+    if (method === 'POST' && query.has('delete'))
+      return sendXml(response, await deleteObjects(bucket, await textOf(body)))
     throw new S3Error(405, 'MethodNotAllowed')
   }
 
@@ -133,12 +155,24 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (Buffer.byteLength(key) > 1024) throw new S3Error(400, 'KeyTooLongError')
     if (method === 'POST' && query.has('uploads')) {
       const upload = bucket.beginUpload(key, keptHeaders(headers))
-      return sendXml(response, element('InitiateMultipartUploadResult', elements(element('Bucket', request.bucket), element('Key', key), element('UploadId', upload.id))))
+      return sendXml(
+        response,
+        element(
+          'InitiateMultipartUploadResult',
+          elements(element('Bucket', request.bucket), element('Key', key), element('UploadId', upload.id)),
+        ),
+      )
     }
     if (method === 'POST' && uploadId !== null) {
-      const parts = partsOf(await textOf(body), 'Part').map((part) => ({ number: Number(textsOf(part, 'PartNumber')[0]), etag: textsOf(part, 'ETag')[0] }))
+      const parts = partsOf(await textOf(body), 'Part').map((part) => ({
+        number: Number(textsOf(part, 'PartNumber')[0]),
+        etag: textsOf(part, 'ETag')[0]!,
+      }))
       const object = await bucket.completeUpload(key, uploadId, parts, conditionOf(request))
-      return sendXml(response, element('CompleteMultipartUploadResult', elements(element('Key', key), element('ETag', object.etag))))
+      return sendXml(
+        response,
+        element('CompleteMultipartUploadResult', elements(element('Key', key), element('ETag', object.etag))),
+      )
     }
     if (method === 'PUT' && uploadId !== null) {
       const part = await bucket.putPart(key, uploadId, Number(query.get('partNumber')), body)
@@ -156,13 +190,19 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
 
   function conditionOf({ headers }: S3Request): Condition {
     const [ifNoneMatch, ifMatch] = [headers['if-none-match'], headers['if-match']]
-    if (ifNoneMatch !== undefined && server.conditions === 'refuse') throw new S3Error(501, 'NotImplemented', 'A header you provided implies functionality that is not implemented.')
+    if (ifNoneMatch !== undefined && server.conditions === 'refuse')
+      throw new S3Error(501, 'NotImplemented', 'A header you provided implies functionality that is not implemented.')
     return server.conditions === 'honour' ? { ifNoneMatch, ifMatch } : {}
   }
 
-  async function sendObject({ method, bucket, key, query, headers }: S3Request, response: ServerResponse, cutAfterBytes: number): Promise<void> {
+  async function sendObject(
+    { method, bucket, key, query, headers }: S3Request,
+    response: ServerResponse,
+    cutAfterBytes: number,
+  ): Promise<void> {
     const object = server.bucket(bucket).get(key)
-    if (headers['if-match'] !== undefined && headers['if-match'] !== object.etag) throw new S3Error(412, 'PreconditionFailed')
+    if (headers['if-match'] !== undefined && headers['if-match'] !== object.etag)
+      throw new S3Error(412, 'PreconditionFailed')
     const answered = objectHeaders(object, query)
     if (headers['if-none-match'] === object.etag) return void response.writeHead(304, answered).end()
     const range = rangeOf(headers.range, object.bytes)
@@ -171,7 +211,9 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     response.writeHead(range ? 206 : 200, { ...answered, 'content-length': end - start + 1 })
     if (method === 'HEAD') return void response.end()
     const lastSent = Math.min(end, start + cutAfterBytes - 1)
-    await pipeline(Readable.from(readFrom(object.file, start, lastSent), { objectMode: false }), response, { end: lastSent === end })
+    await pipeline(Readable.from(readFrom(object.file, start, lastSent), { objectMode: false }), response, {
+      end: lastSent === end,
+    })
     if (lastSent < end) response.destroy()
   }
 }
@@ -179,17 +221,29 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
 async function deleteObjects(bucket: Bucket, xml: string): Promise<XmlText> {
   const keys = partsOf(xml, 'Object').map((object) => textsOf(object, 'Key')[0])
   if (keys.length === 0 || keys.length > 1000) throw new S3Error(400, 'MalformedXML')
-  for (const key of keys) await bucket.delete(key)
+  for (const key of keys) await bucket.delete(key!)
   const isQuiet = textsOf(xml, 'Quiet')[0] === 'true'
-  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key)))))
+  return element('DeleteResult', elements(isQuiet ? [] : keys.map((key) => element('Deleted', element('Key', key!)))))
 }
 
 function keptHeaders(headers: IncomingMessage['headers']): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (/^(content-type|content-disposition|cache-control|x-amz-meta-.*)$/.test(name) && typeof value === 'string' ? [[name, value]] : [])))
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      /^(content-type|content-disposition|cache-control|x-amz-meta-.*)$/.test(name) && typeof value === 'string'
+        ? [[name, value]]
+        : [],
+    ),
+  )
 }
 
 function objectHeaders(object: StoredObject, query: URLSearchParams): Record<string, string> {
-  const headers: Record<string, string> = { 'content-type': 'binary/octet-stream', ...object.headers, etag: object.etag, 'last-modified': object.modifiedAt.toUTCString(), 'accept-ranges': 'bytes' }
+  const headers: Record<string, string> = {
+    'content-type': 'binary/octet-stream',
+    ...object.headers,
+    etag: object.etag,
+    'last-modified': object.modifiedAt.toUTCString(),
+    'accept-ranges': 'bytes',
+  }
   for (const name of ['content-type', 'content-disposition']) {
     const wanted = query.get(`response-${name}`)
     if (wanted !== null) headers[name] = wanted
@@ -213,5 +267,5 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
 /** The work is done, and nobody hears of it. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
-  response.end = () => response.destroy() as ServerResponse
+  response.end = () => response.destroy()
 }

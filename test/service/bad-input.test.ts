@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JobRecord } from '../../src/core/job/job.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { sine } from '../separation/tracks.js'
 import { wavFile } from '../separation/wav-file.js'
 import { startStemsService, type StemsService } from './stems-service.js'
@@ -93,13 +93,19 @@ describe('a bad input ends FAILED with its reason, frees its files and leaves th
     expect((await run(`${gone}/song.wav`)).error).toMatchObject({ code: 'BAD_INPUT', reason: 'download_failed' })
   })
 
-  test.each(['http://10.0.0.1/song.wav', 'http://169.254.169.254/latest', 'http://[::1]/song.wav'])('the private address %s', async (url) => {
-    expect((await run(url)).error).toMatchObject({ code: 'BAD_INPUT', reason: 'blocked_address' })
-  })
+  test.each(['http://10.0.0.1/song.wav', 'http://169.254.169.254/latest', 'http://[::1]/song.wav'])(
+    'the private address %s',
+    async (url) => {
+      expect((await run(url)).error).toMatchObject({ code: 'BAD_INPUT', reason: 'blocked_address' })
+    },
+  )
 
   test('after all that, a good file is separated, and its stems go with the job', async () => {
     const done = await run(`${service.files}/good.wav`)
-    expect(done).toMatchObject({ status: 'SUCCEEDED', outputs: { vocals: { fileName: 'vocals.wav' }, accompaniments: { fileName: 'accompaniments.wav' } } })
+    expect(done).toMatchObject({
+      status: 'SUCCEEDED',
+      outputs: { vocals: { fileName: 'vocals.wav' }, accompaniments: { fileName: 'accompaniments.wav' } },
+    })
     await expect.poll(() => service.scratch()).toEqual([])
     await service.engine.delete(done.id)
     expect(await service.blobs()).toEqual([])

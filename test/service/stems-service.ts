@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createEngine } from '../../src/create-engine.js'
-import type { JobEngine } from '../../src/core/engine.js'
-import type { EngineSettings } from '../../src/core/options.js'
+import type { JobEngine } from '../../src/core/engine/engine.js'
+import type { EngineSettings } from '../../src/core/engine/options.js'
 
 /** The engine as a host gets it, with the stems workflow in its real child process, and a file server on loopback. */
 export interface StemsService {
@@ -18,9 +18,12 @@ export interface StemsService {
   close(): Promise<void>
 }
 
-export async function startStemsService(answer: RequestListener, settings: EngineSettings = {}): Promise<StemsService> {
+export async function startStemsService(
+  answer: (...exchange: Parameters<RequestListener>) => unknown,
+  settings: EngineSettings = {},
+): Promise<StemsService> {
   const scratchDirectory = await mkdtemp(join(tmpdir(), 'stemwork-service-'))
-  const server = createServer(answer)
+  const server = createServer((request, response) => void answer(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const engine = createEngine({
@@ -33,10 +36,14 @@ export async function startStemsService(answer: RequestListener, settings: Engin
   return {
     engine,
     files: `http://127.0.0.1:${port}`,
-    scratch: () => readdir(scratchDirectory),
+    async scratch() {
+      const roots = await readdir(scratchDirectory)
+      return (await Promise.all(roots.map((root) => readdir(join(scratchDirectory, root))))).flat()
+    },
     async blobs() {
       const keys: string[] = []
-      for (const prefix of ['results/', 'uploads/']) for await (const { key } of engine.blobs.list(prefix)) keys.push(key)
+      for (const prefix of ['results/', 'uploads/'])
+        for await (const { key } of engine.blobs.list(prefix)) keys.push(key)
       return keys
     },
     async close() {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { cancel, fail, heartbeat, requeue, succeed } from '../../src/adapters/contract/job-samples.js'
-import type { JobRecord } from '../../src/core/job/job.js'
-import type { ClaimRequest, JobChange } from '../../src/core/job/transitions.js'
+import { cancel, fail, heartbeat, requeue, succeed } from '../../src/contract/job-samples.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { ClaimRequest, JobChange } from '../../src/core/engine/job/transitions.js'
 
 /** What is tested: one place for jobs, with a clock that the model moves. */
 export interface Subject {
@@ -24,7 +24,7 @@ type HeldStep =
   | { do: 'heartbeat'; job: number; worker: Worker; progress: number }
   | { do: 'succeed'; job: number; worker: Worker }
   | { do: 'fail'; job: number; worker: Worker }
-  | { do: 'requeue'; job: number; worker: Worker; delayMs: number; handback: boolean }
+  | { do: 'requeue'; job: number; worker: Worker; delayMs: number; onShutdown: boolean }
 /** Steps that need no lease. */
 type OpenStep = { do: 'cancel'; job: number } | { do: 'delete'; job: number } | { do: 'expire'; job: number }
 type Step =
@@ -59,7 +59,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
         job,
         worker,
         delayMs: fc.constantFrom(0, 50, 150),
-        handback: fc.boolean(),
+        onShutdown: fc.boolean(),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('cancel' as const), job }) },
@@ -83,7 +83,8 @@ interface Expected {
   notBefore: number
   token: number
   claims: number
-  handbacks: number
+  lapses: number
+  shutdownRequeues: number
   progress: number
   cancelRequested: boolean
   deleted: boolean
@@ -108,7 +109,8 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       notBefore: 0,
       token: 0,
       claims: 0,
-      handbacks: 0,
+      lapses: 0,
+      shutdownRequeues: 0,
       progress: 0,
       cancelRequested: false,
       deleted: false,
@@ -131,7 +133,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
           record,
         )
     } else {
-      await perform(jobs[step.job], step)
+      await perform(jobs[step.job]!, step)
     }
     for (const each of jobs) await agrees(each)
   }
@@ -179,6 +181,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       leaseUntil: now + leaseMs,
       token: record.token,
       claims: expected.claims + 1,
+      lapses: expected.lapses + (expected.status === 'STARTED' ? 1 : 0),
       progress: 0,
     })
   }
@@ -211,7 +214,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
         status: 'QUEUED',
         holder: null,
         notBefore: now + step.delayMs,
-        handbacks: expected.handbacks + (step.handback ? 1 : 0),
+        shutdownRequeues: expected.shutdownRequeues + (step.onShutdown ? 1 : 0),
         progress: 0,
       })
     } else {
@@ -231,8 +234,9 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
     expect(record).toMatchObject({
       status: expected.status,
       token: expected.token,
-      attempts: expected.claims - expected.handbacks,
-      handbacks: expected.handbacks,
+      attempts: expected.claims - expected.shutdownRequeues - expected.lapses,
+      lapses: expected.lapses,
+      shutdownRequeues: expected.shutdownRequeues,
       cancelRequested: expected.cancelRequested,
       deleted: expected.deleted,
       expired: expected.expired,
@@ -255,7 +259,7 @@ function changeOf(step: HeldStep, held: { id: string; token: number }): JobChang
     case 'fail':
       return fail(held.token)
     case 'requeue':
-      return requeue(held.token, { delayMs: step.delayMs, handback: step.handback })
+      return requeue(held.token, { delayMs: step.delayMs, onShutdown: step.onShutdown })
     default:
       return step satisfies never
   }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /** What Express 4 and 5 add to a request; nothing of Express is imported. */
@@ -12,7 +12,8 @@ export interface ExpressRequest extends IncomingMessage {
 export type ExpressMiddleware = (request: ExpressRequest, response: ServerResponse) => void
 
 /**
- * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser.
+ * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads uploads; JSON that one
+ * has parsed is taken from it.
  *
  * @example
  * app.use('/v1', expressMount(createHandler(engine)))

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../mountable.js'
+import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /** What is used of a Fastify instance; nothing of Fastify is imported. */
@@ -16,6 +16,7 @@ export interface FastifyScope {
 export interface FastifyRequest {
   raw: IncomingMessage
   originalUrl: string
+  body?: unknown
 }
 
 export interface FastifyReply {
@@ -30,18 +31,20 @@ export interface FastifyReply {
  * @example
  * await app.register(fastifyMount(createHandler(engine)), { prefix: '/v1' })
  */
-export function fastifyMount(handler: Handler): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
+export function fastifyMount(
+  handler: Handler,
+): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
   const respond = responder(handler)
   return (scope, _options, done) => {
     scope.removeAllContentTypeParsers()
     // Leaves the payload unread.
     scope.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
-    const answer = async ({ raw, originalUrl }: FastifyRequest, reply: FastifyReply) => {
+    const answer = async ({ raw, originalUrl, body }: FastifyRequest, reply: FastifyReply) => {
       for (const [name, value] of Object.entries(reply.getHeaders())) {
         if (value !== undefined) reply.raw.setHeader(name, value)
       }
       reply.hijack()
-      await respond(raw, reply.raw, { mountPath: scope.prefix, originalUrl })
+      await respond(raw, reply.raw, { mountPath: scope.prefix, originalUrl, parsedBody: body })
     }
     scope.all('/', answer)
     scope.all('/*', answer)

@@ -1,8 +1,8 @@
-import type { Handler } from '../mountable.js'
+import { checkHandler, type Handler, mountPathOf } from './mountable.js'
 
 /** What is used of a Hono context; nothing of Hono is imported. */
 export interface HonoContext {
-  req: { raw: Request }
+  req: { raw: Request; arrayBuffer?(): Promise<ArrayBuffer> }
 }
 
 /**
@@ -11,7 +11,16 @@ export interface HonoContext {
  * @example
  * app.all('/v1/*', honoMount(createHandler(engine), { path: '/v1' }))
  */
-export function honoMount(handler: Handler, options: { path?: string } = {}): (context: HonoContext) => Promise<Response> {
-  const mountPath = (options.path ?? '').replace(/\/+$/, '')
-  return ({ req }) => handler(req.raw, { mountPath })
+export function honoMount(
+  handler: Handler,
+  options: { path?: string } = {},
+): (context: HonoContext) => Promise<Response> {
+  checkHandler(handler)
+  const mountPath = mountPathOf(options)
+  return async ({ req }) => {
+    if (!req.raw.bodyUsed) return handler(req.raw, { mountPath })
+    // Hono keeps what its own methods have read.
+    const read = await req.arrayBuffer?.().catch(() => undefined)
+    return handler(req.raw, { mountPath, bodyRead: true, parsedBody: read && new Uint8Array(read) })
+  }
 }

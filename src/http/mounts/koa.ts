@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../mountable.js'
+import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /** What is used of a Koa context; nothing of Koa is imported. */
@@ -10,19 +10,21 @@ export interface KoaContext {
   url: string
   originalUrl: string
   respond?: boolean
+  /** Body parsers leave what they have read here. */
+  request?: { body?: unknown }
 }
 
 export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<void>
 
 /**
  * The handler as Koa middleware. `path` is where it answers; other paths go on to the next middleware. Use it before any body
- * parser.
+ * parser that reads uploads; JSON that one has parsed is taken from it.
  *
  * @example
  * app.use(koaMount(createHandler(engine), { path: '/v1' }))
  */
 export function koaMount(handler: Handler, options: { path?: string } = {}): KoaMiddleware {
-  const path = (options.path ?? '').replace(/\/+$/, '')
+  const path = mountPathOf(options)
   const respond = responder(handler)
   return async (context, next) => {
     if (context.path !== path && !context.path.startsWith(`${path}/`)) {
@@ -33,6 +35,10 @@ export function koaMount(handler: Handler, options: { path?: string } = {}): Koa
     const outerPath = originalUrl.endsWith(url) ? originalUrl.slice(0, originalUrl.length - url.length) : ''
     // Koa would end the answer a second time.
     context.respond = false
-    await respond(context.req, context.res, { mountPath: outerPath + path, originalUrl })
+    await respond(context.req, context.res, {
+      mountPath: outerPath + path,
+      originalUrl,
+      parsedBody: context.request?.body,
+    })
   }
 }

@@ -1,14 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
-import type { ApiRequest, RequestHeaders } from '../api-request.js'
-import { type RequestUrl, RequestUrlReader } from '../request-url.js'
+import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
+import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 
 /** Paths and queries that a URL leaves as they are. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
 /** Of a header that comes several times node keeps the first here; web requests join them. */
-const keptOnce = new Set(['authorization', 'content-length', 'content-type', 'host', 'if-modified-since', 'if-unmodified-since'])
+const keptOnce = new Set([
+  'authorization',
+  'content-length',
+  'content-type',
+  'host',
+  'if-modified-since',
+  'if-unmodified-since',
+])
 
 /** Makes requests of what `node:http` and `node:http2` give, nearly all of which have the same host. */
 export class NodeRequestReader {
@@ -48,7 +55,12 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly #target: string | undefined
   #web: Request | undefined
 
-  constructor(reader: NodeRequestReader, request: IncomingMessage, response: ServerResponse, target: string | undefined) {
+  constructor(
+    reader: NodeRequestReader,
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: string | undefined,
+  ) {
     this.method = request.method ?? 'GET'
     this.#reader = reader
     this.#request = request
@@ -83,6 +95,10 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
     return this.web.bodyUsed
   }
 
+  get remoteAddress(): string | undefined {
+    return this.#request.socket.remoteAddress
+  }
+
   get signal(): AbortSignal {
     return this.web.signal
   }
@@ -107,7 +123,7 @@ function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
   let times = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const raw = rawHeaders[index]
-    if (raw.length === name.length && raw.toLowerCase() === name) times++
+    if (raw?.length === name.length && raw.toLowerCase() === name) times++
   }
   return times > 1
 }

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Handler } from '../mountable.js'
+import { limitPerAddress } from './connections-per-address.js'
+import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
+import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /**
@@ -12,11 +14,11 @@ import { responder } from './node-bridge.js'
 export function listener(
   handler: Handler,
   options: { path?: string } = {},
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  const mountPath = (options.path ?? '').replace(/\/+$/, '')
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const mountPath = mountPathOf(options)
   const respond = responder(handler)
-  const place = { mountPath }
-  return (request, response) => respond(request, response, place)
+  const mountPoint = { mountPath }
+  return (request, response) => void respond(request, response, mountPoint)
 }
 
 export interface ServeOptions {
@@ -24,8 +26,26 @@ export interface ServeOptions {
   port?: number
   /** Default: `127.0.0.1`. */
   host?: string
-  /** For `node:http`, for example `headersTimeout`. */
+  /** Connections at a time; more are closed at once. Default: 1000. */
+  maxConnections?: number
+  /**
+   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy, from which all come, give
+   * it as many as `maxConnections`.
+   */
+  maxConnectionsPerAddress?: number
+  /** How long a connection may take to send the head of a request, the first one included. Default: 60 s. */
+  headersTimeoutMs?: number
+  /** Connections on which nothing moves for so long, in either direction, are closed. Default: 120 s; 0: never. */
+  idleTimeoutMs?: number
+  /** For `node:http`, for example `maxHeaderSize`. */
   server?: ServerOptions
+}
+
+export const serveDefaults = {
+  maxConnections: 1000,
+  maxConnectionsPerAddress: 750,
+  headersTimeoutMs: 60_000,
+  idleTimeoutMs: 120_000,
 }
 
 export interface RunningServer {
@@ -45,9 +65,29 @@ export interface RunningServer {
  */
 export async function serve(handler: Handler, options: ServeOptions = {}): Promise<RunningServer> {
   const host = options.host ?? '127.0.0.1'
-  // Node's limit on a whole request would cut long uploads off; the handler has limits on idle time instead.
-  // A keep-alive time above that of common load balancers (60 s) lets them, not us, end idle connections.
-  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, ...options.server }, listener(handler))
+  const { maxConnections, headersTimeoutMs, idleTimeoutMs } = { ...serveDefaults, ...options }
+  const server = createServer({
+    // Node's limit on a whole request would cut long uploads off; the handler has limits on idle time and pace instead. Left to
+    // itself, Node would take this 0 for the time that the head of a request may take, too.
+    requestTimeout: 0,
+    headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: Math.min(30_000, Math.ceil(headersTimeoutMs / 2)),
+    // Above that of common load balancers (60 s): they, not we, end idle connections.
+    keepAliveTimeout: 65_000,
+    // Node's own refusal has no message.
+    requireHostHeader: false,
+    ...options.server,
+  })
+  server.maxConnections = maxConnections
+  limitPerAddress(server, options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75))
+  server.setTimeout(idleTimeoutMs)
+  // Connections that only wait for a next request make room for those that are refused.
+  server.on('drop', () => server.closeIdleConnections())
+  answerBrokenRequests(server)
+  const respond = listener(handler)
+  server.on('request', (request, response) =>
+    lacksHost(request) ? refuse(response, missingHost()) : void respond(request, response),
+  )
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port ?? 8080, host, resolve)

@@ -9,7 +9,7 @@ interface Start {
   at: number
   frame: number
   frames: number
-  node: { stopped: boolean }
+  node: { stopped: boolean; playbackRate: { value: number } }
 }
 
 /** An audio clock that the test moves, with a list of what was started on it. */
@@ -26,12 +26,17 @@ function fakeContext() {
       gains.push({ gain })
       return { gain, connect: () => undefined }
     },
+    createAnalyser: () => ({ fftSize: 0, getFloatTimeDomainData: (into: Float32Array) => into.fill(0.5) }),
     createBuffer(_channels: number, frames: number) {
       const plane = new Float32Array(frames)
       return { plane, copyToChannel: (from: Float32Array) => plane.set(from) }
     },
     createBufferSource() {
-      const node = { stopped: false, buffer: undefined as { plane: Float32Array } | undefined }
+      const node = {
+        stopped: false,
+        playbackRate: { value: 1 },
+        buffer: undefined as { plane: Float32Array } | undefined,
+      }
       return Object.assign(node, {
         connect: () => undefined,
         disconnect: () => undefined,
@@ -73,7 +78,7 @@ describe('the player', () => {
     await vi.waitFor(() => expect(starts).toHaveLength(6))
     for (let piece = 0; piece < 6; piece += 2) {
       const [one, other] = [starts[piece], starts[piece + 1]]
-      expect([other.at, other.frame, other.frames]).toEqual([one.at, one.frame, one.frames])
+      expect([other!.at, other!.frame, other!.frames]).toEqual([one!.at, one!.frame, one!.frames])
     }
     player.close()
   })
@@ -83,8 +88,8 @@ describe('the player', () => {
     player.play()
     await vi.waitFor(() => expect(starts).toHaveLength(4))
     for (let piece = 1; piece < starts.length; piece++) {
-      expect(starts[piece].at).toBeCloseTo(starts[piece - 1].at + starts[piece - 1].frames / sampleRate, 9)
-      expect(starts[piece].frame).toBe(starts[piece - 1].frame + starts[piece - 1].frames)
+      expect(starts[piece]!.at).toBeCloseTo(starts[piece - 1]!.at + starts[piece - 1]!.frames / sampleRate, 9)
+      expect(starts[piece]!.frame).toBe(starts[piece - 1]!.frame + starts[piece - 1]!.frames)
     }
     player.close()
   })
@@ -98,7 +103,7 @@ describe('the player', () => {
     const before = starts.length
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(before + 2))
     expect(starts.slice(before, before + 2).map(({ frame }) => frame)).toEqual([17_250, 17_250])
-    clock.currentTime = starts[before].at + 1.5
+    clock.currentTime = starts[before]!.at + 1.5
     expect(player.position).toBeCloseTo(18.75, 6)
     player.pause()
     clock.currentTime += 10
@@ -120,9 +125,9 @@ describe('the player', () => {
     clock.currentTime += 60
     arrive()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(4))
-    expect(starts[2].at).toBeGreaterThan(clock.currentTime)
-    expect([starts[3].at, starts[3].frame]).toEqual([starts[2].at, starts[2].frame])
-    expect(player.position).toBeCloseTo(starts[2].frame / sampleRate, 6)
+    expect(starts[2]!.at).toBeGreaterThan(clock.currentTime)
+    expect([starts[3]!.at, starts[3]!.frame]).toEqual([starts[2]!.at, starts[2]!.frame])
+    expect(player.position).toBeCloseTo(starts[2]!.frame / sampleRate, 6)
     player.close()
   })
 
@@ -145,9 +150,76 @@ describe('the player', () => {
     player.setVolume('track 1', 0.25)
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
-    expect(gains.map(({ gain }) => gain.value)).toEqual([1, 0.25])
+    // The first is that of all tracks.
+    expect(gains.map(({ gain }) => gain.value)).toEqual([1, 1, 0.25])
     player.setVolume('track 0', 0)
-    expect(gains[0].gain.value).toBe(0)
+    player.setMasterVolume(0.5)
+    expect(gains.map(({ gain }) => gain.value)).toEqual([0.5, 0, 0.25])
+    player.close()
+  })
+
+  test('repeats a loop sample for sample, and tells the position within it', async () => {
+    const { player, starts, clock } = play([counting(20), counting(20)])
+    player.setLoop({ from: 3.5, to: 5.25 })
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(12))
+    const first = starts.filter((_, index) => index % 2 === 0)
+    // Pieces begin at even seconds: 3.5 to 4, 4 to 5.25, and again.
+    expect(first.slice(0, 4).map(({ frame, frames }) => [frame, frames])).toEqual([
+      [3500, 500],
+      [4000, 1250],
+      [3500, 500],
+      [4000, 1250],
+    ])
+    for (const [index, start] of first.slice(1).entries())
+      expect(start.at).toBeCloseTo(first[index]!.at + first[index]!.frames / sampleRate, 9)
+    clock.currentTime = first[2]!.at + 0.25
+    expect(player.position).toBeCloseTo(3.75, 6)
+    player.setLoop(undefined)
+    await vi.waitFor(() => expect(starts.at(-1)!.frame).toBeGreaterThan(5250))
+    player.close()
+  })
+
+  test('plays slower, and tells the position by the speed', async () => {
+    const { player, starts, clock } = play([counting(20)])
+    player.setSpeed(0.5)
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
+    expect(starts[0]!.node.playbackRate.value).toBe(0.5)
+    expect(starts[1]!.at - starts[0]!.at).toBeCloseTo(4, 9)
+    clock.currentTime = starts[0]!.at + 3
+    expect(player.position).toBeCloseTo(1.5, 6)
+    player.close()
+  })
+
+  test('waits at the end of tracks that grow, and goes on when there is more', async () => {
+    let frames = 2 * sampleRate
+    const growing: PcmSource = {
+      ...counting(60),
+      isGrowing: true,
+      get frames() {
+        return frames
+      },
+    }
+    const { player, starts, clock } = play([growing])
+    expect(player.duration).toBe(2)
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(1))
+    clock.currentTime = starts[0]!.at + 5
+    expect([player.isPlaying, player.position]).toEqual([true, 2])
+    frames = 4 * sampleRate
+    await vi.waitFor(() => expect(starts).toHaveLength(2))
+    expect([player.duration, starts[1]!.frame]).toEqual([4, 2000])
+    expect(starts[1]!.at).toBeGreaterThan(clock.currentTime)
+    player.close()
+  })
+
+  test('measures the level of a track only while it plays', async () => {
+    const { player, starts } = play([counting(5)])
+    expect(player.level('track 0')).toBe(0)
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
+    expect(player.level('track 0')).toBe(0.5)
     player.close()
   })
 })

@@ -6,7 +6,7 @@ import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
 import { TimeLeft } from '../../../src/console/time-left.js'
 import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
-import { WavWriter } from '../../../src/core/separation/audio/wav-writer.js'
+import { WavWriter } from '../../../src/core/separation/encode/wav-writer.js'
 
 const never = new AbortController().signal
 
@@ -29,7 +29,8 @@ describe('reading a result', () => {
     const planes = await source.read(1234, 10_000, never)
     expect(planes.map(({ length }) => length)).toEqual([3766, 3766])
     for (const [channel, truth] of [left, right].entries()) {
-      for (let n = 0; n < 3766; n++) expect(Math.abs(planes[channel][n] - truth[1234 + n])).toBeLessThanOrEqual(tolerance)
+      for (let n = 0; n < 3766; n++)
+        expect(Math.abs(planes[channel]![n]! - truth[1234 + n]!)).toBeLessThanOrEqual(tolerance)
     }
   })
 })
@@ -83,13 +84,29 @@ describe('the time left', () => {
     expect(left.seconds(61_000)).toBeUndefined()
   })
 
-  test('is told in words', () => {
+  test('does not count the work that was done before somebody looked', () => {
+    const left = new TimeLeft()
+    // What the list tells is older than what the first event tells.
+    left.observe(0.01, 0)
+    left.observe(0.05, 100)
+    expect(left.seconds(200)).toBeUndefined()
+    left.observe(0.06, 10_100)
+    expect(left.seconds(10_100)).toBeCloseTo(940, 6)
+  })
+
+  test('is told for a job that needs hours for a hundredth of its work', () => {
+    const left = new TimeLeft()
+    for (let minute = 0; minute <= 60; minute++) left.observe(minute / 10_000, minute * 60_000)
+    expect(left.seconds(60 * 60_000)).toBeCloseTo((1 - 0.006) * 10_000 * 60, 0)
+  })
+
+  test('is put into words', () => {
     expect([3, 41, 70, 200, undefined].map(timeLeftWords)).toEqual([
       'A few seconds left',
       'About 45 seconds left',
       'About a minute left',
       'About 3 minutes left',
-      'Working out the time left',
+      'Estimating the time left',
     ])
     expect([0, 61.9, 3723].map(clock)).toEqual(['0:00', '1:01', '1:02:03'])
     expect(['vocals', 'accompanimentsPeaks', 'loudness_report'].map(outputWords)).toEqual([
@@ -101,5 +118,8 @@ describe('the time left', () => {
 })
 
 function rangesOf(file: Buffer): RangeReader {
-  return async ({ start, end }) => new Uint8Array(file.subarray(start, end === undefined ? undefined : end + 1)).buffer
+  return async ({ start, end }) => ({
+    bytes: new Uint8Array(file.subarray(start, end === undefined ? undefined : end + 1)).buffer,
+    totalBytes: file.byteLength,
+  })
 }

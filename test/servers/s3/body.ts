@@ -29,7 +29,8 @@ export function checkedBody(request: IncomingMessage, url: URL, verified: Verifi
     }
     digest = md5.digest('hex')
     const shaDigest = sha.digest()
-    if (/^[0-9a-f]{64}$/.test(verified.contentSha256) && verified.contentSha256 !== shaDigest.toString('hex')) throw new S3Error(400, 'XAmzContentSHA256Mismatch')
+    if (/^[0-9a-f]{64}$/.test(verified.contentSha256) && verified.contentSha256 !== shaDigest.toString('hex'))
+      throw new S3Error(400, 'XAmzContentSHA256Mismatch')
     const length = headers['x-amz-decoded-content-length'] ?? headers['content-length']
     if (length !== undefined && Number(length) !== bytes) throw new S3Error(400, 'IncompleteBody')
     const promised = (name: string) => trailer[name] ?? single(headers, name) ?? url.searchParams.get(name) ?? undefined
@@ -43,7 +44,8 @@ export function checkedBody(request: IncomingMessage, url: URL, verified: Verifi
     }
     for (const [name, value] of Object.entries(actual)) {
       const expected = promised(name)
-      if (expected !== undefined && expected !== value.toString('base64')) throw new S3Error(400, 'BadDigest', `The ${name} you specified did not match what we received.`)
+      if (expected !== undefined && expected !== value.toString('base64'))
+        throw new S3Error(400, 'BadDigest', `The ${name} you specified did not match what we received.`)
     }
     const declared = headers['x-amz-trailer']
     if (typeof declared === 'string' && trailer[declared] === undefined) throw new S3Error(400, 'MalformedTrailerError')
@@ -63,7 +65,11 @@ export async function textOf(body: CheckedBody, maxBytes = 2 * 1024 * 1024): Pro
   return Buffer.concat(chunks).toString('utf8')
 }
 
-function payload(request: IncomingMessage, verified: VerifiedRequest, trailer: Record<string, string>): AsyncIterable<Buffer> {
+function payload(
+  request: IncomingMessage,
+  verified: VerifiedRequest,
+  trailer: Record<string, string>,
+): AsyncIterable<Buffer> {
   // A body that is refused must leave its connection open for the answer.
   const bytes = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
   return verified.contentSha256.startsWith('STREAMING-') ? awsChunks(bytes, verified, trailer) : bytes
@@ -73,16 +79,27 @@ function payload(request: IncomingMessage, verified: VerifiedRequest, trailer: R
  * The content of an `aws-chunked` body: `<hex size>[;chunk-signature=...]\r\n<bytes>\r\n`, a chunk of size 0, then the trailer.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
  */
-async function* awsChunks(bytes: AsyncIterable<Buffer>, verified: VerifiedRequest, trailer: Record<string, string>): AsyncGenerator<Buffer> {
+async function* awsChunks(
+  bytes: AsyncIterable<Buffer>,
+  verified: VerifiedRequest,
+  trailer: Record<string, string>,
+): AsyncGenerator<Buffer> {
   const isSigned = verified.contentSha256.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD')
   const reader = new ByteReader(bytes)
   let previous = verified.signature
   for (;;) {
     const [size, extension] = (await reader.line()).split(';')
-    if (!/^[0-9a-f]+$/i.test(size)) throw new S3Error(400, 'InvalidChunkSizeError')
-    const chunk = await reader.take(Number.parseInt(size, 16))
+    if (!/^[0-9a-f]+$/i.test(size!)) throw new S3Error(400, 'InvalidChunkSizeError')
+    const chunk = await reader.take(Number.parseInt(size!, 16))
     if (isSigned) {
-      const text = ['AWS4-HMAC-SHA256-PAYLOAD', verified.date, verified.scope, previous, sha256(''), sha256(chunk)].join('\n')
+      const text = [
+        'AWS4-HMAC-SHA256-PAYLOAD',
+        verified.date,
+        verified.scope,
+        previous,
+        sha256(''),
+        sha256(chunk),
+      ].join('\n')
       const expected = hmac(verified.signingKey, text).toString('hex')
       if (extension !== `chunk-signature=${expected}`) throw new S3Error(403, 'SignatureDoesNotMatch')
       previous = expected

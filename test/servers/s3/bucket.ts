@@ -30,6 +30,7 @@ interface StoredPart {
   file: string
   bytes: number
   md5: string
+  storedAt: Date
 }
 
 export interface Condition {
@@ -57,12 +58,22 @@ export class Bucket {
 
   /** In the order of their UTF-8 bytes, as S3 lists them. */
   keys(prefix: string): string[] {
-    return [...this.#objects.keys()].filter((key) => key.startsWith(prefix)).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    return [...this.#objects.keys()]
+      .filter((key) => key.startsWith(prefix))
+      .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
   }
 
-  async put(key: string, body: CheckedBody, headers: Record<string, string>, condition: Condition): Promise<StoredObject> {
+  async put(
+    key: string,
+    body: CheckedBody,
+    headers: Record<string, string>,
+    condition: Condition,
+  ): Promise<StoredObject> {
     const file = await this.#store(body.chunks)
-    return this.#commit({ key, file: file.path, bytes: file.bytes, etag: `"${body.md5()}"`, headers, modifiedAt: new Date() }, condition)
+    return this.#commit(
+      { key, file: file.path, bytes: file.bytes, etag: `"${body.md5()}"`, headers, modifiedAt: new Date() },
+      condition,
+    )
   }
 
   async delete(key: string): Promise<void> {
@@ -79,9 +90,9 @@ export class Bucket {
   }
 
   async putPart(key: string, uploadId: string, number: number, body: CheckedBody): Promise<StoredPart> {
-    this.#upload(key, uploadId)
+    this.upload(key, uploadId)
     const file = await this.#store(body.chunks)
-    const part = { file: file.path, bytes: file.bytes, md5: body.md5() }
+    const part = { file: file.path, bytes: file.bytes, md5: body.md5(), storedAt: new Date() }
     const upload = this.uploads.get(uploadId)
     if (!upload) {
       await rm(part.file)
@@ -93,9 +104,15 @@ export class Bucket {
     return part
   }
 
-  async completeUpload(key: string, uploadId: string, wanted: { number: number; etag: string }[], condition: Condition): Promise<StoredObject> {
-    const upload = this.#upload(key, uploadId)
-    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1].number >= number)) throw new S3Error(400, 'InvalidPartOrder')
+  async completeUpload(
+    key: string,
+    uploadId: string,
+    wanted: { number: number; etag: string }[],
+    condition: Condition,
+  ): Promise<StoredObject> {
+    const upload = this.upload(key, uploadId)
+    if (wanted.some(({ number }, index) => index > 0 && wanted[index - 1]!.number >= number))
+      throw new S3Error(400, 'InvalidPartOrder')
     const parts = wanted.map(({ number, etag }, index) => {
       const part = upload.parts.get(number)
       if (!part || `"${part.md5}"` !== etag) throw new S3Error(400, 'InvalidPart')
@@ -105,19 +122,31 @@ export class Bucket {
     if (parts.length === 0) throw new S3Error(400, 'MalformedXML')
     this.#check(key, condition)
     const file = await this.#store(contentOf(parts))
-    const etag = createHash('md5').update(Buffer.concat(parts.map((part) => Buffer.from(part.md5, 'hex')))).digest('hex')
-    const object = await this.#commit({ key, file: file.path, bytes: file.bytes, etag: `"${etag}-${parts.length}"`, headers: upload.headers, modifiedAt: new Date() }, condition)
+    const etag = createHash('md5')
+      .update(Buffer.concat(parts.map((part) => Buffer.from(part.md5, 'hex'))))
+      .digest('hex')
+    const object = await this.#commit(
+      {
+        key,
+        file: file.path,
+        bytes: file.bytes,
+        etag: `"${etag}-${parts.length}"`,
+        headers: upload.headers,
+        modifiedAt: new Date(),
+      },
+      condition,
+    )
     await this.abortUpload(key, uploadId)
     return object
   }
 
   async abortUpload(key: string, uploadId: string): Promise<void> {
-    const upload = this.#upload(key, uploadId)
+    const upload = this.upload(key, uploadId)
     this.uploads.delete(uploadId)
     await Promise.all([...upload.parts.values()].map((part) => rm(part.file, { force: true })))
   }
 
-  #upload(key: string, uploadId: string): MultipartUpload {
+  upload(key: string, uploadId: string): MultipartUpload {
     const upload = this.uploads.get(uploadId)
     if (upload?.key !== key) throw new S3Error(404, 'NoSuchUpload')
     return upload
@@ -151,7 +180,8 @@ export class Bucket {
   #check(key: string, { ifNoneMatch, ifMatch }: Condition): void {
     const existing = this.#objects.get(key)
     if (ifNoneMatch === '*' && existing) throw new S3Error(412, 'PreconditionFailed')
-    if (ifMatch !== undefined && ifMatch !== existing?.etag) throw existing ? new S3Error(412, 'PreconditionFailed') : new S3Error(404, 'NoSuchKey')
+    if (ifMatch !== undefined && ifMatch !== existing?.etag)
+      throw existing ? new S3Error(412, 'PreconditionFailed') : new S3Error(404, 'NoSuchKey')
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Bucket } from './bucket.js'
+import type { Bucket, MultipartUpload } from './bucket.js'
 import { S3Error } from './s3-error.js'
 import { element, elements, type XmlText } from './xml.js'
 
@@ -16,7 +16,16 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
   const isTruncated = left.length > page.length
   const contents = page.map((key) => {
     const object = bucket.get(key)
-    return element('Contents', elements(element('Key', key), element('LastModified', object.modifiedAt.toISOString()), element('ETag', object.etag), element('Size', object.bytes), element('StorageClass', 'STANDARD')))
+    return element(
+      'Contents',
+      elements(
+        element('Key', key),
+        element('LastModified', object.modifiedAt.toISOString()),
+        element('ETag', object.etag),
+        element('Size', object.bytes),
+        element('StorageClass', 'STANDARD'),
+      ),
+    )
   })
   return element(
     'ListBucketResult',
@@ -25,7 +34,7 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
       element('Prefix', prefix),
       element('KeyCount', page.length),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]).toString('base64url'))] : [],
+      isTruncated ? [element('NextContinuationToken', Buffer.from(page[page.length - 1]!).toString('base64url'))] : [],
       contents,
     ),
   )
@@ -37,7 +46,10 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
   const keyMarker = query.get('key-marker') ?? ''
   const idMarker = query.get('upload-id-marker')
   const uploads = [...bucket.uploads.values()]
-    .filter(({ key, id }) => key.startsWith(prefix) && (key > keyMarker || (key === keyMarker && idMarker !== null && id > idMarker)))
+    .filter(
+      ({ key, id }) =>
+        key.startsWith(prefix) && (key > keyMarker || (key === keyMarker && idMarker !== null && id > idMarker)),
+    )
     .sort((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1))
   const page = uploads.slice(0, rowsWanted(query.get('max-uploads')))
   const isTruncated = uploads.length > page.length
@@ -47,8 +59,28 @@ export function listMultipartUploads(name: string, bucket: Bucket, query: URLSea
     elements(
       element('Bucket', name),
       element('IsTruncated', isTruncated),
-      isTruncated ? [element('NextKeyMarker', last.key), element('NextUploadIdMarker', last.id)] : [],
-      page.map(({ key, id, initiatedAt }) => element('Upload', elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())))),
+      isTruncated ? [element('NextKeyMarker', last!.key), element('NextUploadIdMarker', last!.id)] : [],
+      page.map(({ key, id, initiatedAt }) =>
+        element(
+          'Upload',
+          elements(element('Key', key), element('UploadId', id), element('Initiated', initiatedAt.toISOString())),
+        ),
+      ),
+    ),
+  )
+}
+
+export function listParts(upload: MultipartUpload): XmlText {
+  return element(
+    'ListPartsResult',
+    elements(
+      element('IsTruncated', false),
+      [...upload.parts].map(([number, { storedAt }]) =>
+        element(
+          'Part',
+          elements(element('PartNumber', String(number)), element('LastModified', storedAt.toISOString())),
+        ),
+      ),
     ),
   )
 }

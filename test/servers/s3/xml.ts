@@ -10,7 +10,12 @@ export class XmlText {
 }
 
 export function elements(...parts: (XmlText | XmlText[])[]): XmlText {
-  return new XmlText(parts.flat().map((part) => part.text).join(''))
+  return new XmlText(
+    parts
+      .flat()
+      .map((part) => part.text)
+      .join(''),
+  )
 }
 
 export function xmlDocument(root: XmlText): string {
@@ -19,12 +24,12 @@ export function xmlDocument(root: XmlText): string {
 
 /** Texts of all elements of that name, in order, whatever they lie in. */
 export function textsOf(xml: string, name: string): string[] {
-  return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text))
+  return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text!))
 }
 
 /** Inner XML of all elements of that name, which hold no element of the same name. */
 export function partsOf(xml: string, name: string): string[] {
-  return [...xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g'))].map(([, inner]) => inner)
+  return [...xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g'))].map(([, inner]) => inner!)
 }
 
 function render(content: Content | XmlText): string {
@@ -36,6 +41,10 @@ function render(content: Content | XmlText): string {
 function unescape(text: string): string {
   const named: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
   return text.replace(/&(?:#x([0-9a-fA-F]+)|#(\d+)|(\w+));/g, (whole, hex?: string, decimal?: string, name?: string) =>
-    hex ? String.fromCodePoint(Number.parseInt(hex, 16)) : decimal ? String.fromCodePoint(Number(decimal)) : (named[name ?? ''] ?? whole),
+    hex
+      ? String.fromCodePoint(Number.parseInt(hex, 16))
+      : decimal
+        ? String.fromCodePoint(Number(decimal))
+        : (named[name ?? ''] ?? whole),
   )
 }

@@ -1,19 +1,19 @@
-import type { AudioStream } from '../audio/audio-stream.js'
-import { segments } from '../audio/segment.js'
-import { FloatPlanes } from '../float-planes.js'
-import { FloatPool } from '../float-pool.js'
-import { FalseVocals, StemComparison, type StemScores } from '../metrics.js'
-import { createGuesses, guessContext, guessStep } from './guesses.js'
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { segments } from '../dsp/segment.js'
+import { FloatPlanes } from '../dsp/float-planes.js'
+import { FloatPool } from '../dsp/float-pool.js'
+import { FalseVocals, StemComparison, type StemScores } from './scores.js'
+import { createBaselines, baselineContext, baselineStep } from './baselines.js'
 import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
 
-/** What one separation of one song is worth. NaN: the song has nothing to measure it by, such as vocals. */
+/** Scores of one separation of one song. NaN if the song has nothing to measure, such as no vocals. */
 export interface SeparationScores {
   vocals: StemScores
   accompaniments: StemScores
-  /** Energy of the predicted vocals over that of the mixture where nobody sings, in dB; NaN for a song without such a second. */
+  /** Energy of the predicted vocals over that of the mixture where nobody sings, in dB; NaN if there is no such second. */
   falseVocals: number
-  /** Largest |mixture - vocals - accompaniments| of a sample. */
+  /** Largest |mixture - vocals - accompaniments| of any sample. */
   sumError: number
 }
 
@@ -21,46 +21,58 @@ export interface SeparationScores {
 export type MixedSong = SongFolder & { mixture: string }
 
 /** Samples that are compared at a time. */
-const step = 64 * guessStep
+const step = 64 * baselineStep
 
 /**
  * Compares separated stems with the true ones at the sample rate of the separation.
  *
  * @throws StemworkError `BAD_INPUT` as `openAudio` and `sideBySide` do; the signal's reason
  */
-export async function compareFiles(song: MixedSong, estimate: { vocals: string; accompaniments: string }, sampleRate: number, signal?: AbortSignal): Promise<SeparationScores> {
+export async function compareFiles(
+  song: MixedSong,
+  estimate: { vocals: string; accompaniments: string },
+  sampleRate: number,
+  signal?: AbortSignal,
+): Promise<SeparationScores> {
   const scores = new RunningScores(sampleRate)
   const paths = [...referencePaths(song), estimate.vocals, estimate.accompaniments]
-  for await (const { planes, context, frames } of windows(await tracks(paths, sampleRate, signal))) {
-    const cut = planes.map((plane) => plane.subarray(context, context + frames))
+  for await (const { planes, context, sampleCount } of windows(await tracks(paths, sampleRate, signal))) {
+    const cut = planes.map((plane) => plane.subarray(context, context + sampleCount))
     scores.add(cut.slice(0, -4), cut.slice(-4, -2), cut.slice(-2))
   }
   return scores.result()
 }
 
-/** The same for all guesses, at the song's own sample rate. */
-export async function compareGuesses(song: MixedSong, signal?: AbortSignal): Promise<({ method: string } & SeparationScores)[]> {
+/** The same for all baselines, at the song's own sample rate. */
+export async function compareBaselines(
+  song: MixedSong,
+  signal?: AbortSignal,
+): Promise<({ method: string } & SeparationScores)[]> {
   const stream = await tracks(referencePaths(song), undefined, signal)
-  const scored = (await createGuesses(stream.sampleRate)).map((guess) => ({ guess, scores: new RunningScores(stream.sampleRate) }))
+  const scored = (await createBaselines(stream.sampleRate)).map((baseline) => ({
+    baseline,
+    scores: new RunningScores(stream.sampleRate),
+  }))
   const rest = new FloatPlanes()
   try {
-    for await (const { planes, context, frames } of windows(stream)) {
-      const reference = planes.map((plane) => plane.subarray(context, context + frames))
+    for await (const { planes, context, sampleCount } of windows(stream)) {
+      const reference = planes.map((plane) => plane.subarray(context, context + sampleCount))
       const mixture = reference.slice(0, 2)
-      for (const { guess, scores } of scored) {
-        const guessed = guess.estimate({ planes: planes.slice(0, 2), context })
-        const vocals = guessed.vocals.map((plane) => plane.subarray(0, frames))
-        const accompaniments = guessed.accompaniments?.map((plane) => plane.subarray(0, frames)) ?? rest.difference(mixture, vocals)
+      for (const { baseline, scores } of scored) {
+        const estimated = baseline.estimate({ planes: planes.slice(0, 2), context })
+        const vocals = estimated.vocals.map((plane) => plane.subarray(0, sampleCount))
+        const accompaniments =
+          estimated.accompaniments?.map((plane) => plane.subarray(0, sampleCount)) ?? rest.difference(mixture, vocals)
         scores.add(reference, vocals, accompaniments)
       }
     }
-    return scored.map(({ guess, scores }) => ({ method: guess.name, ...scores.result() }))
+    return scored.map(({ baseline, scores }) => ({ method: baseline.name, ...scores.result() }))
   } finally {
-    for (const { guess } of scored) guess.close()
+    for (const { baseline } of scored) baseline.close()
   }
 }
 
-/** Mixture, vocals, then what adds up to the accompaniments. */
+/** Mixture, vocals, then the parts that add up to the accompaniments. */
 function referencePaths({ mixture, vocals, accompaniments }: MixedSong): string[] {
   return [mixture, vocals, ...accompaniments]
 }
@@ -68,23 +80,28 @@ function referencePaths({ mixture, vocals, accompaniments }: MixedSong): string[
 interface Window {
   planes: Float32Array[]
   context: number
-  /** Samples behind the context that belong to the track. */
-  frames: number
+  /** Samples after the context that belong to the track. */
+  sampleCount: number
 }
 
-/** Stretches of the stream with silence around the track. Each is valid until the next one is asked for. */
+/** Consecutive parts of the stream, with silence around the track. Each is valid until the next one is requested. */
 async function* windows(stream: AudioStream): AsyncGenerator<Window> {
-  const context = guessContext
+  const context = baselineContext
   const pool = new FloatPool()
   const planes = Array.from({ length: stream.channelCount }, () => new Float32Array(step + 2 * context))
-  for await (const segment of segments(stream.blocks, { step, before: context, length: step + 2 * context }, stream.channelCount, pool)) {
+  for await (const segment of segments(
+    stream.blocks,
+    { step, before: context, length: step + 2 * context },
+    stream.channelCount,
+    pool,
+  )) {
     const start = segment.index * step
     segment.planes.forEach((plane, channel) => {
       planes[channel].fill(0)
       planes[channel].set(plane, segment.start - start + context)
       pool.give(plane)
     })
-    yield { planes, context, frames: Math.min(step, (segment.trackFrames ?? Infinity) - start) }
+    yield { planes, context, sampleCount: Math.min(step, (segment.trackSamples ?? Infinity) - start) }
   }
 }
 
@@ -102,7 +119,11 @@ class RunningScores {
   }
 
   /** @param reference planes of the mixture, the vocals, and stereo parts of the accompaniments */
-  add(reference: readonly Float32Array[], vocals: readonly Float32Array[], accompaniments: readonly Float32Array[]): void {
+  add(
+    reference: readonly Float32Array[],
+    vocals: readonly Float32Array[],
+    accompaniments: readonly Float32Array[],
+  ): void {
     const mixture = reference.slice(0, 2)
     const truth = reference.slice(2, 4)
     this.#vocals.add(truth, vocals)
@@ -126,7 +147,7 @@ class RunningScores {
   }
 }
 
-/** Of a silent reference the ratio says nothing but the level of the error, and would spoil every mean. */
+/** For a silent reference the ratio only measures the level of the error, and would distort every mean. */
 function measurable(scores: StemScores): StemScores {
   return Number.isNaN(scores.siSdr) ? { uSdr: NaN, cSdr: NaN, siSdr: NaN } : scores
 }

@@ -1,26 +1,35 @@
 import { rm } from 'node:fs/promises'
-import { badInput } from '../../errors.js'
-import { FloatPlanes } from '../float-planes.js'
-import { WavWriter } from '../audio/wav-writer.js'
+import { badInput } from '../../engine/errors.js'
+import { FloatPlanes } from '../dsp/float-planes.js'
+import { WavWriter } from '../encode/wav-writer.js'
 import type { MixedSong } from './compare.js'
 import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
 
 /**
- * Reads a song once, so that what is wrong with its files is told before a model works on it, and writes the sum of its stems to
- * `path` (WAV, floats) unless it has a mixture of its own.
+ * Reads a song once, so that errors in its files are found before a model runs, and writes the sum of its stems to `path` (float
+ * WAV) unless it has its own mixture.
  *
- * @throws StemworkError `BAD_INPUT` for files that cannot be read or do not belong together, or hold no audio; the signal's reason
+ * @throws StemworkError `BAD_INPUT` for files that cannot be read, do not match or hold no audio; the signal's reason
  */
-export async function mixSong(song: SongFolder, path: string, signal?: AbortSignal): Promise<{ song: MixedSong; seconds: number }> {
+export async function mixSong(
+  song: SongFolder,
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ song: MixedSong; seconds: number }> {
   const stems = [song.vocals, ...song.accompaniments]
-  const { blocks, sampleRate } = await tracks([...stems, ...(song.mixture === undefined ? [] : [song.mixture])], undefined, signal)
-  const writer = song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
+  const { blocks, sampleRate } = await tracks(
+    [...stems, ...(song.mixture === undefined ? [] : [song.mixture])],
+    undefined,
+    signal,
+  )
+  const writer =
+    song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
   const planes = new FloatPlanes()
-  let frames = 0
+  let sampleCount = 0
   try {
     for await (const { channels } of blocks) {
-      frames += channels[0].length
+      sampleCount += channels[0].length
       await writer?.write(addStereo(planes.take(2, channels[0].length), channels.slice(0, 2 * stems.length)))
     }
     await writer?.close()
@@ -29,6 +38,6 @@ export async function mixSong(song: SongFolder, path: string, signal?: AbortSign
     await rm(path, { force: true })
     throw error
   }
-  if (frames === 0) throw badInput('no_audio', 'Its files hold no audio.')
-  return { song: { ...song, mixture: song.mixture ?? path }, seconds: frames / sampleRate }
+  if (sampleCount === 0) throw badInput('no_audio', 'Its files hold no audio.')
+  return { song: { ...song, mixture: song.mixture ?? path }, seconds: sampleCount / sampleRate }
 }

@@ -1,19 +1,19 @@
-import { badInput } from '../../errors.js'
-import type { AudioBlock, AudioStream } from '../audio/audio-stream.js'
+import { badInput } from '../../engine/errors.js'
+import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
 export interface NamedStream {
-  /** What messages call it. */
+  /** Its name in messages. */
   name: string
   stream: AudioStream
 }
 
-/** Lossy codecs pad the end of a file; more than that is another recording. */
+/** Lossy codecs pad the end of a file. A larger difference means a different recording. */
 const mostOverhangSeconds = 0.05
 
 /**
- * One stream of the channels of several, in their order, cut where the shortest ends. Memory does not grow with their length.
+ * Joins the channels of several streams into one stream, cut to the shortest. Memory does not grow with their length.
  *
- * @throws StemworkError `BAD_INPUT` for different sample rates at once, for lengths that differ by more than 50 ms at the end
+ * @throws StemworkError `BAD_INPUT` for different sample rates (at once) and for lengths that differ by more than 50 ms (at the end)
  */
 export function sideBySide(sources: readonly NamedStream[]): AudioStream {
   const [{ name, stream }] = sources
@@ -21,28 +21,37 @@ export function sideBySide(sources: readonly NamedStream[]): AudioStream {
     if (other.stream.sampleRate === stream.sampleRate) continue
     throw badInput(
       'unsupported_format',
-      `The files have different sample rates: ${name} ${stream.sampleRate} Hz, ${other.name} ${other.stream.sampleRate} Hz. Bring them to one rate.`,
+      `The files have different sample rates: ${name} ${stream.sampleRate} Hz, ${other.name} ${other.stream.sampleRate} Hz. Convert them to the same rate.`,
     )
   }
   const channelCount = sources.reduce((sum, source) => sum + source.stream.channelCount, 0)
-  return { sampleRate: stream.sampleRate, channelCount, frames: undefined, format: stream.format, blocks: joined(sources, stream.sampleRate) }
+  return {
+    sampleRate: stream.sampleRate,
+    channelCount,
+    sampleCount: undefined,
+    format: stream.format,
+    blocks: joined(sources, stream.sampleRate),
+  }
 }
 
 async function* joined(sources: readonly NamedStream[], sampleRate: number): AsyncGenerator<AudioBlock> {
   const cursors = sources.map(({ stream }) => new Cursor(stream))
   let taken = 0
   for (;;) {
-    let frames = Infinity
-    for (const cursor of cursors) frames = Math.min(frames, await cursor.available())
-    if (frames === 0) break
-    yield { channels: cursors.flatMap((cursor) => cursor.take(frames)) }
-    taken += frames
+    let sampleCount = Infinity
+    for (const cursor of cursors) sampleCount = Math.min(sampleCount, await cursor.available())
+    if (sampleCount === 0) break
+    yield { channels: cursors.flatMap((cursor) => cursor.take(sampleCount)) }
+    taken += sampleCount
   }
   const shortest = sources[await firstEnded(cursors)].name
   for (const [index, cursor] of cursors.entries()) {
     if (!(await cursor.hasMoreThan(mostOverhangSeconds * sampleRate))) continue
     const end = (taken / sampleRate).toFixed(2)
-    throw badInput('decode_failed', `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index].name} goes on. Cut them to one length.`)
+    throw badInput(
+      'decode_failed',
+      `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index].name} is longer. Cut them to the same length.`,
+    )
   }
 }
 
@@ -61,7 +70,7 @@ class Cursor {
     this.#blocks = blocks[Symbol.asyncIterator]()
   }
 
-  /** Frames that can be taken; 0 at the end of the stream. */
+  /** Samples per channel that can be taken; 0 at the end of the stream. */
   async available(): Promise<number> {
     while (this.#offset === this.#channels[0].length) {
       const next = await this.#blocks.next()
@@ -72,15 +81,15 @@ class Cursor {
     return this.#channels[0].length - this.#offset
   }
 
-  take(frames: number): Float32Array[] {
+  take(sampleCount: number): Float32Array[] {
     const from = this.#offset
-    this.#offset += frames
-    return this.#channels.map((plane) => plane.subarray(from, from + frames))
+    this.#offset += sampleCount
+    return this.#channels.map((plane) => plane.subarray(from, from + sampleCount))
   }
 
-  /** Reads on until it is known. */
-  async hasMoreThan(frames: number): Promise<boolean> {
-    let left = frames
+  /** Reads on as far as needed. */
+  async hasMoreThan(sampleCount: number): Promise<boolean> {
+    let left = sampleCount
     while (left >= 0) {
       const available = await this.available()
       if (available === 0) return false

@@ -1,7 +1,7 @@
-import { median, type StemScores } from '../metrics.js'
+import { median, type StemScores } from './scores.js'
 import type { MethodScores, SongEvaluation } from './evaluate.js'
 
-/** Scores of one method over all songs. NaN where no song has one. */
+/** Scores of one method over all songs. NaN if no song has one. */
 export interface MethodSummary {
   method: string
   /** Mean uSDR and SI-SDR, median cSDR; each over the songs that have one. */
@@ -10,9 +10,9 @@ export interface MethodSummary {
   /** Means over the songs, in dB. */
   improvement: { vocals: number; accompaniments: number }
   falseVocals: number
-  /** The largest of all songs. */
+  /** The largest over all songs. */
   sumError: number
-  /** Seconds of work for a second of audio, and its inverse; absent for guesses. */
+  /** Seconds of work for a second of audio, and its inverse; absent for baselines. */
   realTimeFactor?: number
   speed?: number
 }
@@ -34,7 +34,10 @@ export function summarise(songs: readonly SongEvaluation[]): MethodSummary[] {
       method,
       vocals: stem('vocals'),
       accompaniments: stem('accompaniments'),
-      improvement: { vocals: mean((each) => each.improvement.vocals), accompaniments: mean((each) => each.improvement.accompaniments) },
+      improvement: {
+        vocals: mean((each) => each.improvement.vocals),
+        accompaniments: mean((each) => each.improvement.accompaniments),
+      },
       falseVocals: mean((each) => each.falseVocals),
       sumError: Math.max(...scores.map((each) => each.sumError)),
       ...(Number.isNaN(workSeconds) ? {} : { realTimeFactor: workSeconds / seconds, speed: seconds / workSeconds }),

@@ -1,18 +1,24 @@
 import { basename } from 'node:path'
-import { StemworkError } from '../../errors.js'
-import type { AudioStream } from '../audio/audio-stream.js'
-import { openAudio } from '../audio/open-audio.js'
-import { resample } from '../audio/resample.js'
-import { toStereo } from '../audio/stereo.js'
+import { StemworkError } from '../../engine/errors.js'
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { openAudio } from '../decode/open-audio.js'
+import { resample } from '../dsp/resample.js'
+import { toStereo } from '../dsp/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
-/** Stereo tracks beside one another, at this rate or, where all of them have the same, at their own. */
-export async function tracks(paths: readonly string[], sampleRate: number | undefined, signal?: AbortSignal): Promise<AudioStream> {
+/** Several stereo tracks in one stream, at this rate, or at their own rate if it is undefined and they all have the same. */
+export async function tracks(
+  paths: readonly string[],
+  sampleRate: number | undefined,
+  signal?: AbortSignal,
+): Promise<AudioStream> {
   const sources: NamedStream[] = []
   for (const path of paths) {
     const name = basename(path)
     const stream = await openAudio(path, { signal }).catch((error: unknown) => {
-      throw StemworkError.is(error) ? new StemworkError(error.code, `${name}: ${error.message}`, { reason: error.reason, cause: error }) : error
+      throw StemworkError.is(error)
+        ? new StemworkError(error.code, `${name}: ${error.message}`, { reason: error.reason, cause: error })
+        : error
     })
     sources.push({ name, stream: toStereo(resample(stream, sampleRate ?? stream.sampleRate)) })
   }

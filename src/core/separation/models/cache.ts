@@ -3,24 +3,28 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { ModelEntry } from './model-entry.js'
 
-/** Where pulled models are kept: `STEMWORK_MODELS`, else in the platform's folder for caches. */
-export function modelCacheFolder(env: NodeJS.ProcessEnv = process.env, platform: NodeJS.Platform = process.platform): string {
+/** The folder of pulled models: `STEMWORK_MODELS`, else in the platform's cache folder. */
+export function modelCacheFolder(
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string {
   if (env.STEMWORK_MODELS) return resolve(env.STEMWORK_MODELS)
   const home = homedir()
   if (platform === 'darwin') return join(home, 'Library', 'Caches', 'stemwork', 'models')
-  if (platform === 'win32') return join(env.LOCALAPPDATA ?? join(home, 'AppData', 'Local'), 'stemwork', 'Cache', 'models')
+  if (platform === 'win32')
+    return join(env.LOCALAPPDATA ?? join(home, 'AppData', 'Local'), 'stemwork', 'Cache', 'models')
   return join(env.XDG_CACHE_HOME || join(home, '.cache'), 'stemwork', 'models')
 }
 
 /**
- * The model's folder in the cache. That of a user's own model also bears its hash: two users, or two versions, may choose
- * the same name.
+ * The model's folder in the cache. For a user's own model its name includes the hash, because two users, or two versions, may
+ * choose the same name.
  */
 export function folderInCache(cacheFolder: string, { facts, files, folder }: ModelEntry): string {
-  return join(cacheFolder, folder === undefined ? facts.name : `${facts.name}-${files[0].sha256?.slice(0, 12)}`)
+  return join(cacheFolder, folder === undefined ? facts.name : `${facts.name}-${files[0]?.sha256?.slice(0, 12)}`)
 }
 
-/** The content of a small JSON file of ours; undefined when it is absent or damaged. */
+/** The content of one of the cache's JSON files; undefined if it is absent or damaged. */
 export async function readJson(path: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as unknown
@@ -29,7 +33,7 @@ export async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** Replaces the file in one step. */
+/** Replaces the file atomically. */
 export async function writeJson(path: string, content: unknown): Promise<void> {
   const unfinished = `${path}.${process.pid}.part`
   await writeFile(unfinished, `${JSON.stringify(content, null, 2)}\n`, { flush: true })

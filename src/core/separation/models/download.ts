@@ -3,36 +3,36 @@ import { type ByteSource, PermanentFailure } from './addresses/byte-source.js'
 import { PartialFile } from './partial-file.js'
 
 export interface DownloadOptions {
-  /** Size of the file, if known. More bytes are refused as they come. */
+  /** Size of the file, if known. A longer response is rejected as soon as it exceeds this. */
   bytes?: number
   signal: AbortSignal
-  /** `total` is absent while nobody knows it. */
+  /** `total` is absent while it is unknown. */
   onBytes?(done: number, total: number | undefined): void
-  /** Milliseconds before the first new try after a broken connection; doubled with each that brings nothing. Default: 500. */
+  /** Milliseconds before the first retry after a broken connection; doubled after each attempt without progress. Default: 500. */
   retryDelayMs?: number
 }
 
 export interface Downloaded {
   bytes: number
   sha256: string
-  /** Some of the bytes came over an earlier connection. */
+  /** Some of the bytes were received over an earlier connection. */
   isResumed: boolean
 }
 
 const maxFailures = 5
 
 /**
- * Brings a file to `path`, going on with what is there of the same source. Broken connections are taken up again; what has
- * arrived stays when it fails for good, so that a later call goes on.
+ * Downloads a file to `path`, continuing a partial download from the same source. Broken connections are resumed. If the
+ * download fails for good, the received bytes are kept, so that a later call continues.
  *
- * @throws the signal's reason; the last failure when five tries in a row brought nothing new
+ * @throws the signal's reason; the last failure after five attempts in a row without progress
  */
 export async function download(source: ByteSource, path: string, options: DownloadOptions): Promise<Downloaded> {
   const { signal, retryDelayMs = 500 } = options
   const partial = await PartialFile.open(path, source.name)
   let isResumed = partial.bytes > 0
   try {
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       const before = partial.bytes
       try {
         if (partial.bytes !== options.bytes) await transfer(source, partial, options)
@@ -50,16 +50,23 @@ export async function download(source: ByteSource, path: string, options: Downlo
   }
 }
 
-async function transfer(source: ByteSource, partial: PartialFile, { bytes, signal, onBytes }: DownloadOptions): Promise<void> {
+async function transfer(
+  source: ByteSource,
+  partial: PartialFile,
+  { bytes, signal, onBytes }: DownloadOptions,
+): Promise<void> {
   const opened = await source.open({ from: partial.bytes, validator: partial.validator, signal })
   if (opened.from !== partial.bytes || opened.from === 0) await partial.startOver(opened.validator)
-  if (opened.from !== partial.bytes) throw new PermanentFailure(`${source.name} sent another part of the file than was asked for`)
+  if (opened.from !== partial.bytes)
+    throw new PermanentFailure(`${source.name} sent a different part of the file than requested`)
   const total = bytes ?? opened.totalBytes
   for await (const chunk of opened.chunks) {
     signal.throwIfAborted()
-    if (total !== undefined && partial.bytes + chunk.length > total) throw new PermanentFailure(`${source.name} has more than the expected ${total} bytes`)
+    if (total !== undefined && partial.bytes + chunk.length > total)
+      throw new PermanentFailure(`${source.name} has more than the expected ${total} bytes`)
     await partial.append(chunk)
     onBytes?.(partial.bytes, total)
   }
-  if (total !== undefined && partial.bytes < total) throw new Error(`${source.name} ended after ${partial.bytes} of ${total} bytes`)
+  if (total !== undefined && partial.bytes < total)
+    throw new Error(`${source.name} ended after ${partial.bytes} of ${total} bytes`)
 }

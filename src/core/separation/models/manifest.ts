@@ -1,33 +1,38 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { StemworkError } from '../../errors.js'
-import { stemNames } from '../kinds/kind.js'
+import { StemworkError } from '../../engine/errors.js'
+import { packageFile } from '../../engine/package-files.js'
+import { stemNames } from '../stems.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
-const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file beside the manifest')
+const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file next to the manifest')
 const bytes = z.number().int().positive()
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal digits')
 
 export const weightFileSchema = z.object({ file: fileName, bytes, sha256 })
 
-/** What every model says about itself in its `model.json`. Each kind reads further fields of its own. */
+/** The files of a model: all that the manifest of a pulled model is read for. */
+export const recordedFilesSchema = weightFileSchema.extend({ moreFiles: z.array(weightFileSchema).optional() })
+
+/** The common fields of a model's `model.json`. Each architecture reads further fields of its own. */
 export const manifestSchema = z.looseObject({
   name: z.string().min(1),
   version: z.string(),
-  /** Which module of `kinds/` drives it. */
-  kind: z.string().min(1),
-  /** ONNX file beside the manifest. */
+  /** Name of the module in `architectures/` that runs it. */
+  architecture: z.string().min(1),
+  /** ONNX file next to the manifest. */
   file: fileName,
   bytes,
   sha256,
-  /** The networks after the first one, for kinds that have several, in the kind's order. */
+  /** The networks after the first one, for architectures that have several, in the architecture's order. */
   moreFiles: z.array(weightFileSchema).optional(),
   licence: z.string(),
-  /** Stems that the model gives; where a network gives several, in the order of its output. */
+  /** Stems that the model estimates; if one network estimates several, in the order of its output. */
   stems: z.array(z.enum(stemNames)).min(1),
   audio: z.looseObject({ sampleRate: z.number().int().positive(), channels: z.literal(2) }),
 })
@@ -38,12 +43,17 @@ export interface Model {
   manifest: Manifest
   /** Path of the (first) ONNX file. */
   path: string
-  /** Paths of all its ONNX files, in the kind's order. */
+  /** Paths of all its ONNX files, in the architecture's order. */
   paths: readonly string[]
 }
 
-/** Folder of the model that comes with the package. */
-export const embeddedModelFolder = fileURLToPath(new URL('../../../../models/embedded/', import.meta.url))
+/** Folder of the bundled model. */
+export const embeddedModelFolder = fileURLToPath(packageFile('models/embedded/'))
+
+/** Whether this is the folder of the bundled model. */
+export function isBuiltIn(folder: string): boolean {
+  return resolve(folder) === resolve(embeddedModelFolder)
+}
 
 const checked = new Map<string, Promise<string>>()
 
@@ -56,7 +66,7 @@ export async function loadModel(folder: string): Promise<Model> {
   return checkModel(folder, await readManifest(folder))
 }
 
-/** The same with a manifest that was read before. */
+/** The same, with a manifest that was already read. */
 export async function checkModel(folder: string, manifest: Manifest): Promise<Model> {
   const path = await checkedPath(folder, manifest)
   const paths = [path]
@@ -65,21 +75,28 @@ export async function checkModel(folder: string, manifest: Manifest): Promise<Mo
 }
 
 /**
- * What a kind needs of the manifest beyond the common fields.
+ * What an architecture needs from the manifest beyond the common fields.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong
  */
-export function kindParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
+export function architectureParameters<Schema extends z.ZodType>(manifest: Manifest, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(manifest)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
+  const issue = firstIssueText(parsed.error, 'manifest')
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The manifest of model ${manifest.name} does not fit its kind: "${issue.path.join('.')}" ${issue.message}. Correct it.`,
+    `The manifest of model ${manifest.name} does not fit its architecture: ${issue}. Correct it.`,
     {
       cause: parsed.error,
     },
   )
+}
+
+/** Describes what is wrong with a manifest, starting with the name of the field. */
+export function manifestProblem(content: unknown, error: z.ZodError): string {
+  const hasOldField = typeof content === 'object' && content !== null && 'kind' in content
+  if (error.issues[0]?.path[0] === 'architecture' && hasOldField) return '"kind" must be renamed to "architecture"'
+  return firstIssueText(error, 'manifest')
 }
 
 async function readManifest(folder: string): Promise<Manifest> {
@@ -87,12 +104,11 @@ async function readManifest(folder: string): Promise<Manifest> {
   try {
     content = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
   } catch (error) {
-    throw invalid(folder, 'its model.json is missing or is no JSON', error)
+    throw invalid(folder, 'its model.json is missing or is not valid JSON', error)
   }
   const parsed = manifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw invalid(folder, `in its model.json "${issue.path.join('.')}" ${issue.message}`, parsed.error)
+    throw invalid(folder, `in its model.json, ${manifestProblem(content, parsed.error)}`, parsed.error)
   }
   return parsed.data
 }
@@ -115,17 +131,22 @@ async function checkedPath(folder: string, expected: ModelFile): Promise<string>
 
 async function check(folder: string, path: string, foundBytes: number, expected: ModelFile): Promise<string> {
   const { file } = expected
-  if (foundBytes !== expected.bytes) throw invalid(folder, `${file} has ${foundBytes} bytes and should have ${expected.bytes}`)
+  if (foundBytes !== expected.bytes)
+    throw invalid(folder, `${file} has ${foundBytes} bytes; expected ${expected.bytes}`)
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   const found = hash.digest('hex')
-  if (found !== expected.sha256) throw invalid(folder, `${file} has the sha256 ${found} and should have ${expected.sha256}`)
+  if (found !== expected.sha256) throw invalid(folder, `${file} has the sha256 ${found}; expected ${expected.sha256}`)
   return path
 }
 
 function invalid(folder: string, reason: string, cause?: unknown): StemworkError {
-  return new StemworkError('INVALID_OPTIONS', `The model cannot be used: ${reason}. Install it again or choose another model.`, {
-    details: { folder },
-    cause,
-  })
+  return new StemworkError(
+    'INVALID_OPTIONS',
+    `The model cannot be used: ${reason}. Install it again or choose another model.`,
+    {
+      details: { folder },
+      cause,
+    },
+  )
 }

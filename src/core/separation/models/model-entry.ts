@@ -1,49 +1,56 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { StemworkError } from '../../errors.js'
-import type { StemName } from '../kinds/kind.js'
-import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
+import { StemworkError } from '../../engine/errors.js'
+import type { StemName } from '../stems.js'
+import { type Manifest, manifestProblem, manifestSchema, weightFileSchema } from './manifest.js'
 
-/** One ONNX file of a model and where it can be had. */
+/** One ONNX file of a model and where to get it. */
 export interface WeightFile {
   file: string
-  /** Absent where only the hash is published; then the size found counts. */
+  /** Absent if only the hash is published; then any size is accepted. */
   bytes?: number
-  /** Absent where only the archive's hash is published. */
+  /** Absent if only the archive's hash is published. */
   sha256?: string
-  /** The archive that the addresses lead into with `#path`. */
+  /** The archive that the addresses refer into with `#path`. */
   archive?: { bytes: number; sha256: string }
-  /** `https:`, `npm:package@version/path`, `file:` or a path, tried in this order. Empty: the file lies beside its manifest. */
+  /** `https:`, `npm:package@version/path`, `file:` or a path, tried in this order. Empty: the file is next to its manifest. */
   addresses: readonly string[]
 }
 
-/** A manifest without its files, with the fields of the model's kind. */
+/** A manifest without its files, with the fields of the model's architecture. */
 export interface ModelFacts {
   name: string
   version: string
-  kind: string
+  architecture: string
   licence: string
   stems: readonly StemName[]
   audio: { sampleRate: number; channels: 2 }
   [field: string]: unknown
 }
 
-/** A model that is known by its name or by a manifest of the user's. */
+/** A model that is known by name or by a user's manifest. */
 export interface ModelEntry {
   facts: ModelFacts
-  /** In the order of the kind. */
+  /** In the order that the architecture expects. */
   files: readonly WeightFile[]
-  /** Folder of the user's manifest, from which relative paths begin. */
+  /** Folder of the user's manifest; relative paths start here. */
   folder?: string
-  /** What must be accepted before the first download. */
+  /** Terms that must be accepted before the first download. */
   terms?: string
-  /** Size of the download, for models whose files' sizes are not published. */
+  /** Approximate size of the download, if the sizes of the files are not published. */
   aboutBytes?: number
   /** On two processor cores: `fast` is faster than real time, `medium` up to three times, `slow` longer than that. */
   speed?: 'fast' | 'medium' | 'slow'
-  /** Published score, with the kind of SDR. */
+  /** Published score, with the variant of SDR. */
   score?: string
+  /**
+   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` tells. The published scores are of different
+   * music and variants, so neighbours may change places on yours; `stemwork evaluate` tells. A model without it is never the best.
+   */
+  quality?: number
+  /** Its authors state a licence that allows commercial use. */
+  isCommercial?: boolean
 }
 
 const sourceFields = { addresses: z.array(z.string().min(1)).default([]) }
@@ -58,7 +65,7 @@ const ownManifestSchema = manifestSchema.extend({
 })
 
 /**
- * Reads a manifest of the user's: that of a model folder, with `addresses` for files that are to be downloaded.
+ * Reads a user's manifest. It has the fields of a model folder's manifest, and `addresses` for files to download.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong
  */
@@ -68,24 +75,42 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   try {
     content = JSON.parse(await readFile(full, 'utf8'))
   } catch (error) {
-    throw new StemworkError('INVALID_OPTIONS', `The manifest ${path} is missing or is no JSON. Name a readable file.`, { cause: error })
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `The manifest ${path} is missing or is not valid JSON. Name a readable manifest file.`,
+      {
+        cause: error,
+      },
+    )
   }
   const parsed = ownManifestSchema.safeParse(content)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, "${issue.path.join('.')}" ${issue.message}. Correct it.`, { cause: parsed.error })
+    const problem = manifestProblem(content, parsed.error)
+    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`, {
+      cause: parsed.error,
+    })
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
-  return { facts, files: [{ file, bytes, sha256, addresses }, ...moreFiles], folder: dirname(full), terms, speed, score }
+  return {
+    facts,
+    files: [{ file, bytes, sha256, addresses }, ...moreFiles],
+    folder: dirname(full),
+    terms,
+    speed,
+    score,
+  }
 }
 
-/** The manifest of an entry whose files have these sizes and hashes. */
-export function manifestOf({ facts }: ModelEntry, files: readonly Required<Pick<WeightFile, 'file' | 'bytes' | 'sha256'>>[]): Manifest {
+/** The manifest of an entry, with these sizes and hashes of its files. */
+export function manifestOf(
+  { facts }: ModelEntry,
+  files: readonly Required<Pick<WeightFile, 'file' | 'bytes' | 'sha256'>>[],
+): Manifest {
   const [first, ...moreFiles] = files.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 }))
   return manifestSchema.parse({ ...facts, ...first, ...(moreFiles.length > 0 ? { moreFiles } : {}) })
 }
 
-/** True for a model whose files lie beside its manifest: there is nothing to pull. */
+/** True for a model whose files are next to its manifest, so that there is nothing to pull. */
 export function isLocal({ files, folder }: ModelEntry): boolean {
   return folder !== undefined && files.every(({ addresses }) => addresses.length === 0)
 }

@@ -3,12 +3,12 @@ import { constants } from 'node:fs'
 import { open, readFile, rm, writeFile, type FileHandle } from 'node:fs/promises'
 import { z } from 'zod'
 
-/** What is known of the bytes in a partial file, kept beside it. */
+/** Origin of the bytes in a partial file, stored next to it. */
 const originSchema = z.object({ source: z.string(), validator: z.string().optional() })
 
 type Origin = z.infer<typeof originSchema>
 
-/** A file that is being written and may be gone on with by a later process; its hash is computed on the way. */
+/** A file that is being written and that a later process can continue. Its hash is computed along the way. */
 export class PartialFile {
   readonly #path: string
   readonly #file: FileHandle
@@ -24,7 +24,7 @@ export class PartialFile {
     this.#origin = origin
   }
 
-  /** Opens the file with what an earlier process has read from the same source, else empty. */
+  /** Opens the file, keeping what an earlier process read from the same source; otherwise the file starts empty. */
   static async open(path: string, source: string): Promise<PartialFile> {
     const known = await originOf(path)
     const file = await open(path, constants.O_RDWR | constants.O_CREAT)
@@ -62,7 +62,7 @@ export class PartialFile {
 
   async append(chunk: Uint8Array): Promise<void> {
     this.#hash.update(chunk)
-    for (let done = 0; done < chunk.length; ) {
+    for (let done = 0; done < chunk.length;) {
       done += (await this.#file.write(chunk, done, chunk.length - done, this.#bytes + done)).bytesWritten
     }
     this.#bytes += chunk.length
@@ -97,7 +97,7 @@ async function originOf(path: string): Promise<Origin | undefined> {
   try {
     return originSchema.parse(JSON.parse(await readFile(originPath(path), 'utf8')))
   } catch {
-    // Absent, or cut off by the death of its writer: the bytes cannot be trusted to go on with.
+    // Absent, or cut off when its writer died: the download cannot be continued from these bytes.
     return undefined
   }
 }

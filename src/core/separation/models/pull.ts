@@ -1,48 +1,28 @@
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
+import { bestModel, bestModelName } from './best-model.js'
 import { modelCacheFolder, writeJson } from './cache.js'
 import { areTermsAccepted, notAccepted, rememberAcceptance } from './licence.js'
 import { checkModel, type Model } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
-import { manifestOnDisk, modelEntry, modelFolder } from './registry.js'
+import type { PullOptions } from './pull-options.js'
+import { isInstalled, manifestOnDisk, modelEntry, modelFolder } from './registry.js'
 import { fetchWeights, hashedFile, type Weights } from './weights.js'
 
-export interface PullProgress {
-  file: string
-  /** Bytes of the download so far, over all tries, and in all, if known. */
-  bytesDone: number
-  bytesTotal?: number
-}
-
-export interface PullOptions {
-  /** Accepts the terms of a model that has any; remembered beside its files. Default: false. */
-  acceptLicence?: boolean
-  /** Forbids the network. Default: whether `STEMWORK_OFFLINE` is set to anything but `0`. */
-  offline?: boolean
-  /** Folder or base URL that has all files by their names, asked instead of their addresses. Default: `STEMWORK_MODEL_MIRROR`. */
-  mirror?: string
-  /** Default: `modelCacheFolder()`. */
-  cacheFolder?: string
-  signal?: AbortSignal
-  onProgress?(progress: PullProgress): void
-  /** Milliseconds before a broken download is taken up again; doubled each time that brings nothing. Default: 500. */
-  retryDelayMs?: number
-}
-
 /**
- * Brings a model's files into the cache, unless they are there: downloads are resumed, checked by their hashes and published
- * whole. Of several processes that want the same model, one downloads and the others wait. Files that something else has put
- * in their place are never overwritten.
+ * Downloads a model's files into the cache if they are missing. Downloads are resumed, checked against their hashes and
+ * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files that
+ * were put there by something else are never overwritten.
  *
- * @param choice a name, or the path of a manifest
- * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is forbidden or no address has the right file;
- * `INVALID_OPTIONS` for an unknown name or a wrong manifest. The signal's reason; a later call goes on where this one stopped.
+ * @param choice a name, `best`, or the path of a manifest
+ * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address has the right file;
+ * `INVALID_OPTIONS` for an unknown name or an invalid manifest. The signal's reason; a later call continues where this one stopped.
  */
 export async function pullModel(choice: string, options: PullOptions = {}): Promise<Model> {
-  return pullEntry(await modelEntry(choice), options)
+  return pullEntry(await modelEntry(choice === bestModelName ? bestModel() : choice), options)
 }
 
 export async function pullEntry(entry: ModelEntry, options: PullOptions): Promise<Model> {
@@ -67,13 +47,15 @@ export async function pullEntry(entry: ModelEntry, options: PullOptions): Promis
 async function readyModel(entry: ModelEntry, cacheFolder: string): Promise<Model | undefined> {
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (!manifest) return undefined
-  const folder = modelFolder(entry, cacheFolder)
-  const files = [manifest, ...(manifest.moreFiles ?? [])]
-  const isComplete = isLocal(entry) || (await Promise.all(files.map(({ file }) => isThere(join(folder, file))))).every(Boolean)
-  return isComplete ? checkModel(folder, manifest) : undefined
+  const isComplete = isLocal(entry) || (await isInstalled(entry, cacheFolder))
+  return isComplete ? checkModel(modelFolder(entry, cacheFolder), manifest) : undefined
 }
 
-async function pullInto(folder: string, entry: ModelEntry, options: PullOptions & { signal: AbortSignal }): Promise<Model> {
+async function pullInto(
+  folder: string,
+  entry: ModelEntry,
+  options: PullOptions & { signal: AbortSignal },
+): Promise<Model> {
   const archives = new Set<string>()
   const files: Weights[] = []
   for (const weight of entry.files) {
@@ -91,7 +73,7 @@ async function pullInto(folder: string, entry: ModelEntry, options: PullOptions 
   for (const path of archives) await PartialFile.remove(path)
   const manifest = manifestOf(entry, files)
   const model = await checkModel(folder, manifest)
-  // Last of all: with it, the model is there.
+  // Written last: it marks the model as installed.
   await writeJson(join(folder, 'model.json'), manifest)
   return model
 }

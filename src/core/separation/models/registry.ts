@@ -1,29 +1,35 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
+import { bestModelName, byQuality } from './best-model.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
-import { checkModel, embeddedModelFolder, type Manifest, manifestSchema, type Model } from './manifest.js'
+import { checkModel, embeddedModelFolder, type Manifest, type Model, recordedFilesSchema } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry, ownModel } from './model-entry.js'
 
-/** Name of the model that comes with the package. */
+/** Name of the bundled model. */
 export const embeddedModelName = 'embedded'
 
-/** Names that `resolveModel` knows without a path. */
+/** Names that `resolveModel` accepts. */
 export const modelNames: readonly string[] = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
 
 /**
- * What is known of a model.
+ * The entry of a model.
  *
  * @param choice a name, or the path of a manifest or of its folder
- * @throws StemworkError `INVALID_OPTIONS` for a name that nobody knows or a manifest that is wrong
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest
  */
 export async function modelEntry(choice: string): Promise<ModelEntry> {
   const known = knownModels.find(({ facts }) => facts.name === choice)
   if (known) return known
   if (choice === embeddedModelName) return ownModel(join(embeddedModelFolder, 'model.json'))
   if (choice.endsWith('.json')) return ownModel(choice)
-  const isFolder = /[/\\]/.test(choice) || (await stat(choice).then((found) => found.isDirectory(), () => false))
+  const isFolder =
+    /[/\\]/.test(choice) ||
+    (await stat(choice).then(
+      (found) => found.isDirectory(),
+      () => false,
+    ))
   if (isFolder) return ownModel(join(choice, 'model.json'))
   throw new StemworkError(
     'INVALID_OPTIONS',
@@ -32,14 +38,33 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
 }
 
 /**
- * A model that is ready to be used: its files are on this machine, and their hashes are right. Never touches the network.
+ * The entry of a model to use: for `best`, that of the best known model whose files are on this machine, else that of the
+ * bundled one. Otherwise as `modelEntry`.
+ */
+export async function usableEntry(choice: string, cacheFolder: string): Promise<ModelEntry> {
+  if (choice !== bestModelName) return modelEntry(choice)
+  for (const entry of byQuality()) if (await isInstalled(entry, cacheFolder)) return entry
+  return modelEntry(embeddedModelName)
+}
+
+/** Whether all files of the model are there. They are not read. */
+export async function isInstalled(entry: ModelEntry, cacheFolder: string): Promise<boolean> {
+  const manifest = await manifestOnDisk(entry, cacheFolder)
+  if (!manifest) return false
+  const folder = modelFolder(entry, cacheFolder)
+  const files = [manifest, ...(manifest.moreFiles ?? [])]
+  return (await Promise.all(files.map(({ file }) => isFile(join(folder, file))))).every(Boolean)
+}
+
+/**
+ * A model that is ready to use: its files are on this machine, and their hashes are right. Never uses the network.
  *
- * @param choice a name, or the path of a manifest or of its folder
- * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, a wrong
- * manifest and damaged files
+ * @param choice a name, `best`, or the path of a manifest or of its folder
+ * @throws StemworkError `MODEL_UNAVAILABLE` naming the command that pulls it; `INVALID_OPTIONS` for an unknown name, an
+ * invalid manifest and damaged files
  */
 export async function resolveModel(choice: string, cacheFolder = modelCacheFolder()): Promise<Model> {
-  const entry = await modelEntry(choice)
+  const entry = await usableEntry(choice, cacheFolder)
   const folder = modelFolder(entry, cacheFolder)
   const manifest = await manifestOnDisk(entry, cacheFolder)
   if (manifest) return checkModel(folder, manifest)
@@ -47,22 +72,29 @@ export async function resolveModel(choice: string, cacheFolder = modelCacheFolde
 }
 
 export function missingModel(choice: string): StemworkError {
-  return new StemworkError('MODEL_UNAVAILABLE', `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`, {
-    details: { model: choice },
-  })
+  return new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`,
+    {
+      details: { model: choice },
+    },
+  )
 }
 
-/** Folder of the model's files: its own, or its place in the cache. */
+/** Folder of the model's files: that of a local model, or the folder in the cache. */
 export function modelFolder(entry: ModelEntry, cacheFolder: string): string {
   return isLocal(entry) && entry.folder !== undefined ? entry.folder : folderInCache(cacheFolder, entry)
 }
 
-/** The manifest with the sizes and hashes that the files must have; undefined for a model that was not pulled, or in another version. */
+/** The manifest with the sizes and hashes that the files must have; undefined if the model was not pulled or has another version. */
 export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Promise<Manifest | undefined> {
   if (isLocal(entry)) {
-    return manifestOf(entry, entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })))
+    return manifestOf(
+      entry,
+      entry.files.map(({ file, bytes = 0, sha256 = '' }) => ({ file, bytes, sha256 })),
+    )
   }
-  const recorded = manifestSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
+  const recorded = recordedFilesSchema.safeParse(await readJson(join(folderInCache(cacheFolder, entry), 'model.json')))
   if (!recorded.success) return undefined
   const files = [recorded.data, ...(recorded.data.moreFiles ?? [])]
   const isOther = entry.files.some((expected, index) => {
@@ -70,4 +102,11 @@ export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Pr
     return found?.file !== expected.file || (expected.sha256 !== undefined && expected.sha256 !== found.sha256)
   })
   return isOther ? undefined : manifestOf(entry, files)
+}
+
+export async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  )
 }

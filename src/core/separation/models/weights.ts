@@ -3,16 +3,16 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { StemworkError } from '../../errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
 import { locate, needsNetwork, onMirror } from './addresses/locate.js'
 import { download, type DownloadOptions } from './download.js'
 import type { ModelEntry, WeightFile } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
-import type { PullOptions } from './pull.js'
+import type { PullOptions } from './pull-options.js'
 import { unpack } from './unpack.js'
 
-/** A file of weights as it was found. */
+/** Size and hash of a weights file. */
 export interface Weights {
   file: string
   bytes: number
@@ -20,9 +20,9 @@ export interface Weights {
 }
 
 export interface FetchedWeights extends Weights {
-  /** The complete, checked file under its unfinished name. */
+  /** Path of the complete, checked file under its temporary name. */
   partPath: string
-  /** The archive it came in, which may serve the next file. */
+  /** The archive that contained it; the next file may be in it, too. */
   archivePath?: string
 }
 
@@ -33,20 +33,30 @@ interface Expected {
   sha256?: string
 }
 
-/** Brings one file into the folder, from the first of its addresses that has it. */
-export async function fetchWeights(weight: WeightFile, entry: ModelEntry, folder: string, options: FetchOptions): Promise<FetchedWeights> {
+/** Downloads one file into the folder, from the first of its addresses that has it. */
+export async function fetchWeights(
+  weight: WeightFile,
+  entry: ModelEntry,
+  folder: string,
+  options: FetchOptions,
+): Promise<FetchedWeights> {
   const { mirror = process.env.STEMWORK_MODEL_MIRROR || undefined, offline = isOffline(), signal } = options
-  const mirrored = (address: string) => (mirror !== undefined && needsNetwork(address) ? onMirror(mirror, address, weight.file) : address)
+  const mirrored = (address: string) =>
+    mirror !== undefined && needsNetwork(address) ? onMirror(mirror, address, weight.file) : address
   const addresses = [...new Set(weight.addresses.map(mirrored))]
   const allowed = offline ? addresses.filter((address) => !needsNetwork(address)) : addresses
   if (allowed.length === 0) {
-    const message = `${weight.file} of the model ${entry.facts.name} is not on this machine, and offline mode forbids to download it. Pull it once with the network, or put a copy into a folder and name that in STEMWORK_MODEL_MIRROR.`
+    const message = `${weight.file} of the model ${entry.facts.name} is not on this machine, and offline mode does not allow a download. Pull it once while online, or put a copy into a folder and set STEMWORK_MODEL_MIRROR to that folder.`
     throw new StemworkError('MODEL_UNAVAILABLE', message, { details: { model: entry.facts.name } })
   }
   const failures: unknown[] = []
   for (const address of allowed) {
     try {
-      const located = await locate(address, { folder: entry.folder ?? process.cwd(), allowHttp: mirror !== undefined, signal })
+      const located = await locate(address, {
+        folder: entry.folder ?? process.cwd(),
+        allowHttp: mirror !== undefined,
+        signal,
+      })
       return await fetchLocated(located, weight, folder, options)
     } catch (error) {
       signal.throwIfAborted()
@@ -56,12 +66,12 @@ export async function fetchWeights(weight: WeightFile, entry: ModelEntry, folder
   throw unavailable(weight, entry, failures)
 }
 
-/** Names of a file that is being downloaded, and of the archive that it comes in: files of one archive share that. */
+/** Temporary names of a file and of the archive that contains it; files of the same archive share the latter. */
 export function unfinishedNames({ file, archive }: WeightFile): [part: string, archive: string] {
   return [`${file}.part`, `${archive?.sha256.slice(0, 12) ?? file}.archive.part`]
 }
 
-/** Size and hash of a file that is in its place already. @throws StemworkError `MODEL_UNAVAILABLE` when it is another file */
+/** Size and hash of an existing file. @throws StemworkError `MODEL_UNAVAILABLE` if it is a different file */
 export async function hashedFile(path: string, weight: WeightFile): Promise<Weights> {
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
@@ -69,10 +79,18 @@ export async function hashedFile(path: string, weight: WeightFile): Promise<Weig
   const found = { file: weight.file, bytes, sha256: hash.digest('hex') }
   const problem = difference(found, weight)
   if (problem === undefined) return found
-  throw new StemworkError('MODEL_UNAVAILABLE', `${path} is in the way: ${problem}. Move it elsewhere, or use it by a manifest of its own.`)
+  throw new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `${path} already exists and is a different file: ${problem}. Move it elsewhere, or use it with a manifest of its own.`,
+  )
 }
 
-async function fetchLocated({ source, archive }: LocatedFile, weight: WeightFile, folder: string, options: FetchOptions): Promise<FetchedWeights> {
+async function fetchLocated(
+  { source, archive }: LocatedFile,
+  weight: WeightFile,
+  folder: string,
+  options: FetchOptions,
+): Promise<FetchedWeights> {
   const partPath = join(folder, unfinishedNames(weight)[0])
   const progress: DownloadOptions = {
     signal: options.signal,
@@ -83,25 +101,36 @@ async function fetchLocated({ source, archive }: LocatedFile, weight: WeightFile
   const archivePath = join(folder, unfinishedNames(weight)[1])
   await downloadChecked(source, archivePath, weight.archive ?? {}, progress)
   const found = await unpackTo(partPath, archivePath, archive, weight, options.signal).catch(async (error: unknown) => {
-    // Without a hash of its own, only now is it known to be a wrong one.
+    // An archive without a hash is only known to be wrong now.
     if (!weight.archive && !options.signal.aborted) await PartialFile.remove(archivePath)
     throw error
   })
   return { file: weight.file, ...found, partPath, archivePath }
 }
 
-async function downloadChecked(source: LocatedFile['source'], path: string, expected: Expected, options: DownloadOptions) {
+async function downloadChecked(
+  source: LocatedFile['source'],
+  path: string,
+  expected: Expected,
+  options: DownloadOptions,
+) {
   for (let isSecondTry = false; ; isSecondTry = true) {
     const { isResumed, ...found } = await download(source, path, { ...options, bytes: expected.bytes })
     const problem = difference(found, expected)
     if (problem === undefined) return found
     await PartialFile.remove(path)
-    // What was there may have been of an older version of the file.
-    if (!isResumed || isSecondTry) throw new WrongFile(`${source.name} has another file: ${problem}`)
+    // The earlier part may have been from an older version of the file.
+    if (!isResumed || isSecondTry) throw new WrongFile(`${source.name} has a different file: ${problem}`)
   }
 }
 
-async function unpackTo(partPath: string, archivePath: string, archive: NonNullable<LocatedFile['archive']>, expected: Expected, signal: AbortSignal) {
+async function unpackTo(
+  partPath: string,
+  archivePath: string,
+  archive: NonNullable<LocatedFile['archive']>,
+  expected: Expected,
+  signal: AbortSignal,
+) {
   await PartialFile.remove(partPath)
   const part = await PartialFile.open(partPath, archivePath)
   try {
@@ -116,14 +145,14 @@ async function unpackTo(partPath: string, archivePath: string, archive: NonNulla
   const problem = difference(found, expected)
   if (problem === undefined) return found
   await PartialFile.remove(partPath)
-  throw new WrongFile(`the archive has another file: ${problem}`)
+  throw new WrongFile(`the archive has a different file: ${problem}`)
 }
 
 class WrongFile extends Error {}
 
 function difference(found: Required<Expected>, { bytes, sha256 }: Expected): string | undefined {
-  if (bytes !== undefined && found.bytes !== bytes) return `it has ${found.bytes} bytes and should have ${bytes}`
-  if (sha256 !== undefined && found.sha256 !== sha256) return `it has the sha256 ${found.sha256} and should have ${sha256}`
+  if (bytes !== undefined && found.bytes !== bytes) return `it has ${found.bytes} bytes; expected ${bytes}`
+  if (sha256 !== undefined && found.sha256 !== sha256) return `it has the sha256 ${found.sha256}; expected ${sha256}`
   return undefined
 }
 
@@ -133,19 +162,25 @@ function unavailable({ file }: WeightFile, { facts }: ModelEntry, failures: read
   const reasons = failures.map((error) => reasonOf(error)).join('; ')
   const isWrong = failures.some((error) => error instanceof WrongFile)
   const advice = isWrong
-    ? 'It was not taken over. Its server or the way to it has changed the file; try later or name a mirror.'
-    : 'What has arrived is kept; run it again to go on.'
-  return new StemworkError('MODEL_UNAVAILABLE', `${file} of the model ${facts.name} could not be fetched: ${reasons}. ${advice}`, {
-    retryable: !isWrong,
-    details: { model: facts.name },
-    cause: failures.length === 1 ? failures[0] : new AggregateError(failures),
-  })
+    ? 'It was discarded. The file was changed on its server or in transit. Try again later, or use a mirror.'
+    : 'The received bytes are kept. Run it again to continue.'
+  return new StemworkError(
+    'MODEL_UNAVAILABLE',
+    `${file} of the model ${facts.name} could not be fetched: ${reasons}. ${advice}`,
+    {
+      retryable: !isWrong,
+      details: { model: facts.name },
+      cause: failures.length === 1 ? failures[0] : new AggregateError(failures),
+    },
+  )
 }
 
-/** What `fetch` reports as "fetch failed" is told by its cause. */
+/** The reason for "fetch failed" errors is in their cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error && error instanceof TypeError ? `${error.message}: ${error.cause.message}` : error.message
+  return error.cause instanceof Error && error instanceof TypeError
+    ? `${error.message}: ${error.cause.message}`
+    : error.message
 }
 
 function isOffline(): boolean {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
-import type { StageContext } from '../../workflow/workflow.js'
-import { openAudio } from '../audio/open-audio.js'
+import type { StageContext } from '../../engine/workflow/workflow.js'
+import { openAudio } from '../decode/open-audio.js'
 import { collectLevels } from './levels.js'
 import { peaksJson } from './peaks-json.js'
 import { peaksOf, waveformOf } from './picture-outputs.js'
@@ -11,7 +11,7 @@ const size = { width: 1800, height: 240 }
 const vocalsColour: Stencil['colour'] = [209, 73, 91]
 const otherColour: Stencil['colour'] = [0, 121, 140]
 
-/** Draws the finished stems: a list of peaks for players and an overview picture of each, read from its file in one pass. */
+/** Draws the finished stems: a peak list for players and an overview picture of each, from one pass over its file. */
 export async function drawStems(stems: readonly string[], context: StageContext<unknown>): Promise<void> {
   for (const [index, stem] of stems.entries()) {
     const stream = await openAudio(context.outputPath(stem), { signal: context.signal })

@@ -1,23 +1,23 @@
-import type { AudioBlock, AudioStream } from '../audio/audio-stream.js'
+import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
-/** How loud a track is over time: one entry for every `framesPerBin` frames, over all channels; the last one may cover fewer. */
+/** Loudness of a track over time: one entry per `samplesPerBin` samples, over all channels; the last one may cover fewer. */
 export interface Levels {
   sampleRate: number
   channelCount: number
-  frames: number
+  sampleCount: number
   /** A power of two. */
-  framesPerBin: number
+  samplesPerBin: number
   lowest: Float32Array
   highest: Float32Array
   /** Root mean square. */
   effective: Float32Array
 }
 
-const firstFramesPerBin = 256
+const firstSamplesPerBin = 256
 
 /**
- * Reads a track and keeps at most `maxBins` (an even number) entries: whenever they are used up, each two become one. So memory does not grow with the
- * track, and its length need not be known.
+ * Reads a track and keeps at most `maxBins` (an even number) entries: when they are full, each pair is merged. So memory does not
+ * grow with the track, and its length need not be known.
  */
 export async function collectLevels(
   stream: AudioStream,
@@ -35,8 +35,8 @@ class Bins {
   readonly #lowest: Float32Array
   readonly #highest: Float32Array
   readonly #squares: Float64Array
-  #framesPerBin = firstFramesPerBin
-  #frames = 0
+  #samplesPerBin = firstSamplesPerBin
+  #sampleCount = 0
 
   constructor(maxBins: number) {
     this.#lowest = new Float32Array(maxBins)
@@ -47,23 +47,23 @@ class Bins {
   add({ channels }: AudioBlock): void {
     const { length } = channels[0]
     for (let from = 0; from < length;) {
-      if (this.#frames === this.#lowest.length * this.#framesPerBin) this.#halve()
-      const within = this.#frames % this.#framesPerBin
-      const to = Math.min(length, from + this.#framesPerBin - within)
-      this.#addTo(Math.floor(this.#frames / this.#framesPerBin), channels, from, to)
-      this.#frames += to - from
+      if (this.#sampleCount === this.#lowest.length * this.#samplesPerBin) this.#halve()
+      const within = this.#sampleCount % this.#samplesPerBin
+      const to = Math.min(length, from + this.#samplesPerBin - within)
+      this.#addTo(Math.floor(this.#sampleCount / this.#samplesPerBin), channels, from, to)
+      this.#sampleCount += to - from
       from = to
     }
   }
 
   #addTo(bin: number, channels: readonly Float32Array[], from: number, to: number): void {
-    const isNew = this.#frames % this.#framesPerBin === 0
+    const isNew = this.#sampleCount % this.#samplesPerBin === 0
     let lowest = isNew ? Infinity : this.#lowest[bin]
     let highest = isNew ? -Infinity : this.#highest[bin]
     let squares = isNew ? 0 : this.#squares[bin]
     for (const plane of channels) {
-      for (let frame = from; frame < to; frame++) {
-        const value = plane[frame]
+      for (let i = from; i < to; i++) {
+        const value = plane[i]
         if (value < lowest) lowest = value
         if (value > highest) highest = value
         squares += value * value
@@ -81,20 +81,20 @@ class Bins {
       this.#highest[bin] = Math.max(this.#highest[one], this.#highest[other])
       this.#squares[bin] = this.#squares[one] + this.#squares[other]
     }
-    this.#framesPerBin *= 2
+    this.#samplesPerBin *= 2
   }
 
   finish(channelCount: number): Omit<Levels, 'sampleRate' | 'channelCount'> {
-    const framesPerBin = this.#framesPerBin
-    const used = Math.ceil(this.#frames / framesPerBin)
+    const samplesPerBin = this.#samplesPerBin
+    const used = Math.ceil(this.#sampleCount / samplesPerBin)
     const effective = new Float32Array(used)
     for (let bin = 0; bin < used; bin++) {
-      const frames = Math.min(framesPerBin, this.#frames - bin * framesPerBin)
-      effective[bin] = Math.sqrt(this.#squares[bin] / (frames * channelCount))
+      const sampleCount = Math.min(samplesPerBin, this.#sampleCount - bin * samplesPerBin)
+      effective[bin] = Math.sqrt(this.#squares[bin] / (sampleCount * channelCount))
     }
     return {
-      frames: this.#frames,
-      framesPerBin,
+      sampleCount: this.#sampleCount,
+      samplesPerBin,
       lowest: this.#lowest.slice(0, used),
       highest: this.#highest.slice(0, used),
       effective,

@@ -1,6 +1,6 @@
-import type { OutputDeclaration } from '../../workflow/workflow.js'
+import type { OutputDeclaration } from '../../engine/workflow/workflow.js'
 
-/** The outputs that picture a stem: `<stem>Peaks` and `<stem>Waveform`. */
+/** The picture outputs of a stem: `<stem>Peaks` and `<stem>Waveform`. */
 export function pictureOutputs(stems: readonly string[]): Record<string, OutputDeclaration> {
   const outputs: Record<string, OutputDeclaration> = {}
   for (const stem of stems) {

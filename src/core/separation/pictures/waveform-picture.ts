@@ -7,12 +7,12 @@ export interface WaveformPicture {
   colour: Stencil['colour']
 }
 
-/** The peaks stand behind the effective level. */
+/** The peaks are drawn behind the RMS level. */
 const peakOpacity = 0.45
-/** Silence is a line, not nothing. */
+/** Silence is drawn as a line. */
 const thinnestPixels = 1
 
-/** A PNG overview on a transparent ground: time from left to right, full scale from top to bottom, nothing normalised. */
+/** A PNG overview on a transparent background: time from left to right, full scale from top to bottom, not normalised. */
 export function waveformPicture(levels: Levels, { width, height, colour }: WaveformPicture): Buffer {
   const opacity = new Uint8Array(width * height)
   for (let column = 0; column < width; column++) {

@@ -1,18 +1,18 @@
-/** Where the bytes of one file come from. */
+/** A source of the bytes of one file. */
 export interface ByteSource {
-  /** For messages, and to tell whether a partial file belongs to this source. */
+  /** For messages, and to check whether a partial file belongs to this source. */
   readonly name: string
   /**
-   * Starts to read at `from`, or at 0 where that is not possible or where the file has changed since `validator` was given out.
+   * Starts to read at `from`, or at 0 if that is not possible or the file has changed since `validator` was returned.
    *
-   * @throws PermanentFailure when asking again cannot help; any other error may pass
+   * @throws PermanentFailure when a retry cannot help; any other error may be transient
    */
   open(request: ReadRequest): Promise<OpenedBytes>
 }
 
 export interface ReadRequest {
   from: number
-  /** As an earlier `open` gave it. */
+  /** As returned by an earlier `open`. */
   validator?: string
   signal: AbortSignal
 }
@@ -20,19 +20,19 @@ export interface ReadRequest {
 export interface OpenedBytes {
   /** Offset of the first byte in `chunks`. */
   from: number
-  /** Names this version of the file. */
+  /** Identifies this version of the file. */
   validator?: string
   /** Size of the whole file, if known. */
   totalBytes?: number
   chunks: AsyncIterable<Uint8Array>
 }
 
-/** Where an address leads. */
+/** The source that an address refers to. */
 export interface LocatedFile {
   source: ByteSource
-  /** The source is an archive, and the path of the wanted file in it. */
+  /** Set if the source is an archive; `member` is the path of the wanted file in it. */
   archive?: { format: 'tar.gz' | 'tar.bz2'; member: string }
 }
 
-/** The source has answered, and the answer is no. */
+/** The source has given a final negative answer. */
 export class PermanentFailure extends Error {}

@@ -1,18 +1,21 @@
 import { type ByteSource, type OpenedBytes, PermanentFailure, type ReadRequest } from './byte-source.js'
 
-/** A server that sends nothing for so long is taken for lost. */
+/** A server that sends nothing for this long is considered lost. */
 const silenceMs = 60_000
 
-/** A file that a web server has: read with `Range` from where an earlier reading broke off, if it is still the same file. */
+/** A file on a web server. An interrupted download is continued with `Range`, if the file is unchanged. */
 export function httpFile(url: string): ByteSource {
   return { name: url, open: (request) => openUrl(url, request) }
 }
 
 async function openUrl(url: string, { from, validator, signal }: ReadRequest): Promise<OpenedBytes> {
   const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(new Error(`${hostOf(url)} sent nothing for ${silenceMs / 1000} seconds`)), silenceMs)
+  const timer = setTimeout(
+    () => silence.abort(new Error(`${hostOf(url)} sent nothing for ${silenceMs / 1000} seconds`)),
+    silenceMs,
+  )
   try {
-    // A compressed answer would have neither the size nor the offsets of the file.
+    // A compressed response would not have the size and offsets of the file.
     const headers: Record<string, string> = { 'accept-encoding': 'identity' }
     if (from > 0) headers.range = `bytes=${from}-`
     if (from > 0 && validator !== undefined) headers['if-range'] = validator
@@ -53,16 +56,17 @@ async function refuseUnusable(url: string, response: Response): Promise<void> {
   const isDowngraded = url.startsWith('https:') && !response.url.startsWith('https:')
   if ((response.status === 200 || response.status === 206) && !isDowngraded) return
   await response.body?.cancel()
-  if (isDowngraded) throw new PermanentFailure(`${hostOf(url)} redirects to ${response.url}, which is not encrypted`)
+  if (isDowngraded)
+    throw new PermanentFailure(`${hostOf(url)} redirects to ${response.url}, which is not encrypted; expected https:`)
   const message = `${hostOf(url)} answered with the HTTP status ${response.status} to ${url}`
-  const mayPass = response.status >= 500 || response.status === 408 || response.status === 429
-  throw mayPass ? new Error(message) : new PermanentFailure(message)
+  const isTransient = response.status >= 500 || response.status === 408 || response.status === 429
+  throw isTransient ? new Error(message) : new PermanentFailure(message)
 }
 
 function rangeStart(response: Response): number {
   const match = /^bytes (\d+)-/.exec(response.headers.get('content-range') ?? '')
   if (match) return Number(match[1])
-  throw new PermanentFailure(`${hostOf(response.url)} sent a part of the file without saying which`)
+  throw new PermanentFailure(`${hostOf(response.url)} sent a part of the file without a Content-Range header`)
 }
 
 /** `If-Range` takes a strong entity tag or a date (RFC 9110, 13.1.5). */

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ByteSource, PermanentFailure } from './byte-source.js'
 
-/** A file of this machine, by a path or a `file:` URL; a relative path begins at `folder`. It is read, never moved or changed. */
+/** A local file, by path or `file:` URL; relative paths start at `folder`. The file is only read. */
 export function localFile(address: string, folder: string): ByteSource {
   const path = address.startsWith('file:') ? pathOf(address, folder) : resolve(folder, address)
   return {

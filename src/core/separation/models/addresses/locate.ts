@@ -4,26 +4,30 @@ import { localFile } from './local-file.js'
 import { npmPackageFile } from './npm-package.js'
 
 export interface LocateOptions {
-  /** Where relative paths begin. */
+  /** Relative paths start here. */
   folder: string
-  /** Allows `http:`, for servers that the operator named; the hash is checked anyway. */
+  /** Allows `http:`, for servers that the operator has configured; the hash is checked anyway. */
   allowHttp?: boolean
   signal: AbortSignal
 }
 
 /**
- * Follows an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`, or
+ * Resolves an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`, or
  * `npm:package@version/path`.
  *
- * @throws PermanentFailure for an address of another kind
+ * @throws PermanentFailure for any other address
  */
-export async function locate(address: string, { folder, allowHttp = false, signal }: LocateOptions): Promise<LocatedFile> {
+export async function locate(
+  address: string,
+  { folder, allowHttp = false, signal }: LocateOptions,
+): Promise<LocatedFile> {
   if (address.startsWith('npm:')) return npmPackageFile(address, signal)
   const { source, format, member } = partsOf(address)
   const archive = format && member ? { format, member } : undefined
   if (!needsNetwork(source)) return { source: localFile(source, folder), archive }
-  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:'))) return { source: httpFile(source), archive }
-  throw new PermanentFailure(`${address} is not an address of a known kind; expected https:, npm:, file: or a path`)
+  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:')))
+    return { source: httpFile(source), archive }
+  throw new PermanentFailure(`${address} is not a supported address; expected https:, npm:, file: or a path`)
 }
 
 /** Two letters at least: `C:\models` is a path. */
@@ -31,7 +35,7 @@ export function needsNetwork(address: string): boolean {
   return /^[a-z][a-z0-9+.-]+:/i.test(address) && !address.startsWith('file:')
 }
 
-/** The same file, or the archive it comes in, on a mirror: a folder, here or on a web server, of files by their names. */
+/** The same file, or its archive, on a mirror: a folder, local or on a web server, with all files under their names. */
 export function onMirror(mirror: string, address: string, file: string): string {
   const { source, member } = partsOf(address)
   const name = member === undefined ? file : `${source.slice(source.lastIndexOf('/') + 1)}#${member}`
@@ -39,6 +43,6 @@ export function onMirror(mirror: string, address: string, file: string): string 
 }
 
 function partsOf(address: string): { source: string; format?: 'tar.gz' | 'tar.bz2'; member?: string } {
-  const match = /^(.*\.(tar\.gz|tar\.bz2))#(.+)$/.exec(address)
-  return match ? { source: match[1], format: match[2] as 'tar.gz' | 'tar.bz2', member: match[3] } : { source: address }
+  const [, source, format, member] = /^(.*\.(tar\.gz|tar\.bz2))#(.+)$/.exec(address) ?? []
+  return source === undefined ? { source: address } : { source, format: format as 'tar.gz' | 'tar.bz2', member }
 }

@@ -1,0 +1,106 @@
+// What benchmarks/architectures.mjs measures in a process of its own, so that peak memory is that of the work alone.
+import { fork } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
+import { createArchitecture } from '../../dist/core/separation/architectures/create-architecture.js'
+import { resolveModel } from '../../dist/core/separation/models/registry.js'
+import { openSession } from '../../dist/core/separation/runtime/session.js'
+import { separate } from '../../dist/core/separation/workflow/separate.js'
+
+const sampleRate = 44_100
+
+/** Runs one of the tasks below in a new process and returns what it answers. */
+export function inChild(task, settings) {
+  return new Promise((resolve, reject) => {
+    const child = fork(import.meta.filename, [task, JSON.stringify(settings)], { execArgv: [...childArguments] })
+    child.once('message', resolve)
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+  })
+}
+
+const tasks = {
+  separate: run,
+
+  /** The whole pipeline, then the bare network, round by round. Only the first pass counts for the memory. */
+  async 'take-turns'({ rounds: count, seconds, ...settings }) {
+    const { peakBytes } = await run(settings)
+    const network = await BareNetwork.open(settings)
+    const rounds = []
+    for (let round = 0; round < count; round++) {
+      const { ms: pipelineMs, cpuMs: pipelineCpuMs, timings } = await run(settings)
+      const { ms: bareMs, cpuMs: bareCpuMs } = await network.run(seconds)
+      rounds.push({ pipelineMs, pipelineCpuMs, bareMs, bareCpuMs, dspMs: timings.dsp })
+    }
+    await network.close()
+    return { peakBytes, rounds }
+  },
+}
+
+/** One separation. `ms` is without the time to load, `cpuMs` with it. */
+async function run({ input, model, folder, threads, format }) {
+  const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
+  // A file system may flush a file at once when it replaces another one. A job's files never replace others.
+  for (const path of Object.values(outputs)) await rm(path, { force: true })
+  const startedAt = performance.now()
+  const cpuBefore = process.cpuUsage()
+  const { timings } = await separate(input, { outputs, model, threads, format })
+  const ms = performance.now() - startedAt - timings.load
+  return { ms, timings, peakBytes: process.resourceUsage().maxRSS * 1024, cpuMs: cpuMsSince(cpuBefore) }
+}
+
+function cpuMsSince(before) {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+/** Only runs the networks of a model, one after another, on the segments of a track. */
+class BareNetwork {
+  #manifest
+  #sessions
+
+  static async open({ model, threads }) {
+    const network = new BareNetwork()
+    const { manifest, paths } = await resolveModel(model)
+    network.#manifest = manifest
+    network.#sessions = []
+    for (const path of paths) network.#sessions.push(await openSession(path, { threads }))
+    return network
+  }
+
+  /** Time within the networks, and their processor time. */
+  async run(seconds) {
+    const architecture = await createArchitecture(this.#manifest, this.#sessions, { stems: ['vocals'] })
+    const { step, before, length, given = 0 } = architecture.geometry
+    const track = seconds * sampleRate
+    const statistics = { mean: 0, standardDeviation: 0.3 }
+    const total = { ms: 0, cpuMs: 0 }
+    for (let index = 0; index === 0 || index * step + given < track; index++) {
+      const start = Math.max(0, index * step - before)
+      const end = Math.min(index * step - before + length, track)
+      const planes = [0, 1].map(() => Float32Array.from({ length: end - start }, () => Math.random() - 0.5))
+      const segment = { index, start, planes, trackSamples: end === track ? track : undefined }
+      const runs = architecture.prepare(segment, statistics)
+      const cpuBefore = process.cpuUsage()
+      const startedAt = performance.now()
+      for (const { network, feeds, fetches } of runs) await this.#sessions[network].run(feeds, fetches)
+      total.ms += performance.now() - startedAt
+      total.cpuMs += cpuMsSince(cpuBefore)
+      architecture.collect(segment, runs, statistics)
+    }
+    architecture.close()
+    return total
+  }
+
+  async close() {
+    for (const session of this.#sessions) await session.close()
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [task, settings] = process.argv.slice(2)
+  process.send(await tasks[task](JSON.parse(settings)))
+  process.disconnect()
+  // The network's thread is idle now and does not hold the process.
+}

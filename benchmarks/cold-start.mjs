@@ -1,0 +1,73 @@
+// From the shell's prompt to the first bar and to the first separated audio of `stemwork separate`, and where the time goes. Every
+// run is a process of its own; Node.js by itself is the floor, and Node.js with the network what any separation takes at least.
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+
+const rounds = 5
+const sampleRate = 44_100
+const program = new URL('../dist/cli/main.js', import.meta.url).pathname
+const command = new URL('../dist/cli/separate.js', import.meta.url).href
+const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url).pathname
+const module = new URL('../dist/core/separation/workflow/stems-module.js', import.meta.url).href
+const network = new URL('../models/embedded/model.onnx', import.meta.url).pathname
+/** The bar is drawn on terminals only. */
+const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true']
+
+const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
+try {
+  const song = join(folder, 'song.wav')
+  const writer = await WavWriter.open(song, { sampleRate, channels: 2, format: '16' })
+  const noise = Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5)
+  for (let second = 0; second < 60; second++) await writer.write([noise, noise])
+  await writer.close()
+
+  const separate = [...asTerminal, program, 'separate', song, '-o', join(folder, 'stems')]
+  const session = `import runtime from 'onnxruntime-node'; await runtime.InferenceSession.create(${JSON.stringify(network)})`
+  const cases = [
+    ['Node.js alone', () => timeTo(['-e', ''])],
+    ['Node.js with the network in bare onnxruntime', () => timeTo(['--input-type=module', '-e', session])],
+    ['Node.js with the command loaded', () => timeTo(['-e', `import(${JSON.stringify(command)})`])],
+    ["Node.js with the child's entry loaded", () => timeTo([childEntry], { message: () => true })],
+    ['Node.js with decoders and pipeline loaded', () => timeTo(['-e', `import(${JSON.stringify(module)})`])],
+    ['separate: first bar (aim: under 1 s)', () => timeTo(separate, { text: (text) => text.includes('%') })],
+    ['separate: first audio separated', () => timeTo(separate, { text: (text) => /[1-9]\d?%/.test(text) })],
+  ]
+  console.log(
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}\n`,
+  )
+  const times = cases.map(() => [])
+  for (let round = 0; round < rounds; round++)
+    for (const [index, [, run]] of cases.entries()) times[index].push(await run())
+  console.log(`${'from start to'.padEnd(44)}      ms (middle of ${rounds} rounds)   least`)
+  for (const [index, [name]] of cases.entries()) {
+    const sorted = times[index].sort((a, b) => a - b)
+    console.log(`${name.padEnd(44)}${sorted[rounds >> 1].toFixed(0).padStart(8)}${sorted[0].toFixed(0).padStart(28)}`)
+  }
+  const [, floor, , , , firstBar] = times.map((each) => each[rounds >> 1])
+  console.log(`\nfirst bar: ${(firstBar / floor).toFixed(2)} of the time of Node.js with the bare network`)
+} finally {
+  await rm(folder, { recursive: true })
+}
+
+/** Milliseconds until the process ends, writes what is waited for to its stderr, or sends a message. It is then ended. */
+async function timeTo(args, { text, message } = {}) {
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'ignore', text ? 'pipe' : 'ignore', ...(message ? ['ipc'] : [])],
+  })
+  const gone = new Promise((resolve) => child.once('exit', resolve))
+  await new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('message', resolve)
+    child.stderr?.setEncoding('utf8').on('data', (piece) => text(piece) && resolve())
+    child.once('exit', (code) => (text || message ? reject(new Error(`it ended with ${code}`)) : resolve()))
+  })
+  const time = performance.now() - startedAt
+  // Interrupted, the command removes its files and ends its child.
+  child.kill(text ? 'SIGINT' : 'SIGKILL')
+  await gone
+  return time
+}

@@ -1,0 +1,166 @@
+// A long song whose worker is killed with -9 again and again, against an undisturbed run: work done in all, and whether the files are the
+// same to the byte. Work is processor time of worker and child, and the time for which the job ran. A kill comes after so much processor time
+// of an attempt, so that a busy machine changes little. Store: SQLite; files: a folder. Needs /proc (Linux). Exits with 1 if the files differ or the work is over 1.15 times.
+//
+// Options: --minutes=30 (of audio)  --every=20 (processor seconds between kills)  --format=16
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { createEngine, localFile, stemsWorkflow } from '../dist/index.js'
+import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
+import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+
+const sampleRate = 44_100
+const limit = 1.15
+const ticksPerSecond = 100
+
+if (process.argv[2] === 'worker') await work(...process.argv.slice(3))
+else await main()
+
+async function main() {
+  const minutes = Number(option('minutes', '30'))
+  const everySeconds = Number(option('every', '20'))
+  const format = option('format', '16')
+  const folder = await mkdtemp(join(tmpdir(), 'stemwork-resume-'))
+  try {
+    console.log(
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ${process.version}; ${minutes} minutes of audio, format ${format}\n`,
+    )
+    const song = join(folder, 'song.wav')
+    await writeSong(song, minutes * 60)
+    console.log(row(['run', 'kills', 'processor s', 'running s', 'ratio', 'same bytes']))
+    const whole = await runJob(join(folder, 'whole'), song, format, Infinity)
+    print('undisturbed', whole, whole)
+    const killed = await runJob(join(folder, 'killed'), song, format, everySeconds)
+    print(`killed every ${everySeconds} s`, killed, whole)
+    if (killed.hash !== whole.hash || killed.processorSeconds > limit * whole.processorSeconds) process.exitCode = 1
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function runJob(folder, song, format, everySeconds) {
+  const total = { processorSeconds: 0, runningSeconds: 0, kills: 0, hash: '' }
+  for (;;) {
+    const worker = spawn(process.execPath, [import.meta.filename, 'worker', folder, song, format], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    let startedAt
+    let timer
+    const hash = await new Promise((resolve, reject) => {
+      worker.on('error', reject)
+      worker.on('exit', () => reject(new Error('the worker ended by itself')))
+      createInterface({ input: worker.stdout }).on('line', (line) => {
+        const [word, value] = line.split(' ')
+        if (word === 'started') {
+          startedAt = performance.now()
+          const before = processorSeconds(worker.pid)
+          const look = async () => {
+            if ((await processorSeconds(worker.pid)) - (await before) >= everySeconds) resolve('')
+          }
+          timer = setInterval(() => void look(), 250)
+        } else if (word === 'ended') {
+          resolve(value)
+        }
+      })
+    })
+    clearInterval(timer)
+    total.runningSeconds += (performance.now() - startedAt) / 1000
+    total.processorSeconds += await processorSeconds(worker.pid)
+    worker.removeAllListeners('exit')
+    const gone = new Promise((resolve) => worker.once('exit', resolve))
+    worker.kill('SIGKILL')
+    await gone
+    if (hash !== '') return { ...total, hash }
+    total.kills++
+  }
+}
+
+/** A worker that takes the job, or submits it first. It says when an attempt begins and, with a hash of the files, when the job has ended. */
+async function work(folder, song, format) {
+  const { jobs, applications } = sqliteStores({ path: join(folder, 'jobs.db'), openTimeoutMs: 5000 })
+  const engine = createEngine({
+    jobs,
+    applications,
+    blobs: fsBlobs({ directory: join(folder, 'blobs') }),
+    workflows: [stemsWorkflow({ format })],
+    scratchDirectory: join(folder, 'scratch'),
+    limits: { maxAudioSeconds: 1e6, maxFileBytes: 1e11 },
+    dispatch: { leaseMs: 5000, sweepIntervalMs: 500, niceness: 0 },
+  })
+  const [known] = await engine.list({ app: 'bench', limit: 1 })
+  engine.on('job.started', () => console.log('started'))
+  engine.on('job.succeeded', async ({ job }) => console.log(`ended ${await hashOf(engine, job)}`))
+  engine.on('job.failed', ({ job }) => {
+    throw new Error(`${job.error.message} ${job.failure}`)
+  })
+  await engine.ready()
+  if (!known) {
+    const workflow = 'service/stems-vocals-accompaniment'
+    await engine.submit({ app: 'bench', workflow, inputs: { inputUrl: localFile(song) } })
+  }
+  await engine.start()
+  // The queue's timers do not hold the process.
+  process.stdin.resume()
+}
+
+async function hashOf(engine, job) {
+  const hash = createHash('sha256')
+  for (const name of Object.keys(job.outputs).sort()) {
+    const { body } = await engine.blobs.get(job.outputs[name].key)
+    for await (const chunk of body) hash.update(chunk)
+  }
+  return hash.digest('hex')
+}
+
+/** Of a process and its children, so far. */
+async function processorSeconds(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').filter(Boolean)
+  let seconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+  for (const child of children) seconds += await processorSeconds(child)
+  return seconds
+}
+
+async function writeSong(path, seconds) {
+  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  let state = 1
+  for (let second = 0; second < seconds; second++) {
+    const planes = [0, 1].map((channel) =>
+      Float32Array.from({ length: sampleRate }, (_, i) => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+        return 0.3 * Math.sin(0.03 * (1 + channel) * i) + 0.2 * (state / 2 ** 32 - 0.5)
+      }),
+    )
+    await writer.write(planes)
+  }
+  await writer.close()
+}
+
+function print(name, run, whole) {
+  const ratio = run.processorSeconds / whole.processorSeconds
+  const same = run.hash === whole.hash ? 'yes' : 'NO'
+  console.log(
+    row([
+      name,
+      run.kills,
+      run.processorSeconds.toFixed(1),
+      run.runningSeconds.toFixed(1),
+      `${ratio.toFixed(3)} / ${(run.runningSeconds / whole.runningSeconds).toFixed(3)}`,
+      same,
+    ]),
+  )
+}
+
+function row(cells) {
+  return cells.map((cell, index) => (index === 0 ? String(cell).padEnd(18) : String(cell).padStart(14))).join(' ')
+}
+
+function option(name, fallback) {
+  return process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split('=')[1] ?? fallback
+}

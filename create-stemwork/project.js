@@ -1,0 +1,83 @@
+import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+
+/** What a user can mend; its message says how. */
+export class ProjectError extends Error {}
+
+/** `parts` are folders of `templates`, the later ones over the earlier ones. */
+export const templates = {
+  express: {
+    about: 'the service in an Express server, with the console',
+    parts: ['shared', 'service', 'express'],
+    dependencies: { express: '~5.2.1' },
+    devDependencies: { '@types/express': '^5.0.6' },
+    start: 'npm start',
+  },
+  hono: {
+    about: 'the same in a Hono server',
+    parts: ['shared', 'service', 'hono'],
+    dependencies: { '@hono/node-server': '^2.1.8', hono: '^4.13.19' },
+    devDependencies: {},
+    start: 'npm start',
+  },
+  engine: {
+    about: 'the engine alone: a program that separates the songs it is given',
+    parts: ['shared', 'engine'],
+    dependencies: {},
+    devDependencies: {},
+    start: 'npm start song.mp3',
+  },
+}
+
+/**
+ * Makes a project in a folder, which must be empty or not there.
+ *
+ * @returns {Promise<{ folder: string, files: string[], start: string }>} the folder as it was given, its files, and the command that starts it
+ * @throws {ProjectError} for an unknown template and a folder that has files
+ */
+export async function makeProject(folder, name) {
+  const template = Object.hasOwn(templates, name) ? templates[name] : undefined
+  if (!template) {
+    throw new ProjectError(`There is no template "${name}". Choose one of ${Object.keys(templates).join(', ')}.`)
+  }
+  const place = resolve(folder)
+  await mkdir(place, { recursive: true })
+  // A repository that has just been made is an empty folder, too.
+  const found = (await readdir(place)).filter((file) => file !== '.git')
+  if (found.length > 0) {
+    throw new ProjectError(`The folder ${folder} has files (${found[0]}, ...). Name one that is empty or not there.`)
+  }
+  for (const part of template.parts) {
+    await cp(new URL(`templates/${part}`, import.meta.url), place, { recursive: true })
+  }
+  // npm leaves files of these names out of packages, or reads them itself.
+  for (const hidden of ['gitignore', 'npmrc']) await rename(join(place, `_${hidden}`), join(place, `.${hidden}`))
+  await writeFile(
+    join(place, 'package.json'),
+    `${JSON.stringify(await manifest(basename(place), template), null, 2)}\n`,
+  )
+  const files = await readdir(place, { recursive: true, withFileTypes: true })
+  return { folder, files: files.filter((file) => file.isFile()).map((file) => file.name), start: template.start }
+}
+
+async function manifest(folder, { dependencies, devDependencies }) {
+  // The two packages are released together.
+  const { version } = JSON.parse(await readFile(new URL('package.json', import.meta.url), 'utf8'))
+  const name = folder.toLowerCase().replace(/^[^a-z0-9]+|[^a-z0-9._-]+/g, '') || 'my-stems'
+  return {
+    // A package cannot depend on its own name.
+    name: name === 'stemwork' || name in dependencies ? `my-${name}` : name,
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    engines: { node: '^20.19.0 || >=22.12.0' },
+    scripts: { build: 'tsc', start: 'npm run --silent build && node dist/main.js' },
+    dependencies: sorted({ ...dependencies, 'onnxruntime-node': '~1.30.0', stemwork: `~${version}` }),
+    devDependencies: sorted({ ...devDependencies, '@types/node': '^20.19.43', typescript: '~5.9' }),
+    allowScripts: { 'onnxruntime-node': false },
+  }
+}
+
+function sorted(names) {
+  return Object.fromEntries(Object.entries(names).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

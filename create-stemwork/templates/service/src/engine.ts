@@ -1,0 +1,22 @@
+import { createEngine } from 'stemwork'
+import { fsBlobs } from 'stemwork/fs'
+import { createApplication, issueKey } from 'stemwork/http'
+import { sqliteStores } from 'stemwork/sqlite'
+
+// Jobs, keys and files survive a restart.
+const { jobs, applications, close } = sqliteStores({ path: 'data/jobs.db' })
+
+export const engine = createEngine({ jobs, applications, blobs: fsBlobs({ directory: 'data/blobs' }) })
+
+/** Lets running jobs end, and leaves the others to the next start. */
+export async function closeEngine(): Promise<void> {
+  await engine.close()
+  close()
+}
+
+/** The key of the first application. There is one only at the first start: a key is stored as a hash. */
+export async function firstKey(): Promise<string | undefined> {
+  if ((await applications.listApplications()).length > 0) return undefined
+  const { id } = await createApplication(applications, { name: 'first' })
+  return (await issueKey(applications, id)).key
+}

@@ -1,0 +1,110 @@
+// Prints docs/api.txt: the public declarations of every subpath of the package, without their comments, in an order that does not
+// depend on the files' layout. What changes the public surface shows in the diff of that file.
+//
+// A script over the compiler instead of @microsoft/api-extractor: that has one entry point per configuration and run, and its
+// newest release reads declarations with TypeScript 3.1, which does not know the syntax of ours.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = join(root, 'dist').replaceAll('\\', '/')
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.entries(exports)
+  .filter(([, target]) => target.types)
+  .map(([subpath, { types }]) => ({ subpath, file: join(root, types) }))
+const missing = entries.filter(({ file }) => !existsSync(file)).map(({ file }) => file)
+if (missing.length > 0) {
+  console.error(`Not built: ${missing.join(', ')}. Run "npm run api", which builds first.`)
+  process.exit(1)
+}
+
+const program = ts.createProgram(
+  entries.map(({ file }) => file),
+  { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, skipLibCheck: true, types: ['node'] },
+)
+const checker = program.getTypeChecker()
+const printer = ts.createPrinter({ removeComments: true, newLine: ts.NewLineKind.LineFeed })
+
+/** The subpath that shows each declaration. */
+const shownBy = new Map()
+const reached = new Set()
+const lines = [
+  'The public declarations of every subpath. Made by "npm run api"; a test fails when it is out of date.',
+  ...entries.flatMap(({ subpath, file }) => ['', `== stemwork${subpath.slice(1)}`, ...exportsOf(subpath, file)]),
+]
+// A set that grows while it is walked: what is reached may reach more.
+const hidden = []
+for (const symbol of reached) if (!shownBy.has(symbol)) hidden.push(...declarationsOf(symbol))
+lines.push('', '== Not exported, but part of what is', ...hidden.sort(byText).flatMap((text) => ['', text]))
+process.stdout.write(`${lines.join('\n')}\n`)
+
+function exportsOf(subpath, file) {
+  const module = checker.getSymbolAtLocation(program.getSourceFile(file))
+  return checker
+    .getExportsOfModule(module)
+    .sort((a, b) => byText(a.name, b.name))
+    .flatMap((exported) => {
+      const symbol = resolved(exported)
+      const known = shownBy.get(symbol)
+      if (known !== undefined) return ['', `${exported.name}: see stemwork${known.slice(1)}`]
+      shownBy.set(symbol, subpath)
+      const renamed = exported.name === symbol.name ? [] : ['', `${exported.name} is:`]
+      return [...renamed, ...declarationsOf(symbol).flatMap((text) => ['', text])]
+    })
+}
+
+function declarationsOf(symbol) {
+  return (symbol.declarations ?? []).map((declaration) => {
+    const node = statementOf(declaration)
+    const shown = withoutPrivateMembers(node)
+    collectReached(shown)
+    return printer
+      .printNode(ts.EmitHint.Unspecified, shown, node.getSourceFile())
+      .replace(/^export (default )?/, '')
+      .replace(/^declare /, '')
+  })
+}
+
+function withoutPrivateMembers(node) {
+  if (!ts.isClassDeclaration(node)) return node
+  const { modifiers, name, typeParameters, heritageClauses } = node
+  const members = node.members.filter(
+    (member) =>
+      !(member.name && ts.isPrivateIdentifier(member.name)) &&
+      !(ts.getCombinedModifierFlags(member) & ts.ModifierFlags.Private),
+  )
+  return ts.factory.updateClassDeclaration(node, modifiers, name, typeParameters, heritageClauses, members)
+}
+
+/** Declarations of this package that `node` names: they are public in effect, whether a subpath exports them or not. */
+function collectReached(node) {
+  if (ts.isIdentifier(node)) {
+    const symbol = checker.getSymbolAtLocation(node)
+    if (symbol) reach(resolved(symbol))
+  }
+  ts.forEachChild(node, collectReached)
+}
+
+function reach(symbol) {
+  const isOurs = (symbol.declarations ?? []).some((declaration) => {
+    const statement = statementOf(declaration)
+    return statement.getSourceFile().fileName.startsWith(dist) && statement.parent && ts.isSourceFile(statement.parent)
+  })
+  if (isOurs) reached.add(symbol)
+}
+
+/** A constant is declared inside a statement, anything else is one. */
+function statementOf(declaration) {
+  return ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration
+}
+
+function resolved(symbol) {
+  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+}
+
+/** By code unit, the same on every machine. */
+function byText(a, b) {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,123 @@
+// Makes docs/console.png, the picture of the README: node scripts/screenshots.mjs [--song=FILE] [folder]
+// With a folder, it makes pictures of all pages there, light and dark, desktop and phone, instead. Without a song, the demo song
+// is shown. Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { chromium } from 'playwright-core'
+import { writeDemoSong } from '../demo/demo-song.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const { values, positionals } = parseArgs({ options: { song: { type: 'string' } }, allowPositionals: true })
+const target = positionals[0] && resolve(positionals[0])
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const executablePath = [process.env.CHROMIUM_PATH ?? '', ...places].find((path) => path !== '' && existsSync(path))
+if (!executablePath) {
+  console.error('There is no Chromium. Install one, or name it with CHROMIUM_PATH.')
+  process.exit(1)
+}
+
+const desktop = { viewport: { width: 1280, height: 860 }, deviceScaleFactor: 2 }
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }
+const songs = ['Harbour Lights.wav', 'Paper Boats (live at the old cinema, second night).wav', 'Low Tide.wav']
+const patienceMs = 300_000
+
+const folder = await mkdtemp(join(tmpdir(), 'stemwork-pictures-'))
+const service = await startService()
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+try {
+  await fillLibrary()
+  if (!target) await readmePicture()
+  else await mkdir(target, { recursive: true })
+  for (const colorScheme of target ? ['light', 'dark'] : []) {
+    await pictures(colorScheme, 'desktop', { ...desktop, colorScheme })
+    await pictures(colorScheme, 'phone', { ...phone, colorScheme })
+  }
+} finally {
+  await browser.close()
+  service.child.kill('SIGINT')
+  await once(service.child, 'exit')
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function startService() {
+  const main = join(root, 'dist/cli/main.js')
+  const options = ['serve', '--port', '0', '--console', '--threads', '1', '--data', join(folder, 'data')]
+  const child = spawn(process.execPath, [main, ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const log = []
+  createInterface({ input: child.stderr }).on('line', (line) => log.push(line))
+  const [line] = await once(createInterface({ input: child.stdout }), 'line')
+  const link = log.map((entry) => /^Console: (\S+)$/.exec(entry)?.[1]).find(Boolean)
+  if (!link) throw new Error(`The service did not start: ${line}\n${log.join('\n')}`)
+  return { child, link }
+}
+
+async function fillLibrary() {
+  const page = await signedIn(desktop)
+  if (values.song) await copyFile(values.song, join(folder, songs[0]))
+  else await writeDemoSong(join(folder, songs[0]))
+  for (const name of songs.slice(1)) await copyFile(join(folder, songs[0]), join(folder, name))
+  // Nothing that the page knows, and nothing that the service can decode.
+  await writeFile(join(folder, 'damaged.mp3'), Buffer.alloc(3000, 1))
+  await page.locator('input[type=file]').setInputFiles(['damaged.mp3', ...songs].map((name) => join(folder, name)))
+  await page
+    .locator('.status.succeeded')
+    .nth(songs.length - 1)
+    .waitFor({ timeout: patienceMs })
+  await page.context().close()
+}
+
+async function signedIn(options) {
+  const page = await (await browser.newContext({ ...options, reducedMotion: 'reduce' })).newPage()
+  page.setDefaultTimeout(patienceMs)
+  await page.goto(service.link)
+  await page.getByRole('button', { name: 'Choose songs' }).waitFor()
+  return page
+}
+
+async function readmePicture() {
+  const page = await signedIn({ viewport: { width: 1120, height: 700 } })
+  await openPlayer(page)
+  await page.screenshot({ path: join(root, 'docs/console.png'), fullPage: true })
+  await page.context().close()
+}
+
+async function openPlayer(page) {
+  await page.locator('.rows').getByRole('link', { name: songs[0], exact: true }).click()
+  await page.getByRole('region', { name: 'Listen' }).waitFor()
+  await page.waitForFunction(() => document.querySelectorAll('.drawing').length === 0)
+  await page.keyboard.press('ArrowRight')
+  await page.keyboard.press('ArrowRight')
+  await page.waitForTimeout(300)
+}
+
+async function pictures(colours, device, options) {
+  const save = (page, name, fullPage = false) =>
+    page.screenshot({ path: join(target, `${name}-${device}-${colours}.png`), fullPage })
+  const page = await signedIn(options)
+  await page.locator('.rows li').nth(songs.length).waitFor()
+  // The small waveforms are drawn when their rows come into view.
+  await page.locator('.rows li').last().scrollIntoViewIfNeeded()
+  await page.waitForTimeout(1000)
+  await save(page, 'library', true)
+  await openPlayer(page)
+  await save(page, 'player', true)
+  await page.getByRole('link', { name: 'Details' }).click()
+  await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+  await save(page, 'details', true)
+  await page.goto(new URL('docs', service.link).href)
+  await page.waitForTimeout(300)
+  await save(page, 'docs')
+  const stranger = await (await browser.newContext(options)).newPage()
+  await stranger.goto(service.link.replace(/#.*/, ''))
+  await stranger.getByLabel('API key').waitFor()
+  await save(stranger, 'sign-in')
+  await stranger.context().close()
+  await page.context().close()
+}

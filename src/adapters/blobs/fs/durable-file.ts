@@ -1,0 +1,64 @@
+import type { Stats } from 'node:fs'
+import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { changeDisk } from './disk-changes.js'
+import { syncFolder } from './folders.js'
+import { codeOf, isAbsent, storageError } from './storage-error.js'
+
+export async function append(file: FileHandle, chunk: Uint8Array, position?: number): Promise<void> {
+  try {
+    for (let written = 0; written < chunk.byteLength;) {
+      const at = position === undefined ? null : position + written
+      const { bytesWritten } = await changeDisk(() => file.write(chunk, written, chunk.byteLength - written, at))
+      written += bytesWritten
+    }
+  } catch (error) {
+    throw storageError('write a blob', error)
+  }
+}
+
+/** Makes the bytes durable. Returns when the file was last modified. */
+export async function sync(file: FileHandle): Promise<number> {
+  try {
+    await changeDisk(() => file.sync())
+    return modifiedAtOf(await file.stat())
+  } catch (error) {
+    throw storageError('write a blob', error)
+  }
+}
+
+/** The one step in which the blob appears. */
+export async function publish(temporary: string, path: string, key: string, ifAbsent: boolean): Promise<void> {
+  try {
+    if (ifAbsent) {
+      // A link fails where the name is taken, a rename would replace: of two writers only one can win.
+      await changeDisk(() => link(temporary, path))
+      await changeDisk(() => unlink(temporary))
+    } else {
+      await changeDisk(() => rename(temporary, path))
+    }
+    await syncFolder(dirname(path))
+  } catch (error) {
+    if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
+    if (isAbsent(error)) {
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The folder of ${key} was deleted while the blob was being written. Write it again.`,
+        {
+          retryable: true,
+          cause: error,
+        },
+      )
+    }
+    throw storageError('publish a blob', error)
+  }
+}
+
+export function modifiedAtOf(stats: Stats): number {
+  return Math.floor(stats.mtimeMs)
+}
+
+export function alreadyExists(key: string): StemworkError {
+  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
+}

@@ -1,0 +1,67 @@
+import type { FileHandle } from 'node:fs/promises'
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { ByteRange } from '../../../core/engine/ports/blob-store.js'
+import { storageError } from './storage-error.js'
+
+const chunkBytes = 256 * 1024
+
+/**
+ * The bytes of `range` of an open file, which is closed at the end, at an error and when the iteration is ended. Not a
+ * generator: one that was never started would leave the file open when it is closed.
+ */
+export class FileBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #file: FileHandle
+  readonly #end: number
+  readonly #signal: AbortSignal | undefined
+  #position: number
+  #closed = false
+
+  constructor(file: FileHandle, range: ByteRange, signal: AbortSignal | undefined) {
+    this.#file = file
+    this.#position = range.start
+    this.#end = range.end
+    this.#signal = signal
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (this.#closed) return { done: true, value: undefined }
+    if (this.#position > this.#end) return this.return()
+    try {
+      this.#signal?.throwIfAborted()
+      const chunk = await this.#read()
+      this.#signal?.throwIfAborted()
+      return { done: false, value: chunk }
+    } catch (error) {
+      await this.return()
+      throw error
+    }
+  }
+
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    if (!this.#closed) {
+      this.#closed = true
+      await this.#file.close()
+    }
+    return { done: true, value: undefined }
+  }
+
+  async #read(): Promise<Uint8Array> {
+    const length = Math.min(chunkBytes, this.#end - this.#position + 1)
+    const { buffer, bytesRead } = await this.#file
+      .read(Buffer.allocUnsafe(length), 0, length, this.#position)
+      .catch((error: unknown) => {
+        throw storageError('read a blob', error)
+      })
+    if (bytesRead === 0)
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'A blob file became shorter while it was being read: another program changed it.',
+      )
+    this.#position += bytesRead
+    return buffer.subarray(0, bytesRead)
+  }
+}

@@ -1,0 +1,31 @@
+import type { Stats } from 'node:fs'
+import type { BlobStat } from '../../../core/engine/ports/blob-store.js'
+
+type Identity = Pick<Stats, 'ino' | 'size' | 'mtimeMs'>
+
+const maxFiles = 10_000
+
+/**
+ * What was read at the end of files, by path. The store never changes a file, it puts another in its place: as long as it is the same
+ * one, to describe it takes one call of the system instead of four, which matters to those who count all files of an application.
+ */
+export class KnownFiles {
+  readonly #files = new Map<string, { identity: Identity; blob: BlobStat }>()
+
+  keep(path: string, { ino, size, mtimeMs }: Identity, blob: BlobStat): void {
+    this.#files.delete(path)
+    for (const oldest of this.#files.keys()) {
+      if (this.#files.size < maxFiles) break
+      this.#files.delete(oldest)
+    }
+    this.#files.set(path, { identity: { ino, size, mtimeMs }, blob })
+  }
+
+  find(path: string, { ino, size, mtimeMs }: Identity): BlobStat | undefined {
+    const known = this.#files.get(path)
+    if (!known) return undefined
+    const { identity, blob } = known
+    const isSame = identity.ino === ino && identity.size === size && identity.mtimeMs === mtimeMs
+    return isSame ? { ...blob } : undefined
+  }
+}

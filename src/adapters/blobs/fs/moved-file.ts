@@ -1,0 +1,51 @@
+import { link, open, rm, stat } from 'node:fs/promises'
+import { changeDisk } from './disk-changes.js'
+import { append, modifiedAtOf, sync } from './durable-file.js'
+import { codeOf } from './storage-error.js'
+
+/** Another disk, or a file system without hard links or with limits to them. */
+const cannotLink = ['EXDEV', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']
+
+/** Gives a file a second name. Returns false if it cannot have one there and must be copied. */
+export async function linkFile(path: string, second: string): Promise<boolean> {
+  try {
+    await changeDisk(() => link(path, second))
+    return true
+  } catch (error) {
+    if (cannotLink.includes(codeOf(error))) return false
+    throw error
+  }
+}
+
+/**
+ * Writes the trailer behind the file's bytes, makes both durable and publishes the file.
+ *
+ * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its other names.
+ */
+export async function publishWithTrailer(
+  path: string,
+  trailer: Buffer,
+  published: string,
+  publish: () => Promise<void>,
+): Promise<{ bytes: number; modifiedAt: number }> {
+  const file = await open(path, 'r+')
+  try {
+    const { size, ino } = await file.stat()
+    try {
+      // As of a file that the store wrote itself: for its owner alone.
+      await file.chmod(0o600)
+      await append(file, trailer, size)
+      await sync(file)
+      await publish()
+      return { bytes: size, modifiedAt: modifiedAtOf(await file.stat()) }
+    } catch (error) {
+      // Published, but perhaps not for good.
+      const found = await stat(published).catch(() => undefined)
+      if (found?.ino === ino) await rm(published, { force: true })
+      await file.truncate(size)
+      throw error
+    }
+  } finally {
+    await file.close()
+  }
+}

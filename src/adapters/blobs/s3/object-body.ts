@@ -1,0 +1,70 @@
+import type { Readable } from 'node:stream'
+import { abortable } from '../shared/abortable-source.js'
+import { unavailable } from './s3-failure.js'
+
+/** Connections that may break one after the other without a byte in between. */
+const maxFailures = 3
+
+/**
+ * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks is replaced
+ * or brings nothing for `idleTimeoutMs` is replaced by one that goes on where it ended; what is missing at the last is an error, never a short file.
+ *
+ * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any more.
+ */
+export function objectBody(
+  first: Readable,
+  range: { start: number; end: number },
+  reopen: (position: number) => Promise<Readable>,
+  { signal, idleTimeoutMs }: { signal?: AbortSignal; idleTimeoutMs: number },
+): AsyncIterable<Uint8Array> {
+  let stream = first
+  let isEnded = false
+
+  async function* bytes(): AsyncGenerator<Uint8Array, void, void> {
+    let position = range.start
+    for (let failures = 0; ;) {
+      let timer = whenIdle(stream)
+      try {
+        for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+          clearTimeout(timer)
+          position += chunk.byteLength
+          failures = 0
+          yield chunk
+          timer = whenIdle(stream)
+        }
+        if (position === range.end + 1) return
+        throw new Error(`The body ended before byte ${position} of ${range.end + 1}.`)
+      } catch (error) {
+        if (isEnded || position > range.end || ++failures > maxFailures)
+          throw unavailable('The blob could not be read to its end', error)
+      } finally {
+        clearTimeout(timer)
+      }
+      stream = await reopen(position)
+    }
+  }
+
+  return {
+    [Symbol.asyncIterator]() {
+      const whole = bytes()
+      const generator = abortable(
+        { [Symbol.asyncIterator]: () => ({ next: () => whole.next(), return: released(whole) }) },
+        signal,
+      )
+      return { next: () => generator.next(), return: released(generator) }
+    },
+  }
+
+  function whenIdle(idle: Readable): NodeJS.Timeout {
+    return setTimeout(() => idle.destroy(new Error(`No byte came within ${idleTimeoutMs} ms.`)), idleTimeoutMs)
+  }
+
+  function released(generator: AsyncGenerator<Uint8Array, void, void>) {
+    return () => {
+      // Also when nothing was read yet, and without waiting for a read that hangs: the connection must not stay taken.
+      isEnded = true
+      stream.destroy()
+      return generator.return()
+    }
+  }
+}

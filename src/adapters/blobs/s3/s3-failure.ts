@@ -1,0 +1,57 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+
+interface ServiceFailure {
+  name: string
+  status: number | undefined
+}
+
+/** Name and status of an answer of the S3 server; of other errors only a name. */
+export function failureOf(error: unknown): ServiceFailure {
+  const { name, $metadata } = (error ?? {}) as { name?: unknown; $metadata?: { httpStatusCode?: number } }
+  return { name: typeof name === 'string' ? name : '', status: $metadata?.httpStatusCode }
+}
+
+/** There is no such object. A missing bucket answers with another name, except to HEAD. */
+export function isAbsent(error: unknown): boolean {
+  const { name, status } = failureOf(error)
+  return status === 404 && (name === 'NoSuchKey' || name === 'NotFound')
+}
+
+/** There is no such multipart upload: it was completed or aborted. */
+export function isAbsentUpload(error: unknown): boolean {
+  return failureOf(error).name === 'NoSuchUpload'
+}
+
+/** The server knows the request, or one of its headers, only by hearsay. */
+export function isNotImplemented(error: unknown): boolean {
+  const { name, status } = failureOf(error)
+  return status === 501 || status === 405 || name === 'NotImplemented' || name === 'MethodNotAllowed'
+}
+
+export function isRangeBeyondEnd(error: unknown): boolean {
+  return failureOf(error).status === 416
+}
+
+/** A write's condition did not hold, or another write of the key was going on. */
+export function isConditionFailure(error: unknown): boolean {
+  const { status } = failureOf(error)
+  return status === 412 || status === 409
+}
+
+export function unavailable(what: string, cause: unknown): StemworkError {
+  if (StemworkError.is(cause)) return cause
+  const { name, status } = failureOf(cause)
+  const answer =
+    status === undefined
+      ? 'the S3 server could not be reached or broke off'
+      : `the S3 server answered ${status} ${name}`
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `${what}: ${answer}. Check the server, the bucket and the permissions of the credentials, then try again.`,
+    { retryable: true, cause },
+  )
+}
+
+export function alreadyExists(key: string): StemworkError {
+  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
+}

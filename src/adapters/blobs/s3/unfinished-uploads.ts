@@ -1,0 +1,67 @@
+import {
+  AbortMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  ListPartsCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3'
+import { isAbsentUpload, isNotImplemented } from './s3-failure.js'
+
+export interface UploadSelection {
+  /** Beginning of the object keys. */
+  prefix: string
+  /** Only those that got no part since; epoch milliseconds of the server's clock. */
+  idleSince?: number
+  isKept?(uploadId: string): boolean
+}
+
+/** Aborts the multipart uploads that were begun and not ended, and frees their parts. Returns how many there were. */
+export async function abortUploads(
+  client: S3Client,
+  bucket: string,
+  { prefix, idleSince = Infinity, isKept = () => false }: UploadSelection,
+): Promise<number> {
+  let aborted = 0
+  let KeyMarker: string | undefined
+  let UploadIdMarker: string | undefined
+  do {
+    const page = await client
+      .send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }))
+      .catch((error: unknown) => {
+        // Without this request the server, or a rule of its bucket, has to end them.
+        if (isNotImplemented(error)) return undefined
+        throw error
+      })
+    for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
+      // The prefix again, for servers that do not filter by it.
+      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince)
+        continue
+      // Another process may write a large file for longer than the age given.
+      if (idleSince !== Infinity && (await hasPartSince(client, { Bucket: bucket, Key, UploadId }, idleSince))) continue
+      await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
+        if (!isAbsentUpload(error)) throw error
+      })
+      aborted++
+    }
+    KeyMarker = page?.IsTruncated ? page.NextKeyMarker : undefined
+    UploadIdMarker = page?.NextUploadIdMarker
+  } while (KeyMarker !== undefined)
+  return aborted
+}
+
+async function hasPartSince(
+  client: S3Client,
+  upload: { Bucket: string; Key: string; UploadId: string },
+  time: number,
+): Promise<boolean> {
+  let PartNumberMarker: string | undefined
+  do {
+    const page = await client.send(new ListPartsCommand({ ...upload, PartNumberMarker })).catch((error: unknown) => {
+      // Ended meanwhile, or on a server that lists no parts: the age of the upload decides.
+      if (isAbsentUpload(error) || isNotImplemented(error)) return undefined
+      throw error
+    })
+    if (page?.Parts?.some(({ LastModified }) => (LastModified?.getTime() ?? 0) >= time)) return true
+    PartNumberMarker = page?.IsTruncated ? page.NextPartNumberMarker : undefined
+  } while (PartNumberMarker !== undefined)
+  return false
+}

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto'
+import { Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
+import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
+import { type RedisAddress, RedisConnections } from './redis-connections.js'
+import { subscribe } from './subscription.js'
+import { within } from '../shared/time-limit.js'
+
+export interface BullmqQueueOptions {
+  /**
+   * Redis 6.2 or later, or Valkey: an ioredis connection or options for one, or a `redis://` URL. A connection stays the host's;
+   * the queue makes its own after its model and closes those.
+   */
+  connection: RedisAddress
+  /** BullMQ's name of the queue, without `:`. Default: `stemwork`. */
+  name?: string
+  /** Prefix of all keys. Default: BullMQ's, `bull`. */
+  prefix?: string
+  /** How long Redis may take to answer before a call fails. Default: 5000. */
+  answerTimeoutMs?: number
+  logger?: Logger
+}
+
+interface Publisher {
+  redis: Redis
+  queue: Queue
+}
+
+/** Tried once and not kept: what a notification missed is found by the sweep. */
+const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
+
+/**
+ * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis no other is added, for whoever takes it
+ * sees all that happened before: there is nothing to pile up, and nothing that a wiped Redis could lose but time. Nothing is
+ * connected before the first use.
+ *
+ * @example
+ * const queue = bullmqQueue({ connection: { host: 'redis.internal' } })
+ * const engine = createEngine({ jobs, applications, blobs, queue })
+ * @throws StemworkError `INVALID_OPTIONS`.
+ */
+export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
+  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = defaultLogger } = options
+  if (!/^[^:]+$/.test(name))
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of Redis keys.`,
+    )
+
+  const onError = (error: unknown) =>
+    logger.warn({ queue: name, err: error }, 'The connection of the queue to Redis has a problem.')
+  const connections = new RedisConnections(connection, onError)
+  const subscriptions = new Set<QueueSubscription>()
+  let publisher: Publisher | undefined
+  let closed = false
+  /** The notification on its way to Redis, and the one for all calls that came since it left. */
+  let sending: Promise<void> | undefined
+  let following: Promise<void> | undefined
+
+  return {
+    traits: { scope: 'shared' },
+
+    async notify({ delayMs = 0 } = {}) {
+      refuseClosed()
+      await (delayMs > 0 ? answered(() => add(Math.round(delayMs))) : notifyNow())
+    },
+
+    async subscribe(listener) {
+      refuseClosed()
+      const subscription = subscribe(listener, {
+        name,
+        prefix,
+        connections,
+        answerTimeoutMs,
+        logger,
+        passOn: () => answered(() => add(0)),
+      })
+      subscriptions.add(subscription)
+      return subscription
+    },
+
+    async check() {
+      refuseClosed()
+      await answered(waiting)
+    },
+
+    async close() {
+      if (closed) return
+      closed = true
+      await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+      await publisher?.queue.close().catch(onError)
+      publisher?.redis.disconnect()
+    },
+  }
+
+  function notifyNow(): Promise<void> {
+    if (!sending) return (sending = answered(addIfNoneWaits).finally(() => (sending = undefined)))
+    return (following ??= sending
+      .catch(() => {})
+      .then(() => {
+        following = undefined
+        return notifyNow()
+      }))
+  }
+
+  async function addIfNoneWaits(): Promise<void> {
+    if ((await waiting()) === 0) await add(0)
+  }
+
+  async function waiting(): Promise<number> {
+    const { queue } = await connected()
+    return await queue.getWaitingCount()
+  }
+
+  async function add(delay: number): Promise<void> {
+    const { queue } = await connected()
+    // An id of its own for each: BullMQ swallows one that it knows.
+    await queue.add('notification', {}, { ...jobOptions, jobId: randomUUID(), delay })
+  }
+
+  function publishing(): Publisher {
+    if (publisher) return publisher
+    const redis = connections.publishing(answerTimeoutMs)
+    const queue = new Queue(name, { connection: redis, prefix, streams: { events: { maxLen: 100 } } })
+    queue.on('error', onError)
+    return (publisher = { redis, queue })
+  }
+
+  /** Waits for the first connection, within the time limit; after it, calls fail at once while the connection is lost. */
+  async function connected(): Promise<Publisher> {
+    const current = publishing()
+    const ready = current.queue.waitUntilReady().catch((error: unknown) => {
+      // BullMQ does not begin anew after a failed beginning; the next call does.
+      if (publisher === current) {
+        publisher.redis.disconnect()
+        publisher = undefined
+      }
+      throw error
+    })
+    await within(ready, answerTimeoutMs, noAnswer)
+    return current
+  }
+
+  async function answered<Value>(call: () => Promise<Value>): Promise<Value> {
+    try {
+      return await within(call(), answerTimeoutMs, noAnswer)
+    } catch (error) {
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        'Redis did not answer the queue. Try again. If this continues, check the cause and the server.',
+        { retryable: true, cause: error },
+      )
+    }
+  }
+
+  function noAnswer(): Error {
+    return new Error(`No answer within ${answerTimeoutMs} ms.`)
+  }
+
+  function refuseClosed(): void {
+    if (closed) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Create a new one.')
+  }
+}

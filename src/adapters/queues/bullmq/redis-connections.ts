@@ -1,0 +1,67 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import { StemworkError } from '../../../core/engine/errors.js'
+
+export type RedisAddress = Redis | RedisOptions | string
+
+/** How soon a lost connection is dialled again: for ever, for a queue that gave up would leave its workers deaf. */
+const retryStrategy = (times: number) => Math.min(times * 100, 2000)
+
+/** BullMQ's workers ask Redis to answer after this time at the latest, also when there is nothing. */
+const longestBlockMs = 10_000
+
+/**
+ * Makes the connections of one queue like the host's, which is only looked at: publishing and working need opposite settings, and
+ * neither may end the host's commands.
+ */
+export class RedisConnections {
+  readonly #address: RedisAddress
+  readonly #onError: (error: unknown) => void
+
+  constructor(address: RedisAddress, onError: (error: unknown) => void) {
+    if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
+      throw new StemworkError(
+        'INVALID_OPTIONS',
+        'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the queue instead.',
+      )
+    }
+    this.#address = address
+    this.#onError = onError
+  }
+
+  /** Fails at once while Redis is away: nothing is kept for later, for workers also ask the store without being notified. */
+  publishing(answerTimeoutMs: number): Redis {
+    return this.#connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      socketTimeout: answerTimeoutMs,
+    })
+  }
+
+  /** Waits for Redis as long as it takes, but not on a connection that is dead without being closed. */
+  working(answerTimeoutMs: number): Redis {
+    return this.#connect({
+      enableOfflineQueue: true,
+      maxRetriesPerRequest: null,
+      socketTimeout: longestBlockMs + answerTimeoutMs,
+    })
+  }
+
+  #connect(settings: RedisOptions): Redis {
+    const options: RedisOptions = { ...settings, lazyConnect: true, retryStrategy }
+    const address = this.#address
+    const connection =
+      typeof address === 'string'
+        ? new Redis(address, options)
+        : isConnection(address)
+          ? address.duplicate(options)
+          : new Redis({ ...address, ...options })
+    connection.on('error', this.#onError)
+    return connection
+  }
+}
+
+/** By its shape, for the host may have another copy of ioredis. */
+function isConnection(address: Redis | RedisOptions): address is Redis {
+  return typeof (address as { duplicate?: unknown }).duplicate === 'function'
+}

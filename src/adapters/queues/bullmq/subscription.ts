@@ -1,0 +1,55 @@
+import { Worker } from 'bullmq'
+import type { QueueSubscription } from '../../../core/engine/ports/job-queue.js'
+import type { Logger } from '../../../core/engine/ports/logger.js'
+import type { RedisConnections } from './redis-connections.js'
+import { within } from '../shared/time-limit.js'
+
+export interface SubscriptionOptions {
+  name: string
+  prefix: string
+  connections: RedisConnections
+  /** How long Redis may take to answer, and to confirm the end once the listener has returned. */
+  answerTimeoutMs: number
+  logger: Logger
+  /** Leaves a notification that came too late to the other subscribers. */
+  passOn(): Promise<void>
+}
+
+/**
+ * A BullMQ worker that calls the listener, one notification after the other: while the listener is busy, what waits in Redis is
+ * for the other processes. It reconnects by itself for as long as it is not stopped.
+ */
+export function subscribe(listener: () => Promise<void>, options: SubscriptionOptions): QueueSubscription {
+  const { name, prefix, connections, answerTimeoutMs, logger, passOn } = options
+  const connection = connections.working(answerTimeoutMs)
+  let running: Promise<void> | undefined
+  let stopped: Promise<void> | undefined
+
+  const worker = new Worker(
+    name,
+    async () => {
+      if (stopped) return await passOn()
+      // To BullMQ every notification has ended well: what becomes of jobs is the store's affair.
+      running = Promise.resolve()
+        .then(listener)
+        .catch(() => {})
+      await running
+    },
+    { connection, prefix, concurrency: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+  )
+  worker.on('error', (error) =>
+    logger.warn({ queue: name, err: error }, 'The queue reported an error; it goes on when Redis answers again.'),
+  )
+
+  const stop = async () => {
+    const closed = worker.close()
+    closed.catch(() => {})
+    await running
+    // Without Redis, BullMQ waits for ever to confirm the last notification.
+    await within(closed, answerTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
+      logger.warn({ queue: name, err: error }, 'Redis did not confirm the end of the subscription.'),
+    )
+    connection.disconnect()
+  }
+  return { stop: () => (stopped ??= stop()) }
+}

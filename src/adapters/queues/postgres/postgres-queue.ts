@@ -1,0 +1,145 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
+import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
+import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
+import { requireSchemaName } from '../../stores/postgres/schema-name.js'
+import { within } from '../shared/time-limit.js'
+import { ListeningConnection } from './listening-connection.js'
+import { Subscription } from './subscription.js'
+
+export interface PostgresQueueOptions {
+  /**
+   * The host's `pg` Pool, for at least two connections: a subscribed queue keeps one of them. It stays the host's: nothing here ends
+   * it. LISTEN needs Postgres itself, or a pooler in session mode.
+   */
+  pool: PostgresPool
+  /** Name of the channel, which is the schema of the stores. Default: `stemwork`. */
+  schema?: string
+  /** How long Postgres may take to answer before a call fails, or the connection counts as lost. Default: 5000. */
+  answerTimeoutMs?: number
+  /** How often the listening connection is asked whether it still answers. Default: 20000. */
+  checkIntervalMs?: number
+  logger?: Logger
+}
+
+/**
+ * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker hears of every
+ * notification and asks the store; nothing is kept. One that was missed while the connection was lost is made up for by a call
+ * after each reconnect. Delayed notifications are timers of this process. Nothing is connected before the first use.
+ *
+ * @example
+ * const { jobs, applications, migrate } = postgresStores({ pool })
+ * await migrate()
+ * const engine = createEngine({ jobs, applications, blobs, queue: postgresQueue({ pool }) })
+ * @throws StemworkError `INVALID_OPTIONS`.
+ */
+export function postgresQueue(options: PostgresQueueOptions): JobQueue {
+  const {
+    pool,
+    schema = 'stemwork',
+    answerTimeoutMs = 5000,
+    checkIntervalMs = 20_000,
+    logger = defaultLogger,
+  } = options
+  requireSchemaName(schema)
+  if (pool.options?.max === 1)
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'The pool allows only one connection, which a subscribed queue needs for itself. Set its `max` to 2 or more.',
+    )
+  surviveLostConnections(pool)
+
+  const subscriptions = new Set<Subscription>()
+  const delayed = new Set<NodeJS.Timeout>()
+  let listening: ListeningConnection | undefined
+  let closing: Promise<void> | undefined
+  /** The notification on its way to Postgres, and the one for all calls that came since it left. */
+  let sending: Promise<void> | undefined
+  let following: Promise<void> | undefined
+
+  return {
+    traits: { scope: 'shared' },
+
+    async notify({ delayMs = 0 } = {}) {
+      refuseClosed()
+      if (delayMs <= 0) return await notifyNow()
+      const timer = setTimeout(() => {
+        delayed.delete(timer)
+        notifyNow().catch((error: unknown) =>
+          logger.warn(
+            { queue: schema, err: error },
+            'A delayed notification could not be sent; the next sweep does its work.',
+          ),
+        )
+      }, delayMs)
+      timer.unref()
+      delayed.add(timer)
+    },
+
+    async subscribe(listener) {
+      refuseClosed()
+      const subscription = new Subscription(listener)
+      subscriptions.add(subscription)
+      listening ??= new ListeningConnection(
+        { pool, channel: schema, answerTimeoutMs, checkIntervalMs, logger },
+        wakeAll,
+      )
+      // Notifications from before are not kept: there may have been some.
+      if (listening.isHearing) subscription.wake()
+      return { stop: () => stop(subscription) }
+    },
+
+    async check() {
+      refuseClosed()
+      await ask('SELECT 1')
+    },
+
+    close() {
+      return (closing ??= close())
+    },
+  }
+
+  function notifyNow(): Promise<void> {
+    if (!sending) return (sending = ask('SELECT pg_notify($1, $2)', [schema, '']).finally(() => (sending = undefined)))
+    return (following ??= sending
+      .catch(() => {})
+      .then(() => {
+        following = undefined
+        return notifyNow()
+      }))
+  }
+
+  /** The pool itself may wait without end, for a free connection or for a server that does not answer. */
+  async function ask(text: string, values?: unknown[]): Promise<void> {
+    await within(query(pool, text, values, { timeoutMs: answerTimeoutMs }), answerTimeoutMs, () => noAnswer())
+  }
+
+  function noAnswer(): StemworkError {
+    return new StemworkError(
+      'STORE_UNAVAILABLE',
+      `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the server and whether the pool has a free connection.`,
+      { retryable: true },
+    )
+  }
+
+  function wakeAll(): void {
+    for (const subscription of subscriptions) subscription.wake()
+  }
+
+  async function stop(subscription: Subscription): Promise<void> {
+    subscriptions.delete(subscription)
+    const unused = subscriptions.size === 0 ? listening : undefined
+    if (unused) listening = undefined
+    await Promise.all([subscription.stop(), unused?.close()])
+  }
+
+  async function close(): Promise<void> {
+    for (const timer of delayed) clearTimeout(timer)
+    delayed.clear()
+    await Promise.all([...subscriptions].map(stop))
+  }
+
+  function refuseClosed(): void {
+    if (closing) throw new StemworkError('SHUTTING_DOWN', 'The queue was closed. Create a new one.')
+  }
+}

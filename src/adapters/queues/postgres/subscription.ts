@@ -1,0 +1,34 @@
+/** Calls a listener, never twice at once: however often it is woken during a call, one more follows. */
+export class Subscription {
+  readonly #listener: () => Promise<void>
+  #isPending = false
+  #isStopped = false
+  #running: Promise<void> | undefined
+
+  constructor(listener: () => Promise<void>) {
+    this.#listener = listener
+  }
+
+  wake(): void {
+    this.#isPending = true
+    this.#callIfDue()
+  }
+
+  /** Resolves when the call under way has returned. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#running
+  }
+
+  #callIfDue(): void {
+    if (this.#isStopped || this.#running || !this.#isPending) return
+    this.#isPending = false
+    this.#running = Promise.resolve()
+      .then(this.#listener)
+      .catch(() => {})
+      .finally(() => {
+        this.#running = undefined
+        this.#callIfDue()
+      })
+  }
+}

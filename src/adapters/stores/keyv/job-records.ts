@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import type { StemworkError } from '../../../core/engine/errors.js'
+import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { type Backend, damaged, keyPart } from './backend.js'
+
+const entrySchema = z.union([
+  z.object({ version: z.number().int(), job: jobRecordSchema }),
+  z.object({ version: z.number().int(), purged: z.literal(true) }),
+])
+
+/**
+ * What is stored under a job's id: the job, or the tombstone of a purged one. `version` rises with every write, so that a
+ * backend that lost its last writes is noticed.
+ */
+export type JobEntry = z.infer<typeof entrySchema>
+
+/** An entry that holds neither. */
+export interface DamagedEntry {
+  damaged: StemworkError
+}
+
+/** Longer than any lease and any process that could still write to the job. */
+export const tombstoneMs = 24 * 60 * 60 * 1000
+
+export class JobRecords {
+  readonly #backend: Backend
+
+  constructor(backend: Backend) {
+    this.#backend = backend
+  }
+
+  async read(id: string): Promise<JobEntry | DamagedEntry | undefined> {
+    return parse(id, await this.#backend.read(recordKey(id)))
+  }
+
+  async readMany(ids: readonly string[]): Promise<(JobEntry | DamagedEntry | undefined)[]> {
+    const texts = await this.#backend.readMany(ids.map(recordKey))
+    return ids.map((id, index) => parse(id, texts[index]))
+  }
+
+  /** Returns the job as it will be read back, sharing nothing with the one given. */
+  async write(job: JobRecord, version: number): Promise<JobRecord> {
+    const text = JSON.stringify({ version, job })
+    await this.#backend.write(recordKey(job.id), text)
+    return (JSON.parse(text) as { job: JobRecord }).job
+  }
+
+  /** Leaves a tombstone, which a late write of another process meets instead of an empty place. */
+  async leaveTombstone(id: string, version: number): Promise<void> {
+    await this.#backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs)
+  }
+
+  /** For backends that keep entries whose time is over. */
+  async remove(id: string): Promise<void> {
+    await this.#backend.remove(recordKey(id))
+  }
+}
+
+function recordKey(id: string): string {
+  return `stemwork/job/${keyPart(id)}`
+}
+
+function parse(id: string, text: string | undefined): JobEntry | DamagedEntry | undefined {
+  if (text === undefined) return undefined
+  try {
+    const entry = entrySchema.parse(JSON.parse(text))
+    if ('job' in entry && entry.job.id !== id) throw new TypeError(`It holds another job, ${entry.job.id}.`)
+    return entry
+  } catch (error) {
+    return { damaged: damaged(recordKey(id), error) }
+  }
+}

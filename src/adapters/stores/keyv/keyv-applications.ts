@@ -1,0 +1,89 @@
+import type { Keyv } from 'keyv'
+import { z } from 'zod'
+import { apiKeySchema, applicationSchema, type ApplicationStore } from '../../../core/engine/ports/application-store.js'
+import { Backend, damaged, keyPart } from './backend.js'
+import { AnswerDeadline } from './answer-deadline.js'
+import { KeyLocks } from './key-locks.js'
+
+export interface KeyvApplicationsOptions {
+  /** The host's instance, over any backend; may be the one of `keyvJobs`. */
+  keyv: Keyv
+  /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
+  timeoutMs?: number
+}
+
+const idsSchema = z.array(z.string())
+const applicationIndex = 'stemwork/applications'
+
+/**
+ * Applications and their keys in any backend of Keyv. Any number of processes may read; only one may write, for the lists of ids
+ * are read, extended and written back.
+ */
+export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsOptions): ApplicationStore {
+  const backend = Backend.of(keyv)
+  const locks = new KeyLocks()
+
+  return {
+    putApplication: (application) => put(applicationIndex, application.id, applicationKey, JSON.stringify(application)),
+    getApplication: (id) => AnswerDeadline.run(timeoutMs, () => get(applicationKey(id), applicationSchema)),
+    listApplications: () => list(applicationIndex, applicationKey, applicationSchema),
+    putKey: (key) => put(keyIndex(key.app), key.id, apiKeyKey, JSON.stringify(key)),
+    getKey: (id) => AnswerDeadline.run(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
+    listKeys: (app) => list(keyIndex(app), apiKeyKey, apiKeySchema),
+  }
+
+  /** The list of ids first: a record that no list names would never be found, while an id without a record is skipped. */
+  async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
+    await AnswerDeadline.run(timeoutMs, async (deadline) => {
+      await locks.hold(index, async () => {
+        deadline.check()
+        const ids = (await get(index, idsSchema)) ?? []
+        deadline.check()
+        if (!ids.includes(id)) await backend.write(index, JSON.stringify([...ids, id]))
+      })
+      await locks.hold(keyOf(id), async () => {
+        deadline.check()
+        await backend.write(keyOf(id), text)
+      })
+    })
+  }
+
+  async function get<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | undefined> {
+    return parse(schema, key, await backend.read(key))
+  }
+
+  async function list<Entry extends { id: string; createdAt: number }>(
+    index: string,
+    keyOf: (id: string) => string,
+    schema: z.ZodType<Entry>,
+  ): Promise<Entry[]> {
+    return AnswerDeadline.run(timeoutMs, async () => {
+      const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
+      const texts = await backend.readMany(keys)
+      return keys
+        .flatMap((key, position) => parse(schema, key, texts[position]) ?? [])
+        .sort((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
+    })
+  }
+}
+
+function applicationKey(id: string): string {
+  return `stemwork/application/${keyPart(id)}`
+}
+
+function apiKeyKey(id: string): string {
+  return `stemwork/key/${keyPart(id)}`
+}
+
+function keyIndex(app: string): string {
+  return `stemwork/keys/${keyPart(app)}`
+}
+
+function parse<Value>(schema: z.ZodType<Value>, key: string, text: string | undefined): Value | undefined {
+  if (text === undefined) return undefined
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch (error) {
+    throw damaged(key, error)
+  }
+}

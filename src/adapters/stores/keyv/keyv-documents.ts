@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import type { DocumentStore } from '../../../core/engine/ports/document-store.js'
+import { DocumentMap } from '../shared/document-map.js'
+import { type Backend, damaged } from './backend.js'
+import { KeyLocks } from './key-locks.js'
+
+const entriesSchema = z.array(
+  z.tuple([
+    z.string(),
+    z.object({ text: z.string(), version: z.number(), expiresAt: z.number(), dueAt: z.number().nullable() }),
+  ]),
+)
+
+/** All documents of a kind in one entry of the backend: there are few, and in memory they are from the first use. Nobody else writes them. */
+export function keyvDocuments(backend: Backend, clock: () => number): DocumentStore {
+  const known = new Map<string, Promise<DocumentMap>>()
+  const locks = new KeyLocks()
+  const read = (kind: string) => {
+    const map = known.get(kind) ?? load(kind)
+    known.set(kind, map)
+    // What could not be read is read again.
+    map.catch(() => known.delete(kind))
+    return map
+  }
+
+  async function load(kind: string): Promise<DocumentMap> {
+    const text = await backend.read(entryKey(kind))
+    try {
+      return new DocumentMap(entriesSchema.parse(JSON.parse(text ?? '[]')))
+    } catch (error) {
+      throw damaged(entryKey(kind), error)
+    }
+  }
+
+  /** Writes the whole kind, and shows the change once it is written. */
+  function change<Result>(kind: string, make: (map: DocumentMap) => Result): Promise<Result> {
+    return locks.hold(kind, async () => {
+      const next = new DocumentMap((await read(kind)).entries)
+      const result = make(next)
+      if (result === undefined || result === 0) return result
+      try {
+        await backend.write(entryKey(kind), JSON.stringify([...next.entries]))
+        known.set(kind, Promise.resolve(next))
+      } catch (error) {
+        // It may have been written.
+        known.delete(kind)
+        throw error
+      }
+      return result
+    })
+  }
+
+  return {
+    get: async (kind, key) => (await read(kind)).get(key, clock()),
+    put: (document, { version } = {}) => change(document.kind, (map) => map.put(document, version, clock())),
+    delete: async (kind, key) => void (await change(kind, (map) => (map.entries.delete(key) ? true : undefined))),
+    list: async (kind, options) => (await read(kind)).list(options, clock()),
+    due: async (kind, limit) => (await read(kind)).due(limit, clock()),
+    async removeExpired(limit) {
+      let removed = 0
+      for (const kind of known.keys())
+        removed += await change(kind, (map) => map.removeExpired(limit - removed, clock()))
+      return removed
+    },
+  }
+}
+
+function entryKey(kind: string): string {
+  return `stemwork/documents/${kind}`
+}

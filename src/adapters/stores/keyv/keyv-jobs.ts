@@ -1,0 +1,188 @@
+import type { Keyv } from 'keyv'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { isDue } from '../shared/is-due.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { transition } from '../../../core/engine/job/transitions.js'
+import { type JobStore } from '../../../core/engine/ports/job-store.js'
+import { matchesFilters } from '../shared/job-index.js'
+import { plainCopy } from '../shared/plain-copy.js'
+import { AnswerDeadline } from './answer-deadline.js'
+import { Backend } from './backend.js'
+import { beginFilePass } from './deployment-entry.js'
+import { JobClaims } from './job-claims.js'
+import { JobRecords } from './job-records.js'
+import { keyvDocuments } from './keyv-documents.js'
+import { KnownJobs } from './known-jobs.js'
+import { LimitedCreates } from './limited-creates.js'
+import { SchedulingRules } from './scheduling-rules.js'
+import { UsageEntries } from './usage-entries.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
+
+/** Old tombstones that one purge removes. */
+const clearedAtOnce = 100
+
+export interface KeyvJobsOptions {
+  /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
+  keyv: Keyv
+  /** Epoch milliseconds. Default: `Date.now`. */
+  clock?: () => number
+  /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
+  idempotencyMs?: number
+  /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
+  timeoutMs?: number
+}
+
+/**
+ * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is right only while one process
+ * writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index of all jobs in
+ * memory, read from the backend at the first use. The backend must not drop entries by itself (no eviction, no `maxmemory`
+ * policy but `noeviction`).
+ *
+ * @example
+ * const engine = createEngine({ jobs: keyvJobs({ keyv: new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' }) }) })
+ */
+export function keyvJobs({
+  keyv,
+  clock = Date.now,
+  idempotencyMs = 24 * 60 * 60 * 1000,
+  timeoutMs = 10_000,
+}: KeyvJobsOptions): JobStore {
+  const backend = Backend.of(keyv)
+  const records = new JobRecords(backend)
+  const rules = new SchedulingRules(backend)
+  const usage = new UsageEntries(backend, clock)
+  const creates = new LimitedCreates({ usage, clock, idempotencyMs })
+  const claims = new JobClaims(clock)
+  let loading: Promise<KnownJobs> | undefined
+
+  return {
+    traits: { scope: 'process' },
+
+    async create(job, { tx, ...limits } = {}) {
+      if (tx !== undefined) {
+        throw new StemworkError(
+          'INVALID_OPTIONS',
+          'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
+        )
+      }
+      const given = plainCopy(job)
+      return operate((known, deadline) => creates.create(known, deadline, given, limits))
+    },
+
+    async createAll(jobs, limits = {}) {
+      const given = plainCopy([...jobs])
+      return operate((known, deadline) => creates.createAll(known, deadline, given, limits))
+    },
+
+    usage: (app) => operate(() => usage.read(app)),
+
+    backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
+
+    documents: keyvDocuments(backend, clock),
+
+    findByIdempotencyKey: (app, key) => operate((known) => creates.withIdempotencyKey(known, app, key)),
+
+    get: (id) => operate((known) => known.read(id)),
+
+    list: ({ limit, offset = 0, after, ...query }) =>
+      operate(async (known) => {
+        const found: JobRecord[] = []
+        let skip = offset
+        let cursor = after
+        while (found.length < limit) {
+          const wanted = limit - found.length
+          const batch: { id: string; createdAt: number }[] = []
+          for (const job of known.index.select(query, cursor)) {
+            if (skip-- > 0) continue
+            batch.push(job)
+            if (batch.length === wanted) break
+          }
+          // A job may have changed since it was selected; then the page is filled from further down.
+          for (const job of await known.readLive(batch)) if (matchesFilters(job, query)) found.push(job)
+          if (batch.length < wanted) break
+          skip = 0
+          cursor = batch[batch.length - 1]
+        }
+        return found
+      }),
+
+    count: (query, { max } = {}) => operate(async (known) => known.index.count(query, max)),
+
+    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+
+    claim: ({ id, exceptApps, workflows, labels, ...request }) =>
+      operate(async (known, deadline) => {
+        const wanted = { exceptApps, workflows, labels, rules: await rules.read() }
+        return id === undefined
+          ? claims.any(known, deadline, request, wanted)
+          : claims.one(known, deadline, id, request, wanted)
+      }),
+
+    rules: () => operate(async () => [...(await rules.read())]),
+
+    changeRule: (target, change) => operate((known) => rules.change(known.locks, plainCopy(target), change)),
+
+    ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
+
+    async apply(id, change) {
+      const given = plainCopy(change)
+      return operate(async (known, deadline) => {
+        if (given.kind === 'retry') return await creates.retry(known, deadline, id, given)
+        const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
+        // A crash here counts too little: there are no transactions.
+        if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
+        return changed
+      })
+    },
+
+    due: (kind, limit, { exceptApps } = {}) =>
+      operate(async (known) => {
+        const now = clock()
+        for (;;) {
+          const listed = known.index.due(kind, now, limit, exceptApps)
+          const jobs = await known.readStored(listed)
+          // What could not be read is not listed again: others may come in its place.
+          if (jobs.length === listed.length) return jobs.filter((job) => isDue(kind, job, now))
+        }
+      }),
+
+    purge: (target) =>
+      operate(async (known, deadline) => {
+        const ids =
+          'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
+        const purged = await Promise.all(
+          ids.map((id) =>
+            known.exclusively(id, deadline, async () => {
+              const job = known.index.get(id)
+              // An ended job stays ended; it can only have been deleted meanwhile.
+              if (!job || job.deleted !== 'id' in target) return []
+              await known.leaveTombstone(job)
+              return [id]
+            }),
+          ),
+        )
+        await known.clear(clearedAtOnce)
+        return purged.flat()
+      }),
+
+    unreadable: () => operate(async (known) => known.damagedIds),
+
+    beginFilePass: (everyMs) =>
+      operate((known, deadline) => beginFilePass(everyMs, { backend, locks: known.locks, deadline, clock })),
+  }
+
+  async function operate<Result>(
+    work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>,
+  ): Promise<Result> {
+    return AnswerDeadline.run(timeoutMs, async (deadline) => {
+      loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
+        loading = undefined
+        throw error
+      })
+      const known = await loading
+      await known.settle()
+      deadline.check()
+      return work(known, deadline)
+    })
+  }
+}

@@ -1,0 +1,238 @@
+import type { StemworkError } from '../../../core/engine/errors.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { type IndexedJob, JobIndex } from '../shared/job-index.js'
+import type { AnswerDeadline } from './answer-deadline.js'
+import type { Backend } from './backend.js'
+import { IdPages } from './id-pages.js'
+import { type JobRecords, tombstoneMs } from './job-records.js'
+import { KeyLocks } from './key-locks.js'
+
+/** What is kept in memory of each job: a few hundred bytes, without its params and details. */
+export type KnownJob = IndexedJob & { token: number; version: number }
+
+const recordsPerRead = 200
+
+/**
+ * What this process knows of the stored jobs: an index over all of them, made once from the backend and kept up with every
+ * write. It may be trusted because nobody else writes.
+ */
+export class KnownJobs {
+  readonly index = new JobIndex<KnownJob>()
+  readonly locks = new KeyLocks()
+  readonly pages: IdPages
+  readonly #records: JobRecords
+  readonly #clock: () => number
+  /** Jobs of which a write failed, which may yet have happened. */
+  readonly #uncertain = new Set<string>()
+  /** Jobs whose entries hold no record: unknown to the index, so that they are in nobody's way. */
+  readonly #damaged = new Map<string, StemworkError>()
+  /** In the order of their times. */
+  #tombstones: { id: string; until: number }[] = []
+
+  private constructor(pages: IdPages, records: JobRecords, clock: () => number) {
+    this.pages = pages
+    this.#records = records
+    this.#clock = clock
+  }
+
+  static async load(backend: Backend, records: JobRecords, clock: () => number): Promise<KnownJobs> {
+    const known = new KnownJobs(await IdPages.load(backend), records, clock)
+    const ids = known.pages.ids()
+    const found: KnownJob[] = []
+    for (let start = 0; start < ids.length; start += recordsPerRead) {
+      const batch = ids.slice(start, start + recordsPerRead)
+      const entries = await records.readMany(batch)
+      for (const [index, id] of batch.entries()) {
+        const entry = entries[index]
+        if (entry && 'job' in entry) found.push(summary(entry.job, entry.version))
+        else if (entry && 'damaged' in entry) known.#damaged.set(id, entry.damaged)
+        else known.#tombstones.push({ id, until: clock() + tombstoneMs })
+      }
+    }
+    // In the order of the lists, so that each is entered at the end.
+    found.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+    for (const job of found) known.index.set(job)
+    return known
+  }
+
+  get damagedIds(): string[] {
+    return [...this.#damaged.keys()]
+  }
+
+  isDamaged(id: string): boolean {
+    return this.#damaged.has(id)
+  }
+
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a job of which something is stored that is no record. */
+  requireSound(id: string): void {
+    const error = this.#damaged.get(id)
+    if (error) throw error
+  }
+
+  /** Finds out what became of writes that failed: after an outage nothing is answered before that is known. */
+  async settle(): Promise<void> {
+    if (this.#uncertain.size === 0) return
+    await Promise.all(
+      [...this.#uncertain].map((id) =>
+        this.locks.hold(id, async () => {
+          // A damaged one is noted as such, and known well enough.
+          if (this.#uncertain.has(id)) await this.current(id).catch(this.unlessDamaged(id))
+        }),
+      ),
+    )
+  }
+
+  /**
+   * The stored job and its version, read under the job's lock; the index agrees with it afterwards.
+   *
+   * @throws StemworkError `STORE_UNAVAILABLE` for what is no record; then the job is damaged.
+   */
+  async current(id: string): Promise<{ job: JobRecord; version: number } | undefined> {
+    const known = this.index.get(id)
+    const stored = await this.#records.read(id)
+    if (!stored && known) this.pages.markStale()
+    this.#uncertain.delete(id)
+    if (stored && 'damaged' in stored) {
+      this.index.remove(id)
+      this.#damaged.set(id, stored.damaged)
+      throw stored.damaged
+    }
+    if (!stored || 'purged' in stored) {
+      this.index.remove(id)
+      return undefined
+    }
+    const entry = known && stored.version < known.version ? restored(stored.job, known) : stored
+    if (stored.version !== known?.version) this.index.set(summary(entry.job, entry.version))
+    return entry
+  }
+
+  /** Writes under the job's lock. */
+  async write(job: JobRecord, version: number): Promise<JobRecord> {
+    const written = await this.#risk(job.id, () => this.#records.write(job, version))
+    this.index.set(summary(written, version))
+    return written
+  }
+
+  /** Purges under the job's lock. */
+  async leaveTombstone(job: KnownJob): Promise<void> {
+    await this.#risk(job.id, () => this.#records.leaveTombstone(job.id, job.version + 1))
+    this.index.remove(job.id)
+    this.#tombstones.push({ id: job.id, until: this.#clock() + tombstoneMs })
+  }
+
+  /** Runs `work` under the job's lock, unless its caller has stopped waiting by then. */
+  exclusively<Result>(id: string, deadline: AnswerDeadline, work: () => Promise<Result>): Promise<Result> {
+    return this.locks.hold(id, () => {
+      deadline.check()
+      return work()
+    })
+  }
+
+  /** Writes what `change` makes of the stored job; `undefined` if there is none, or nothing to write. */
+  async update(
+    id: string,
+    deadline: AnswerDeadline,
+    change: (job: JobRecord) => JobRecord | undefined,
+  ): Promise<JobRecord | undefined> {
+    return this.exclusively(id, deadline, async () => {
+      this.requireSound(id)
+      const current = this.index.get(id) && (await this.current(id))
+      const next = current && change(current.job)
+      deadline.check()
+      return next && this.write(next, current.version + 1)
+    })
+  }
+
+  async read(id: string): Promise<JobRecord | undefined> {
+    const job = this.index.get(id)
+    const [stored] = job ? await this.readLive([job]) : []
+    if (!stored) this.requireSound(id)
+    return stored
+  }
+
+  /** Those of the jobs that are there and not deleted. */
+  async readLive(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const stored = await this.readStored(jobs)
+    return stored.filter((job) => !job.deleted && this.index.get(job.id)?.deleted === false)
+  }
+
+  async readStored(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
+    const entries = await this.#records.readMany(jobs.map(({ id }) => id))
+    const found: JobRecord[] = []
+    for (const [index, { id }] of jobs.entries()) {
+      const entry = entries[index]
+      if (entry && 'job' in entry) found.push(entry.job)
+      // The backend lost or spoilt the record: a listing without it, and a sweep that does not stumble over it for ever.
+      else await this.locks.hold(id, () => this.current(id)).catch(this.unlessDamaged(id))
+    }
+    return found
+  }
+
+  /** Handles errors of one damaged job, which are not to stop the work on others. */
+  unlessDamaged(id: string): (error: unknown) => undefined {
+    return (error) => {
+      if (!this.isDamaged(id)) throw error
+    }
+  }
+
+  /** Removes up to `limit` tombstones whose time is over, and ids that never got a record. */
+  async clear(limit: number): Promise<void> {
+    const now = this.#clock()
+    const due = new Set(this.#tombstones.slice(0, limit).filter(({ until }) => until <= now))
+    if (due.size === 0) return
+    const clearOne = async (id: string) => {
+      if (this.index.get(id)) return
+      await this.#records.remove(id)
+      await this.pages.remove(id)
+    }
+    await Promise.all([...due].map(({ id }) => this.locks.hold(id, () => clearOne(id))))
+    this.#tombstones = this.#tombstones.filter((tombstone) => !due.has(tombstone))
+  }
+
+  async #risk<Result>(id: string, write: () => Promise<Result>): Promise<Result> {
+    try {
+      return await write()
+    } catch (error) {
+      this.#uncertain.add(id)
+      throw error
+    }
+  }
+}
+
+/**
+ * A backend that lost its last writes shows an older state. It is the only one there is, but a fencing token that was granted is
+ * not granted again, and a deletion that was promised stays.
+ */
+function restored(job: JobRecord, known: KnownJob): { job: JobRecord; version: number } {
+  const deleted = job.deleted || known.deleted
+  return {
+    version: known.version,
+    job: { ...job, token: Math.max(job.token, known.token), deleted, lease: deleted ? null : job.lease },
+  }
+}
+
+function summary(job: JobRecord, version: number): KnownJob {
+  return {
+    id: job.id,
+    app: job.app,
+    workflow: job.workflow,
+    pool: job.pool,
+    uploads: job.uploads,
+    batchName: job.batchName,
+    status: job.status,
+    createdAt: job.createdAt,
+    completedAt: job.completedAt,
+    expiresAt: job.expiresAt,
+    expired: job.expired,
+    outputs: job.expired ? {} : job.outputs,
+    lease: job.lease,
+    notBefore: job.notBefore,
+    deadline: job.deadline,
+    priority: job.priority,
+    deleted: job.deleted,
+    idempotency: job.idempotency,
+    deliveries: job.deliveries.filter(({ outcome }) => outcome === 'pending'),
+    token: job.token,
+    version,
+  }
+}

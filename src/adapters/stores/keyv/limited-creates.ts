@@ -1,0 +1,138 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import { type JobChange, transition } from '../../../core/engine/job/transitions.js'
+import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
+import type { AnswerDeadline } from './answer-deadline.js'
+import type { KnownJobs } from './known-jobs.js'
+import type { UsageEntries } from './usage-entries.js'
+
+type CreateLimits = Omit<CreateOptions, 'tx'>
+
+interface CreateSettings {
+  usage: UsageEntries
+  clock: () => number
+  /** How long an idempotency key keeps pointing at the job that it made. */
+  idempotencyMs: number
+}
+
+/** Jobs that come into the queue, under the limits of their applications. */
+export class LimitedCreates {
+  readonly #usage: UsageEntries
+  readonly #clock: () => number
+  readonly #idempotencyMs: number
+  /** Ids of jobs that are just being created or queued again, by application. */
+  readonly #creating = new Map<string, Set<string>>()
+
+  constructor({ usage, clock, idempotencyMs }: CreateSettings) {
+    this.#usage = usage
+    this.#clock = clock
+    this.#idempotencyMs = idempotencyMs
+  }
+
+  /** The live job that this key points at. */
+  async withIdempotencyKey(known: KnownJobs, app: string, key: string): Promise<JobRecord | undefined> {
+    const first = known.index.withIdempotencyKey(app, key)
+    return first && first.createdAt + this.#idempotencyMs > this.#clock() ? await known.read(first.id) : undefined
+  }
+
+  /** The job, or the one that its idempotency key already points at. */
+  async create(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    job: JobRecord,
+    limits: CreateLimits,
+  ): Promise<{ job: JobRecord; created: boolean }> {
+    const { app, idempotency } = job
+    if (!idempotency) return this.#createNew(known, deadline, job, limits)
+    return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
+      deadline.check()
+      const found = await this.withIdempotencyKey(known, app, idempotency.key)
+      return found ? { job: found, created: false } : this.#createNew(known, deadline, job, limits)
+    })
+  }
+
+  async #createNew(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    job: JobRecord,
+    { maxQueued = Infinity, quota }: CreateLimits,
+  ): Promise<{ job: JobRecord; created: boolean }> {
+    const create = () =>
+      known.exclusively(job.id, deadline, async () => {
+        if (known.index.get(job.id) ?? known.isDamaged(job.id)) throw alreadyExists(job.id)
+        const release = this.#reservePlace(known, job, maxQueued)
+        try {
+          await known.pages.add(job.id)
+          deadline.check()
+          return { job: await known.write({ ...job, createdAt: this.#clock() }, 1), created: true }
+        } finally {
+          release()
+        }
+      })
+    return await this.#usage.taking(job.app, quota, 1, create)
+  }
+
+  /** One after the other; where one fails, those before it are taken back. A crash in between leaves them: there are no transactions. */
+  async createAll(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    jobs: readonly JobRecord[],
+    { maxQueued = Infinity, quota }: CreateLimits,
+  ): Promise<JobRecord[]> {
+    const [first] = jobs
+    if (!first) return []
+    return await this.#usage.taking(first.app, quota, jobs.length, async () => {
+      const releases: (() => void)[] = []
+      const created: JobRecord[] = []
+      try {
+        for (const job of jobs) releases.push(this.#reservePlace(known, job, maxQueued))
+        for (const job of jobs) created.push((await this.#createNew(known, deadline, job, {})).job)
+        return created
+      } catch (error) {
+        for (const { id } of created)
+          await known.exclusively(id, deadline, async () => {
+            const job = known.index.get(id)
+            if (job) await known.leaveTombstone(job)
+          })
+        throw error
+      } finally {
+        for (const release of releases) release()
+      }
+    })
+  }
+
+  /** Queues a failed job again, as a new one against the limits. */
+  async retry(
+    known: KnownJobs,
+    deadline: AnswerDeadline,
+    id: string,
+    change: Extract<JobChange, { kind: 'retry' }>,
+  ): Promise<JobRecord | undefined> {
+    const app = known.index.get(id)?.app
+    if (app === undefined) return undefined
+    let release = () => {}
+    const queue = () =>
+      known.update(id, deadline, (job) => {
+        const next = transition(job, change, this.#clock())
+        if (next) release = this.#reservePlace(known, next, change.maxQueued ?? Infinity)
+        return next
+      })
+    try {
+      return await this.#usage.taking(app, change.quota, 1, queue)
+    } finally {
+      release()
+    }
+  }
+
+  /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
+  #reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
+    const ids = this.#creating.get(app) ?? new Set<string>()
+    const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
+    if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
+    this.#creating.set(app, ids.add(id))
+    return () => {
+      ids.delete(id)
+      if (ids.size === 0) this.#creating.delete(app)
+    }
+  }
+}

@@ -1,0 +1,235 @@
+import { createHash } from 'node:crypto'
+import { StemworkError } from '../../../core/engine/errors.js'
+
+export interface PostgresQuery {
+  /** Of a prepared statement. */
+  name?: string
+  text: string
+  values?: unknown[]
+  rowMode?: 'array'
+  types?: { getTypeParser(): (value: string) => unknown }
+  query_timeout?: number
+}
+
+/** What the stores use of a `pg` client. A client inside the host's transaction is given as `tx`. */
+export interface PostgresClient {
+  query(query: PostgresQuery): Promise<{ rows: unknown[] }>
+}
+
+/** What is used of a connection that was taken from the pool. */
+export interface PostgresConnection extends PostgresClient {
+  release(destroy?: boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+}
+
+/** What stores and queue use of a `pg` Pool. */
+export interface PostgresPool extends PostgresClient {
+  connect(): Promise<PostgresConnection>
+  on?(event: 'error', listener: (error: Error) => void): unknown
+  listenerCount?(event: 'error'): number
+  readonly options?: { max?: number }
+}
+
+const ignore = () => {}
+
+/** A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them. */
+export function surviveLostConnections(pool: PostgresPool): void {
+  if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
+}
+
+/** Columns as the server's text, so that type parsers which the host set for its own queries change nothing here. */
+export type Row = (string | null)[]
+
+const asText = { getTypeParser: () => (value: string) => value }
+
+/** An unreachable server is an error after this time, not a call that never ends. */
+const queryTimeoutMs = 20_000
+/** Likewise for a pool that has no connection to give, because all are taken or none can be made. */
+const connectTimeoutMs = 10_000
+const tries = 4
+
+interface QueryOptions {
+  timeoutMs?: number
+  name?: string
+}
+
+/** @throws StemworkError `STORE_UNAVAILABLE`, or `TOO_LARGE` for a value that no index can hold. */
+export async function query(
+  client: PostgresClient,
+  text: string,
+  values: unknown[] = [],
+  { timeoutMs = queryTimeoutMs, name }: QueryOptions = {},
+): Promise<Row[]> {
+  try {
+    const answer = client.query({
+      name,
+      text,
+      values,
+      rowMode: 'array',
+      types: asText,
+      query_timeout: timeoutMs,
+    })
+    // pg's own limit begins only when the pool has a connection for the statement.
+    const { rows } = await within(answer, timeoutMs + connectTimeoutMs)
+    return rows as Row[]
+  } catch (error) {
+    throw failure(error)
+  }
+}
+
+/** One statement on its own, tried again when the server chose it as a deadlock's victim. */
+export async function statement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await query(pool, text, values)
+    } catch (error) {
+      if (tried === tries || !isLostRace(error)) throw error
+    }
+  }
+}
+
+const names = new Map<string, string>()
+
+/** Pools whose server does not know the names of statements. */
+const nameless = new WeakSet<PostgresPool>()
+
+/**
+ * Like `statement`, planned once a connection: for those few whose planning takes as long as their work. Behind a pooler that gives
+ * each transaction another connection (PgBouncer), names may mean nothing or something that is there already; both are noticed
+ * before anything is done, and from then on the pool's statements have none.
+ */
+export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
+  if (nameless.has(pool)) return await statement(pool, text, values)
+  let name = names.get(text)
+  if (name === undefined)
+    names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  try {
+    return await query(pool, text, values, { name })
+  } catch (error) {
+    if (isLostRace(error)) return await statement(pool, text, values)
+    if (!isUnknownName(error)) throw error
+    nameless.add(pool)
+    return await statement(pool, text, values)
+  }
+}
+
+/** Runs `work` in a transaction of its own on one connection of the pool. */
+export async function transaction<Result>(
+  pool: PostgresPool,
+  work: (client: PostgresClient) => Promise<Result>,
+): Promise<Result> {
+  const connecting = pool.connect()
+  const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
+    // One that comes late is not kept from others.
+    connecting.then(
+      (late) => late.release(),
+      () => {},
+    )
+    throw failure(error)
+  })
+  // While a connection is out of the pool, nobody else listens, and pg would end the process over its loss.
+  client.on('error', ignore)
+  let done = false
+  try {
+    // Not the server's default, which may be another: what is read after a lock must not be older than the lock.
+    await query(client, 'BEGIN ISOLATION LEVEL READ COMMITTED')
+    const result = await work(client)
+    await query(client, 'COMMIT')
+    done = true
+    return result
+  } catch (error) {
+    // A refusal of ours, or of a value: the connection is sound.
+    if (StemworkError.is(error) && error.code !== 'STORE_UNAVAILABLE') {
+      await query(client, 'ROLLBACK').then(
+        () => (done = true),
+        () => {},
+      )
+    }
+    throw error
+  } finally {
+    // A connection whose transaction did not end must not serve anyone else.
+    client.release(!done)
+    if (done) client.removeListener('error', ignore)
+  }
+}
+
+async function within<Result>(answer: Promise<Result>, timeoutMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Postgres did not answer within ${timeoutMs} ms.`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isLostRace(error: unknown): boolean {
+  return ['40P01', '40001'].includes(causeOf(error))
+}
+
+/** "Prepared statement ... does not exist", or "already exists". */
+function isUnknownName(error: unknown): boolean {
+  return ['26000', '42P05'].includes(causeOf(error))
+}
+
+function causeOf(error: unknown): string {
+  return StemworkError.is(error) ? codeOf(error.cause) : ''
+}
+
+function failure(error: unknown): StemworkError {
+  if (StemworkError.is(error)) return error
+  const code = lacksPassword(error) ? '28P01' : codeOf(error)
+  switch (code) {
+    case '42P01':
+    case '3F000':
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'The tables of the job store are missing in Postgres. Call `migrate()` of `postgresStores` once before use.',
+        { cause: error },
+      )
+    case '54000':
+      return new StemworkError(
+        'TOO_LARGE',
+        'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.',
+        { cause: error },
+      )
+    case '28P01':
+    case '28000':
+    case '3D000':
+    case '42501':
+      return new StemworkError('STORE_UNAVAILABLE', refusals[code], { retryable: true, cause: error })
+    default: {
+      // Class 22: a value that the server cannot take, class 42: a statement that it does not understand.
+      const retryable = !/^(22|42)/.test(code)
+      return new StemworkError(
+        'STORE_UNAVAILABLE',
+        'Postgres did not answer as expected. Try again; if it goes on, look at the cause and at the server.',
+        { retryable, cause: error },
+      )
+    }
+  }
+}
+
+/** What somebody must change on one of the two sides. */
+const refusals = {
+  '28P01': 'Postgres refuses the user or the password. Check both in the connection string, and PGPASSWORD.',
+  '28000':
+    'Postgres refuses this user from here. Check the user of the connection string and pg_hba.conf of the server.',
+  '3D000': 'Postgres has no such database. Create it (createdb), or name another in the connection string.',
+  '42501': 'The user may not do this in Postgres. Give it the rights on the schema, or let its owner call `migrate()`.',
+}
+
+/** pg's own words, without a code, for a server that asks for a password when there is none. */
+function lacksPassword(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('client password must be a string')
+}
+
+function codeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
+  return typeof code === 'string' ? code : ''
+}

@@ -1,0 +1,42 @@
+import type { StoredJob } from './job-row.js'
+
+/** A job as this process has written it last, and the database's time as this process's clock tells it. */
+export interface HeldJob extends StoredJob {
+  nonce: string
+  now: number
+}
+
+/** More than a process runs at a time. A job that is not among them is read before it is changed. */
+const maxJobs = 1000
+
+/**
+ * The jobs that this process has claimed, as they were last written. One that nobody else has written since, which its version tells,
+ * needs not be read before it is changed: a heartbeat and the end of a job are one statement each.
+ */
+export class HeldJobs {
+  readonly #jobs = new Map<string, { stored: StoredJob; serverTime: number; readAt: number }>()
+
+  /** @param serverTime the database's clock when it wrote the job, so that a lease computed from it ends early, if not in time */
+  keep(stored: StoredJob, serverTime: number): void {
+    const { id, lease } = stored.job
+    this.#jobs.delete(id)
+    if (lease === null) return
+    for (const oldest of this.#jobs.keys()) {
+      if (this.#jobs.size < maxJobs) break
+      this.#jobs.delete(oldest)
+    }
+    this.#jobs.set(id, { stored, serverTime, readAt: performance.now() })
+  }
+
+  /** The job, if it was claimed here with this token. */
+  under(id: string, token: number): HeldJob | undefined {
+    const held = this.#jobs.get(id)
+    const lease = held?.stored.job.lease
+    if (!held || lease?.token !== token) return undefined
+    return { ...held.stored, nonce: lease.nonce, now: held.serverTime + Math.floor(performance.now() - held.readAt) }
+  }
+
+  forget(id: string): void {
+    this.#jobs.delete(id)
+  }
+}

@@ -1,0 +1,144 @@
+import type { StemworkError } from '../../../core/engine/errors.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { type PostgresClient, query, type Row } from './database.js'
+import {
+  columnText,
+  deliverable,
+  endedAt,
+  leaseUntil,
+  nowSql,
+  parseRecord,
+  removable,
+  removableBytes,
+} from './job-row.js'
+import { joinTurns } from './turns.js'
+
+export interface CreatedJob {
+  job: JobRecord
+  created: boolean
+}
+
+export type JobInserts = ReturnType<typeof jobInserts>
+
+/** Statements that add jobs. */
+export function jobInserts(schema: string, idempotencyMs: number) {
+  const insert = `
+    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$1')},
+    input AS (
+      SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text, batch_name text, upload_keys text[],
+        idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint, removable_at bigint, result_bytes bigint,
+        deliverable_at bigint, rank smallint, deadline bigint, pool text, record text)
+    )
+    INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key, created_at, waiting_since,
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, record)
+    SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
+      CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, ('{"createdAt":' || now || ',' || substr(record, 2))::json
+    FROM input, clock
+    ON CONFLICT DO NOTHING
+    RETURNING id, record`
+
+  /** Adds those jobs of one application whose id and idempotency key are free; `undefined` stands for the others. */
+  async function insertFree(
+    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    app: string,
+    jobs: readonly JobRecord[],
+  ): Promise<(JobRecord | undefined)[]> {
+    const rows = await run(insert, [columnText(app), JSON.stringify(jobs.map(rowOf))])
+    const made = new Map(rows.map(([id, record]) => [id, record]))
+    return jobs.map((job) => {
+      const id = columnText(job.id)
+      const record = made.get(id)
+      // Once, should a batch hold one id twice.
+      made.delete(id)
+      return record === undefined ? undefined : parseRecord(record, null)
+    })
+  }
+
+  /** The job that has the idempotency key, and whether the key's time has not passed. */
+  async function findHolder(
+    client: PostgresClient,
+    app: string,
+    key: string,
+  ): Promise<{ id: string | null | undefined; job: JobRecord; holds: boolean } | undefined> {
+    const [found] = await query(
+      client,
+      `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
+      [columnText(app), columnText(key), idempotencyMs],
+    )
+    if (!found) return undefined
+    const [record, claims, holds, id] = found
+    return { id, job: parseRecord(record, claims), holds: holds === 't' }
+  }
+
+  /** The job that holds the idempotency key, if its time has not passed; else takes the key from it. */
+  async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
+    if (!idempotency) return undefined
+    const holder = await findHolder(client, app, idempotency.key)
+    if (!holder || holder.holds) return holder?.job
+    await query(
+      client,
+      `UPDATE ${schema}.jobs SET idempotency_key = NULL WHERE id = $3 AND app = $1 AND idempotency_key = $2`,
+      [columnText(app), columnText(idempotency.key), holder.id],
+    )
+    return undefined
+  }
+
+  return {
+    insertFree,
+
+    findHolder,
+
+    /**
+     * Adds the job, or finds out why it cannot be added.
+     *
+     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job that was
+     * added under this key in between
+     */
+    async insertOrFind(
+      client: PostgresClient,
+      job: JobRecord,
+      refusal?: () => Promise<StemworkError | undefined>,
+    ): Promise<CreatedJob> {
+      for (;;) {
+        const refused = await refusal?.()
+        const holder = await holderOfKey(client, job)
+        if (holder) return { job: holder, created: false }
+        if (refused) throw refused
+        const [made] = await insertFree((text, values) => query(client, text, values), job.app, [job])
+        if (made) return { job: made, created: true }
+        // Either the id is taken, or another call took the key in between: then the next round finds its job.
+        const [taken] = await query(client, `SELECT idempotency_key FROM ${schema}.jobs WHERE id = $1`, [
+          columnText(job.id),
+        ])
+        if (taken && (job.idempotency === null || taken[0] !== columnText(job.idempotency.key)))
+          throw alreadyExists(job.id)
+      }
+    },
+  }
+}
+
+/** The columns of a new job; the database adds `createdAt` to its record. */
+function rowOf(job: JobRecord) {
+  const uploadKeys = Object.values(job.uploads).map((key) => columnText(key))
+  return {
+    id: columnText(job.id),
+    status: job.status,
+    deleted: job.deleted,
+    workflow: columnText(job.workflow),
+    batch_name: columnText(job.batchName),
+    upload_keys: uploadKeys.length === 0 ? null : uploadKeys,
+    idempotency_key: columnText(job.idempotency?.key ?? null),
+    not_before: Math.round(job.notBefore),
+    lease_until: leaseUntil(job),
+    ended_at: endedAt(job),
+    removable_at: removable(job),
+    result_bytes: removableBytes(job),
+    deliverable_at: deliverable(job),
+    rank: -job.priority,
+    deadline: job.deadline === null ? null : Math.round(job.deadline),
+    pool: job.pool,
+    record: JSON.stringify({ ...job, createdAt: undefined }),
+  }
+}

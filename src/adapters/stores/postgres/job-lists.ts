@@ -1,0 +1,136 @@
+import { jobStatusSchema } from '../../../core/engine/job/job.js'
+import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { columnText, leaseBucketMs, nowSql } from './job-row.js'
+
+export interface Statement {
+  text: string
+  values: unknown[]
+}
+
+const newestFirst = 'ORDER BY created_at DESC, id DESC'
+
+/** Rows of `version, record, claims, id`; `undefined` for a query that no job can match. */
+export function listStatement(
+  schema: string,
+  { limit, offset = 0, after, ...query }: JobPage,
+  exceptIds: readonly string[] = [],
+): Statement | undefined {
+  if (limit <= 0) return undefined
+  const conditions = conditionsOf(query)
+  if (!conditions) return undefined
+  const { where, values } = conditions
+  if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
+  if (exceptIds.length > 0) where.push(`id <> ALL($${values.push(exceptIds)}::text[])`)
+  const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
+  if (query.app === undefined || query.uploadKey !== undefined) {
+    if (query.workflows) where.push(workflowIn(query.workflows, values))
+    if (query.statuses) where.push(statusIn(query.statuses, query.app))
+    return {
+      text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
+      values,
+    }
+  }
+  // The indexes of an application's jobs have the status (and the workflow) before the time: each is a sorted list of its own, and
+  // the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+  const lists = [
+    `unnest($${values.push([...new Set(query.statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`,
+  ]
+  where.push('status = list.status')
+  if (query.workflows) {
+    lists.push(`unnest($${values.push(textsOf(query.workflows))}::text[]) AS wanted(workflow)`)
+    where.push('workflow = wanted.workflow')
+  }
+  return {
+    text: `
+      SELECT version, record, claims, id FROM (
+        SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
+          SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst} LIMIT $${values.push(limit + offset)}
+        ) AS found ${page}
+      ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`,
+    values,
+  }
+}
+
+/** @param max where the count ends; it looks at no more jobs than that */
+export function countStatement(schema: string, query: JobQuery, max = Infinity): Statement | undefined {
+  const conditions = conditionsOf(query)
+  if (!conditions) return undefined
+  const { where, values } = conditions
+  if (query.workflows) where.push(workflowIn(query.workflows, values))
+  // With the application, the status narrows the search in its indexes to a range also where it excludes nothing.
+  const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
+  if (statuses) where.push(statusIn(statuses, query.app))
+  const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
+  if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
+  return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT $${values.push(max)}) AS counted`, values }
+}
+
+/** Rows of `version, record, claims, id`. */
+export function dueStatement(
+  schema: string,
+  kind: DueKind,
+  limit: number,
+  exceptApps: readonly string[],
+  exceptIds: readonly string[],
+): Statement {
+  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ALL($3::text[]) AND`
+  const values = [limit, exceptApps.map((app) => columnText(app)), exceptIds]
+  switch (kind) {
+    case 'lapsed':
+      return { text: `${jobs} ${lapsedSql} LIMIT $1`, values }
+    case 'deleted':
+      return { text: `${jobs} deleted LIMIT $1`, values }
+    case 'expired':
+      return { text: `${jobs} removable_at <= ${nowSql} ORDER BY removable_at LIMIT $1`, values }
+    case 'overdue':
+      return {
+        text: `${jobs} deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline LIMIT $1`,
+        values,
+      }
+    case 'deliverable':
+      return { text: `${jobs} deliverable_at <= ${nowSql} ORDER BY deliverable_at LIMIT $1`, values }
+    default:
+      return kind satisfies never
+  }
+}
+
+/** Started jobs whose lease ran out, earliest first. */
+export const lapsedSql = `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY lease_bucket, lease_until NULLS FIRST, id`
+
+/** All conditions but those on status and workflow. */
+function conditionsOf({
+  app,
+  statuses,
+  workflows,
+  batchName,
+  createdAfter,
+  createdBefore,
+  uploadKey,
+}: JobQuery): { where: string[]; values: unknown[] } | undefined {
+  if (statuses?.length === 0 || workflows?.length === 0) return undefined
+  const values: unknown[] = []
+  const where = ['NOT deleted']
+  if (app !== undefined) where.push(`app = $${values.push(columnText(app))}`)
+  if (batchName !== undefined) where.push(`batch_name = $${values.push(columnText(batchName))}`)
+  if (createdAfter !== undefined) where.push(`created_at >= $${values.push(createdAfter)}`)
+  if (createdBefore !== undefined) where.push(`created_at < $${values.push(createdBefore)}`)
+  if (uploadKey !== undefined) where.push(`upload_keys @> ARRAY[$${values.push(columnText(uploadKey))}]::text[]`)
+  return { where, values }
+}
+
+function workflowIn(workflows: readonly string[], values: unknown[]): string {
+  return `workflow = ANY($${values.push(textsOf(workflows))}::text[])`
+}
+
+function textsOf(texts: readonly string[]): string[] {
+  return [...new Set(texts.map((text) => columnText(text)))]
+}
+
+/** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
+function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
+  const [only, ...others] = app === undefined ? new Set(statuses) : []
+  // Exactly these have a place in the index of what waits. An application's indexes hold the status, and need no look at the rows.
+  if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
+  if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
+  return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`
+}

@@ -1,0 +1,69 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import type { Usage } from '../../../core/engine/job/quota.js'
+import type { Row } from './database.js'
+import {
+  columnText,
+  deliverable,
+  endedAt,
+  leaseUntil,
+  quickCommitSql,
+  removable,
+  removableBytes,
+  type StoredJob,
+  waiting,
+} from './job-row.js'
+import { joinTurns } from './turns.js'
+import { countingUsage } from './usage.js'
+
+/**
+ * The statement that changes a job. A row's version rises with every write, and so with every claim: comparing it is the fence
+ * that a superseded worker cannot pass, and what makes a record computed outside the database as safe as one under a lock.
+ */
+export function jobUpdates(schema: string) {
+  const update = `
+    UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6, ended_at = $7,
+      removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
+    WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
+  const durable = `${update} RETURNING id`
+  const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
+  const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
+  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14')} ${text}`
+
+  /**
+   * Writes `next` in the place of what was read; false if somebody has written it in between.
+   *
+   * @param options.usage is counted with it; of changes that end a job alone
+   * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts versions twice
+   */
+  return async function replace(
+    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    { job, version }: StoredJob,
+    next: JobRecord,
+    { isRepeatable, nonce = null, usage }: { isRepeatable: boolean; nonce?: string | null; usage?: Partial<Usage> },
+  ): Promise<boolean> {
+    const waitingSince = waiting(next)
+    const values = [
+      columnText(job.id),
+      version,
+      next.status,
+      next.deleted,
+      waitingSince,
+      leaseUntil(next),
+      endedAt(next),
+      removable(next),
+      deliverable(next),
+      JSON.stringify(next),
+      next.lease?.nonce ?? null,
+      nonce,
+      removableBytes(next),
+    ]
+    if (usage) {
+      const counted = [columnText(next.app), usage.audioSeconds ?? 0, Math.round(usage.bytes ?? 0)]
+      return (await run(counting, [...values, ...counted])).length > 0
+    }
+    const text = isRepeatable ? quick : durable
+    const rows =
+      waitingSince === null ? await run(text, values) : await run(toWaiting(text), [...values, columnText(next.app)])
+    return rows.length > 0
+  }
+}

@@ -1,0 +1,71 @@
+import type { DocumentStore, StoredDocument } from '../../../core/engine/ports/document-store.js'
+import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import { columnText, nowSql } from './job-row.js'
+
+const columns = 'key, version, value'
+
+export function postgresDocuments(pool: PostgresPool, schema: string): DocumentStore {
+  const run = (text: string, values: unknown[]) => statement(pool, text, values)
+  const table = `${schema}.documents`
+  const isLive = `expires_at > ${nowSql}`
+  // The version of one whose time is over counts as 0.
+  const write = `
+    INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)
+    SELECT $1, $2, 1, $3, ${nowSql} + $4::bigint, ${nowSql} + $5::bigint WHERE $6::integer IS NULL OR $6 = 0
+      OR EXISTS (SELECT FROM ${table} WHERE kind = $1 AND key = $2)
+    ON CONFLICT (kind, key) DO UPDATE SET version = CASE WHEN d.${isLive} THEN d.version ELSE 0 END + 1, value = excluded.value,
+      due_at = excluded.due_at, expires_at = excluded.expires_at
+    WHERE $6::integer IS NULL OR $6 = CASE WHEN d.${isLive} THEN d.version ELSE 0 END RETURNING version`
+
+  return {
+    async get(kind, key) {
+      const [row] = await preparedStatement(
+        pool,
+        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND key = $2 AND ${isLive}`,
+        [kind, columnText(key)],
+      )
+      return row && stored(row)
+    },
+    async put({ kind, key, value, ttlMs, dueInMs = null }, { version } = {}) {
+      const [row] = await preparedStatement(pool, write, [
+        kind,
+        columnText(key),
+        JSON.stringify(value),
+        dueInMs === null ? null : Math.round(dueInMs),
+        Math.round(ttlMs),
+        version ?? null,
+      ])
+      return row && Number(row[0])
+    },
+    async delete(kind, key) {
+      await run(`DELETE FROM ${table} WHERE kind = $1 AND key = $2`, [kind, columnText(key)])
+    },
+    async list(kind, { limit, after = '' }) {
+      const rows = await run(
+        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND key > $2 AND ${isLive} ORDER BY key LIMIT $3`,
+        [kind, columnText(after), Math.max(0, limit)],
+      )
+      return rows.map(stored)
+    },
+    async due(kind, limit) {
+      const rows = await run(
+        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND due_at <= ${nowSql} AND ${isLive} ORDER BY due_at LIMIT $2`,
+        [kind, Math.max(0, limit)],
+      )
+      return rows.map(stored)
+    },
+    async removeExpired(limit) {
+      const rows = await run(
+        `DELETE FROM ${table} WHERE (kind, key) IN (
+          SELECT kind, key FROM ${table} WHERE expires_at <= ${nowSql} LIMIT $1 FOR UPDATE SKIP LOCKED
+        ) RETURNING key`,
+        [Math.max(0, limit)],
+      )
+      return rows.length
+    },
+  }
+}
+
+function stored([key, version, value]: Row): StoredDocument {
+  return { key: key ?? '', version: Number(version), value: JSON.parse(value ?? 'null') }
+}

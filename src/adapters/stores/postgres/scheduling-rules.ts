@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import {
+  idOf,
+  isHeldBack,
+  type RuleChange,
+  type RuleTarget,
+  rulesFor,
+  ruleStateSchema,
+  type SchedulingRule,
+  schedulingRuleSchema,
+} from '../../../core/engine/job/scheduling.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import type { Row } from './database.js'
+import { columnText } from './job-row.js'
+import { waitingLists } from './turns.js'
+
+type Run = (text: string, values: unknown[]) => Promise<Row[]>
+
+/** The rules of `JobStore`, in a table of their own. Claims of the next job read it themselves. */
+export function schedulingRules(schema: string) {
+  async function read(run: Run): Promise<SchedulingRule[]> {
+    const rows = await run(
+      `SELECT kind, id, state, max_running FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL`,
+      [],
+    )
+    return z.array(schedulingRuleSchema).parse(
+      rows.map(([kind, id, state, maxRunning]) => ({
+        target: kind === 'deployment' ? { kind } : { kind, id },
+        state: ruleStateSchema.parse(state),
+        maxRunning: maxRunning === null ? null : Number(maxRunning),
+      })),
+    )
+  }
+
+  return {
+    read,
+
+    async change(run: Run, target: RuleTarget, { state, maxRunning }: RuleChange): Promise<void> {
+      await run(
+        `INSERT INTO ${schema}.rules AS rule (kind, id, state, max_running) VALUES ($1, $2, coalesce($3, 'open'), $4)
+        ON CONFLICT (kind, id) DO UPDATE SET state = coalesce($3, rule.state), max_running = CASE WHEN $5 THEN $4 ELSE rule.max_running END`,
+        [target.kind, columnText(idOf(target)), state ?? null, maxRunning ?? null, maxRunning !== undefined],
+      )
+    },
+
+    /** Whether the rules keep this job from being begun. Exact for a caller that holds the lock of claims. */
+    async holdBack(run: Run, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
+      const running = new Map<RuleTarget, number>()
+      for (const { target, maxRunning } of rulesFor(rules, job)) {
+        if (maxRunning === null) continue
+        const condition =
+          target.kind === 'application'
+            ? `app = $2 AND status = 'STARTED' AND NOT deleted`
+            : target.kind === 'workflow'
+              ? 'workflow = $2 AND lease_bucket IS NOT NULL'
+              : `$2 = '' AND lease_bucket IS NOT NULL`
+        const [row] = await run(
+          `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE ${condition} LIMIT $1) AS running`,
+          [maxRunning, columnText(idOf(target))],
+        )
+        running.set(target, Number(row?.[0]))
+      }
+      return isHeldBack(rules, job, (target) => running.get(target) ?? 0)
+    },
+  }
+}
+
+/** Counts for `JobStore.ahead`: what comes first of each list of the application is a range of an index. */
+export function aheadStatement(schema: string): string {
+  return `
+    WITH own AS MATERIALIZED (
+      SELECT app, rank, waiting_since, id FROM ${schema}.jobs
+      WHERE id = $1 AND waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint
+    )
+    SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own CROSS JOIN LATERAL (${waitingLists(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
+      SELECT count(*) AS jobs FROM (
+        SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow AND job.pool = list.pool
+          AND (job.rank, job.waiting_since, job.id) < (own.rank, own.waiting_since, own.id)
+          AND job.waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint LIMIT $2
+      ) AS counted
+    ) AS ahead GROUP BY own.id`
+}

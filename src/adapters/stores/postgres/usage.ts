@@ -1,0 +1,59 @@
+import { addUsage, dayMs, noUsage, type Quota, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
+import type { Row } from './database.js'
+import { columnText, nowSql } from './job-row.js'
+
+type Run = (text: string, values: unknown[]) => Promise<Row[]>
+
+/** Today, by the database. */
+const daySql = `(${nowSql} / ${dayMs})`
+
+/**
+ * For a statement that ends a job: counts what it used in the same write. `changed` is what makes the change and returns a row where
+ * it is made.
+ */
+export function countingUsage(
+  schema: string,
+  changed: string,
+  [app, seconds, bytes]: [string, string, string],
+): string {
+  return `WITH changed AS (${changed}), counted AS (
+      INSERT INTO ${schema}.usage AS u (app, day, jobs, audio_seconds, bytes)
+      SELECT ${app}, ${daySql}, 0, ${seconds}::double precision, ${bytes}::bigint FROM changed
+      ON CONFLICT (app, day) DO UPDATE SET audio_seconds = u.audio_seconds + excluded.audio_seconds, bytes = u.bytes + excluded.bytes
+    ) SELECT id FROM changed`
+}
+
+/** What applications have used, by day. */
+export function usageTable(schema: string) {
+  async function read(run: Run, app: string): Promise<{ used: Usage; now: number }> {
+    const [row] = await run(
+      `SELECT ${nowSql}, jobs, audio_seconds, bytes FROM (SELECT 1) AS one LEFT JOIN ${schema}.usage ON app = $1 AND day = ${daySql}`,
+      [columnText(app)],
+    )
+    const [now, jobs, audioSeconds, bytes] = (row ?? []).map(Number)
+    return {
+      now: now ?? 0,
+      used: addUsage(noUsage, { jobs: jobs ?? 0, audioSeconds: audioSeconds ?? 0, bytes: bytes ?? 0 }),
+    }
+  }
+
+  return {
+    read,
+
+    /** Whether so many further jobs would be too many. Exact for a caller that holds the application's lock. */
+    async refusal(run: Run, app: string, quota: Quota | undefined, jobs = 1) {
+      if (!quota) return undefined
+      const { used, now } = await read(run, app)
+      return quotaExceeded(quota, used, jobs, now)
+    },
+
+    async addJobs(run: Run, app: string, jobs: number): Promise<void> {
+      await run(
+        `WITH old AS (DELETE FROM ${schema}.usage WHERE app = $1 AND day < ${daySql} - 1)
+        INSERT INTO ${schema}.usage AS u (app, day, jobs, audio_seconds, bytes) VALUES ($1, ${daySql}, $2, 0, 0)
+        ON CONFLICT (app, day) DO UPDATE SET jobs = u.jobs + excluded.jobs`,
+        [columnText(app), jobs],
+      )
+    },
+  }
+}

@@ -1,0 +1,122 @@
+import { DueQueue, type DueEntry } from './due-queue.js'
+
+/** Where a job waits. Nothing of it ever changes. */
+export interface WaitingPlace {
+  app: string
+  workflow: string
+  pool: string
+  priority: number
+}
+
+interface List<Item> extends WaitingPlace {
+  queue: DueQueue<Item>
+}
+
+/** What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then the time. */
+export class ClaimOrder<Item> {
+  /** A Map iterates in insertion order: the order of coming here, that of the last turn below. */
+  readonly #unserved = new Map<string, Map<string, List<Item>>>()
+  readonly #served = new Map<string, Map<string, List<Item>>>()
+  #entered = 0
+
+  /** Enters the item, moves it, or (with null) takes it out; `entry` is what the last call for this item returned. */
+  set(
+    place: WaitingPlace,
+    entry: DueEntry<Item> | undefined,
+    item: Item,
+    at: number | null,
+  ): DueEntry<Item> | undefined {
+    const { app, workflow, pool, priority } = place
+    let lists = this.#unserved.get(app) ?? this.#served.get(app)
+    if (!lists) {
+      if (at === null) return undefined
+      this.#unserved.set(app, (lists = new Map()))
+    }
+    const key = `${priority} ${workflow}\n${pool}`
+    let list = lists.get(key)
+    if (!list) {
+      if (at === null) return undefined
+      lists.set(key, (list = { app, workflow, pool, priority, queue: new DueQueue(() => this.#entered++) }))
+    }
+    return list.queue.set(entry, item, at)
+  }
+
+  /** The next item that is due, not in `taken`, and in a place that is open. Counts as its application's turn. */
+  take(
+    now: number,
+    taken: ReadonlySet<Item>,
+    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+  ): Item | undefined {
+    for (const apps of [this.#unserved, this.#served]) {
+      for (const [app, lists] of apps) {
+        const first = this.#firstOf(lists, now, taken, isOpen)
+        if (first === undefined) {
+          // All others that wait are served later than it was: nothing is lost by forgetting it.
+          if (lists.size === 0) apps.delete(app)
+          continue
+        }
+        apps.delete(app)
+        this.#served.set(app, lists)
+        return first.item
+      }
+    }
+    return undefined
+  }
+
+  /** Due items of the application that come before the given one, counted up to `max`. */
+  ahead({ app, priority }: WaitingPlace, entry: DueEntry<Item>, now: number, max: number): number {
+    let count = 0
+    for (const list of (this.#unserved.get(app) ?? this.#served.get(app))?.values() ?? []) {
+      if (list.priority < priority || count >= max) continue
+      const until = list.priority > priority ? now : Math.min(now, entry.at)
+      for (const other of list.queue.dueEntries(until, max - count + 1))
+        if (list.priority > priority || isBefore(other, entry)) count++
+    }
+    return Math.min(count, max)
+  }
+
+  /** Items that are due, by place but for the application and the priority, counted up to `max` each. */
+  backlog(now: number, max: number): { workflow: string; pool: string; queued: number; firstAt: number }[] {
+    const lanes = new Map<string, { workflow: string; pool: string; queued: number; firstAt: number }>()
+    for (const lists of [...this.#unserved.values(), ...this.#served.values()]) {
+      for (const { workflow, pool, queue } of lists.values()) {
+        const [first] = queue.dueEntries(now, 1)
+        if (!first) continue
+        const key = `${workflow}\n${pool}`
+        const lane = lanes.get(key) ?? { workflow, pool, queued: 0, firstAt: Infinity }
+        const queued = Math.min(max, lane.queued + queue.countDue(now))
+        lanes.set(key, { ...lane, queued, firstAt: Math.min(lane.firstAt, first.at) })
+      }
+    }
+    return [...lanes.values()]
+  }
+
+  #firstOf(
+    lists: Map<string, List<Item>>,
+    now: number,
+    taken: ReadonlySet<Item>,
+    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+  ): DueEntry<Item> | undefined {
+    let best: { list: List<Item>; entry: DueEntry<Item> } | undefined
+    for (const [key, list] of lists) {
+      if (list.queue.size === 0) {
+        lists.delete(key)
+        continue
+      }
+      if (best && list.priority < best.list.priority) continue
+      const entry = isOpen(list) ? firstEntryDue(list.queue, now, taken) : undefined
+      if (entry && (!best || list.priority > best.list.priority || isBefore(entry, best.entry))) best = { list, entry }
+    }
+    return best?.entry
+  }
+}
+
+/** The entry that has been due longest and whose item is not in `taken`. */
+function firstEntryDue<Item>(queue: DueQueue<Item>, now: number, taken: ReadonlySet<Item>): DueEntry<Item> | undefined {
+  if (taken.size === 0) return queue.dueEntries(now, 1)[0]
+  return queue.dueEntries(now, taken.size + 1).find(({ item }) => !taken.has(item))
+}
+
+function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order)
+}

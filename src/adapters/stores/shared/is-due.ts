@@ -1,0 +1,21 @@
+import { deliverableAt, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import type { DueKind } from '../../../core/engine/ports/job-store.js'
+
+export function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
+  const reached = (time: number | null) => time !== null && time <= now
+  switch (kind) {
+    case 'lapsed':
+      return reached(lapsesAt(job))
+    case 'expired':
+      return reached(removableAt(job))
+    case 'overdue':
+      return reached(overdueAt(job))
+    case 'deliverable':
+      return reached(deliverableAt(job))
+    case 'deleted':
+      return job.deleted
+    default:
+      return kind satisfies never
+  }
+}

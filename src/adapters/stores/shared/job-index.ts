@@ -1,0 +1,333 @@
+import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
+import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
+import { servesPool } from '../../../core/engine/job/pool.js'
+import { resultBytes } from '../../../core/engine/job/result-bytes.js'
+import type { Backlog, Claimable, DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { ClaimOrder } from './claim-order.js'
+import { mergedBacklog } from './merged-backlog.js'
+import { DueQueue, type DueEntry } from './due-queue.js'
+import { begunOf, RunningLanes } from './running-lanes.js'
+import { SortedList } from './sorted-list.js'
+
+/** What of a job the index looks at. */
+export type IndexedJob = Pick<
+  JobRecord,
+  | 'id'
+  | 'app'
+  | 'workflow'
+  | 'pool'
+  | 'uploads'
+  | 'batchName'
+  | 'status'
+  | 'createdAt'
+  | 'completedAt'
+  | 'expiresAt'
+  | 'expired'
+  | 'outputs'
+  | 'lease'
+  | 'notBefore'
+  | 'deadline'
+  | 'priority'
+  | 'deleted'
+  | 'idempotency'
+  | 'deliveries'
+>
+
+/** What a claim asks for, under the rules. */
+export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
+  rules: readonly SchedulingRule[]
+  /** Jobs that run, and of which the index does not know it yet. */
+  begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
+}
+
+/** A job's place in the index; the job in it is replaced, never changed. */
+interface IndexEntry<Job> {
+  job: Job
+  waiting: DueEntry<IndexEntry<Job>> | undefined
+  lapsing: DueEntry<IndexEntry<Job>> | undefined
+  overdue: DueEntry<IndexEntry<Job>> | undefined
+  removable: DueEntry<IndexEntry<Job>> | undefined
+  deliverable: DueEntry<IndexEntry<Job>> | undefined
+  ended: DueEntry<IndexEntry<Job>> | undefined
+}
+
+interface Group<Job> {
+  entries: SortedList<IndexEntry<Job>>
+  counts: Record<JobStatus, number>
+}
+
+/** The jobs of one process by everything that a `JobStore` is asked for, without a scan. */
+export class JobIndex<Job extends IndexedJob> {
+  readonly #entries = new Map<string, IndexEntry<Job>>()
+  readonly #byKey = new Map<string, IndexEntry<Job>>()
+  readonly #byUpload = new Map<string, Set<IndexEntry<Job>>>()
+  readonly #byApp = new Map<string, Group<Job>>()
+  readonly #everything = newGroup<Job>()
+  readonly #waiting = new ClaimOrder<IndexEntry<Job>>()
+  readonly #lapsing = new DueQueue<IndexEntry<Job>>()
+  readonly #overdue = new DueQueue<IndexEntry<Job>>()
+  readonly #removable = new DueQueue<IndexEntry<Job>>()
+  readonly #deliverable = new DueQueue<IndexEntry<Job>>()
+  readonly #ended = new DueQueue<IndexEntry<Job>>()
+  readonly #running = new RunningLanes()
+  readonly #deleted = new Set<IndexEntry<Job>>()
+
+  /** Also a job that is marked deleted. */
+  get(id: string): Job | undefined {
+    return this.#entries.get(id)?.job
+  }
+
+  /** Enters the job, or the next state of one that is in the index: `createdAt`, `app` and `uploads` of a job never change. */
+  set(job: Job): void {
+    const entry = this.#entries.get(job.id)
+    if (entry) return this.#replace(entry, job)
+    const entered: IndexEntry<Job> = {
+      job,
+      waiting: undefined,
+      lapsing: undefined,
+      overdue: undefined,
+      removable: undefined,
+      deliverable: undefined,
+      ended: undefined,
+    }
+    this.#entries.set(job.id, entered)
+    if (job.deleted) this.#deleted.add(entered)
+    else this.#show(entered)
+    this.#schedule(entered)
+  }
+
+  remove(id: string): void {
+    const entry = this.#entries.get(id)
+    if (!entry) return
+    if (!entry.job.deleted) this.#replace(entry, { ...entry.job, deleted: true })
+    this.#deleted.delete(entry)
+    this.#entries.delete(id)
+  }
+
+  /** The job that was made last with this idempotency key and is not deleted, however long ago. */
+  withIdempotencyKey(app: string, key: string): Job | undefined {
+    return this.#byKey.get(keyOf(app, key))?.job
+  }
+
+  /**
+   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's turn.
+   */
+  takeNext(now: number, wanted: Wanted, taken: Iterable<string> = []): Job | undefined {
+    const entries = new Set<IndexEntry<Job>>()
+    for (const id of taken) {
+      const entry = this.#entries.get(id)
+      if (entry) entries.add(entry)
+    }
+    const lapsed = this.#lapsing
+      .due(now, Infinity)
+      .find((entry) => !entries.has(entry) && this.mayBegin(entry.job, wanted))
+    return (
+      lapsed ?? this.#waiting.take(now, entries, (place) => this.mayBegin({ ...place, status: 'QUEUED' }, wanted))
+    )?.job
+  }
+
+  /** Whether a job is among those wanted, and no rule holds it back. */
+  mayBegin(
+    job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>,
+    { exceptApps, workflows, labels, rules, begun }: Wanted,
+  ): boolean {
+    if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+    if (!servesPool(labels, job.pool)) return false
+    return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#runningOf(target) + begunOf(target, begun))
+  }
+
+  /** See `JobStore.backlog`. */
+  backlog(now: number, max: number): Backlog[] {
+    const waiting = this.#waiting.backlog(now, max)
+    return mergedBacklog(
+      waiting.map(({ firstAt, ...lane }) => ({ ...lane, oldestMs: now - firstAt })),
+      this.#running.list(),
+    )
+  }
+
+  /** See `JobStore.ahead`. */
+  ahead(id: string, now: number, max: number): number | undefined {
+    const entry = this.#entries.get(id)
+    if (!entry?.waiting || entry.waiting.at > now) return undefined
+    return this.#waiting.ahead(entry.job, entry.waiting, now, max)
+  }
+
+  #runningOf(target: RuleTarget): number {
+    if (target.kind === 'workflow') return this.#running.ofWorkflow(target.id)
+    const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
+    return group?.counts.STARTED ?? 0
+  }
+
+  due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
+    if (exceptApps.length > 0) {
+      const others = this.due(kind, now, Infinity).filter(({ app }) => !exceptApps.includes(app))
+      return others.slice(0, Math.max(limit, 0))
+    }
+    switch (kind) {
+      case 'lapsed':
+        return jobsOf(this.#lapsing.due(now, limit))
+      case 'expired':
+        return jobsOf(this.#removable.due(now, limit))
+      case 'overdue':
+        return jobsOf(this.#overdue.due(now, limit))
+      case 'deliverable':
+        return jobsOf(this.#deliverable.due(now, limit))
+      case 'deleted':
+        return jobsOf([...this.#deleted].slice(0, Math.max(limit, 0)))
+      default:
+        return kind satisfies never
+    }
+  }
+
+  /** Jobs that ended earlier than `time` and are not marked deleted, the earliest first. */
+  endedBefore(time: number, limit: number): Job[] {
+    return jobsOf(this.#ended.due(time - 1, limit))
+  }
+
+  count(query: JobQuery, max = Infinity): number {
+    const { app, statuses, ...rest } = query
+    if (Object.values(rest).every((value) => value === undefined)) {
+      const group = app === undefined ? this.#everything : this.#byApp.get(app)
+      if (!group) return 0
+      const total = [...new Set(statuses ?? jobStatusSchema.options)].reduce(
+        (sum, status) => sum + group.counts[status],
+        0,
+      )
+      return Math.min(total, max)
+    }
+    let total = 0
+    if (max <= 0) return 0
+    for (const _job of this.select(query)) if (++total >= max) break
+    return total
+  }
+
+  /** Bytes of the result files that the application's jobs keep. */
+  resultBytes(app: string): number {
+    let total = 0
+    for (const job of this.select({ app, statuses: ['SUCCEEDED'] })) total += resultBytes(job)
+    return total
+  }
+
+  /** Newest first. The index must not be changed before the iteration has ended. */
+  *select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
+    const { createdAfter = -Infinity, createdBefore = Infinity } = query
+    const newest = this.#candidates(query).descendingBefore(
+      ({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0),
+    )
+    for (const { job } of newest) {
+      if (job.createdAt < createdAfter) return
+      if (matchesFilters(job, query)) yield job
+    }
+  }
+
+  #replace(entry: IndexEntry<Job>, next: Job): void {
+    const previous = entry.job
+    entry.job = next
+    if (next.deleted && !previous.deleted) {
+      this.#hide(entry, previous)
+      this.#deleted.add(entry)
+    } else if (next.status !== previous.status) {
+      this.#running.remove(previous)
+      this.#running.add(next)
+      for (const group of this.#groupsOf(next)) {
+        group.counts[previous.status]--
+        group.counts[next.status]++
+      }
+    }
+    this.#schedule(entry)
+  }
+
+  #schedule(entry: IndexEntry<Job>): void {
+    const { job } = entry
+    entry.waiting = this.#waiting.set(job, entry.waiting, entry, waitingSince(job))
+    entry.lapsing = this.#lapsing.set(entry.lapsing, entry, lapsesAt(job))
+    entry.overdue = this.#overdue.set(entry.overdue, entry, overdueAt(job))
+    entry.removable = this.#removable.set(entry.removable, entry, removableAt(job))
+    entry.deliverable = this.#deliverable.set(entry.deliverable, entry, deliverableAt(job))
+    entry.ended = this.#ended.set(entry.ended, entry, job.deleted || !isTerminal(job) ? null : job.completedAt)
+  }
+
+  /** Enters a job where readers find it. */
+  #show(entry: IndexEntry<Job>): void {
+    const { job } = entry
+    this.#running.add(job)
+    for (const group of this.#groupsOf(job)) {
+      group.entries.add(entry)
+      group.counts[job.status]++
+    }
+    if (job.idempotency) {
+      const key = keyOf(job.app, job.idempotency.key)
+      const other = this.#byKey.get(key)
+      if (!other || compareJobs(other.job, job) < 0) this.#byKey.set(key, entry)
+    }
+    for (const key of Object.values(job.uploads)) {
+      const users = this.#byUpload.get(key)
+      if (users) users.add(entry)
+      else this.#byUpload.set(key, new Set([entry]))
+    }
+  }
+
+  /** @param job the state under which the entry was shown. */
+  #hide(entry: IndexEntry<Job>, job: Job): void {
+    this.#running.remove(job)
+    for (const group of this.#groupsOf(job)) {
+      group.entries.remove(entry)
+      group.counts[job.status]--
+    }
+    if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
+    if (job.idempotency) {
+      const key = keyOf(job.app, job.idempotency.key)
+      // A later job may have taken over a key whose time had passed.
+      if (this.#byKey.get(key) === entry) this.#byKey.delete(key)
+    }
+    for (const key of Object.values(job.uploads)) {
+      const users = this.#byUpload.get(key)
+      if (users?.delete(entry) && users.size === 0) this.#byUpload.delete(key)
+    }
+  }
+
+  #groupsOf(job: Job): Group<Job>[] {
+    let group = this.#byApp.get(job.app)
+    if (!group) this.#byApp.set(job.app, (group = newGroup()))
+    return [this.#everything, group]
+  }
+
+  #candidates({ app, uploadKey }: JobQuery): SortedList<IndexEntry<Job>> {
+    if (uploadKey === undefined)
+      return app === undefined ? this.#everything.entries : (this.#byApp.get(app)?.entries ?? newGroup<Job>().entries)
+    const users = newGroup<Job>().entries
+    for (const entry of this.#byUpload.get(uploadKey) ?? []) users.add(entry)
+    return users
+  }
+}
+
+/** Whether the job has what the query asks for, its times and inputs aside, which never change. */
+export function matchesFilters(job: IndexedJob, { app, statuses, workflows, batchName }: JobQuery): boolean {
+  return (
+    (app === undefined || job.app === app) &&
+    (statuses === undefined || statuses.includes(job.status)) &&
+    (workflows === undefined || workflows.includes(job.workflow)) &&
+    (batchName === undefined || job.batchName === batchName)
+  )
+}
+
+function jobsOf<Job>(entries: IndexEntry<Job>[]): Job[] {
+  return entries.map((entry) => entry.job)
+}
+
+function newGroup<Job extends IndexedJob>(): Group<Job> {
+  return {
+    entries: new SortedList<IndexEntry<Job>>((a, b) => compareJobs(a.job, b.job)),
+    counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 0 },
+  }
+}
+
+function compareJobs(a: { createdAt: number; id: string }, b: { createdAt: number; id: string }): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+}
+
+/** Neither part can imitate the other's end: the length comes first. */
+function keyOf(app: string, key: string): string {
+  return `${app.length}:${app}${key}`
+}

@@ -1,0 +1,45 @@
+import { StemworkError } from '../../../core/engine/errors.js'
+
+/** After so many it is no damage any more: the records are of another version. */
+const maxRows = 10_000
+/** Somebody may have mended them meanwhile. */
+const forgetAfterMs = 10 * 60 * 1000
+
+/**
+ * Jobs whose rows hold no record that this version can read. They are left out when the store looks for the next job or for what is
+ * due, or else they would be found first every time and hide all others.
+ */
+export class UnreadableRows {
+  #since = 0
+  readonly #ids = new Set<string>()
+
+  get ids(): string[] {
+    if (performance.now() > this.#since + forgetAfterMs) this.#ids.clear()
+    return [...this.#ids]
+  }
+
+  /** The rows that can be read; the others are noted. @throws StemworkError `STORE_UNAVAILABLE` when these are too many. */
+  readable<Row, Job>(rows: readonly Row[], idOf: (row: Row) => string, parse: (row: Row) => Job): Job[] {
+    return rows.flatMap((row) => {
+      try {
+        return [parse(row)]
+      } catch {
+        this.#note(idOf(row))
+        return []
+      }
+    })
+  }
+
+  #note(id: string): void {
+    if (this.#ids.size >= maxRows) throw tooMany()
+    if (this.#ids.size === 0) this.#since = performance.now()
+    this.#ids.add(id)
+  }
+}
+
+function tooMany(): StemworkError {
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `More than ${maxRows} job records cannot be read. Were they written by a newer version of the library? Start that version.`,
+  )
+}

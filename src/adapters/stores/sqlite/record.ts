@@ -1,0 +1,15 @@
+import type { z } from 'zod'
+import { StemworkError } from '../../../core/engine/errors.js'
+
+/** A record as it was written; what lies in the file may have been changed by others, so it is checked. */
+export function parseRecord<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> {
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch (cause) {
+    throw new StemworkError(
+      'STORE_UNAVAILABLE',
+      'A record in the job database has not the form that this version expects. Was it changed by hand, or written by a newer version?',
+      { cause },
+    )
+  }
+}

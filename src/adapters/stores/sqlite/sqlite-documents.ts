@@ -1,0 +1,86 @@
+import type { DocumentStore, StoredDocument } from '../../../core/engine/ports/document-store.js'
+import type { SqliteDatabase } from './sqlite-database.js'
+
+interface Row {
+  key: string
+  version: number
+  value: string
+}
+
+const columns = 'key, version, value'
+
+export function sqliteDocuments(database: SqliteDatabase, clock: () => number): DocumentStore {
+  return {
+    async get(kind, key) {
+      const row = database.get<Row>(
+        `SELECT ${columns} FROM documents WHERE kind = ? AND key = ? AND expires_at > ?`,
+        kind,
+        key,
+        clock(),
+      )
+      return row && stored(row)
+    },
+    async put({ kind, key, value, ttlMs, dueInMs = null }, { version } = {}) {
+      const now = clock()
+      const written = database.transaction(() => {
+        const present =
+          database.get<Pick<Row, 'version'>>(
+            'SELECT version FROM documents WHERE kind = ? AND key = ? AND expires_at > ?',
+            kind,
+            key,
+            now,
+          )?.version ?? 0
+        if (version !== undefined && version !== present) return undefined
+        database.write(
+          'INSERT OR REPLACE INTO documents (kind, key, version, value, due_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+          kind,
+          key,
+          present + 1,
+          JSON.stringify(value),
+          dueInMs === null ? null : now + dueInMs,
+          now + ttlMs,
+        )
+        return present + 1
+      })
+      if (written !== undefined) await database.durable()
+      return written
+    },
+    async delete(kind, key) {
+      database.write('DELETE FROM documents WHERE kind = ? AND key = ?', kind, key)
+    },
+    async list(kind, { limit, after = '' }) {
+      return database
+        .all<Row>(
+          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ? ORDER BY key LIMIT ?`,
+          kind,
+          after,
+          clock(),
+          Math.max(0, limit),
+        )
+        .map(stored)
+    },
+    async due(kind, limit) {
+      const now = clock()
+      return database
+        .all<Row>(
+          `SELECT ${columns} FROM documents WHERE kind = ? AND due_at <= ? AND expires_at > ? ORDER BY due_at LIMIT ?`,
+          kind,
+          now,
+          now,
+          Math.max(0, limit),
+        )
+        .map(stored)
+    },
+    async removeExpired(limit) {
+      return database.all(
+        'DELETE FROM documents WHERE (kind, key) IN (SELECT kind, key FROM documents WHERE expires_at <= ? LIMIT ?) RETURNING key',
+        clock(),
+        Math.max(0, limit),
+      ).length
+    },
+  }
+}
+
+function stored({ key, version, value }: Row): StoredDocument {
+  return { key, version, value: JSON.parse(value) }
+}

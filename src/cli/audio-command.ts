@@ -1,0 +1,115 @@
+import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { getPriority, tmpdir } from 'node:os'
+import { basename, dirname, extname, join, resolve } from 'node:path'
+import { badInput, StemworkError } from '../core/engine/errors.js'
+import type { WorkResult } from '../core/engine/ports/runner.js'
+import { processRunner } from '../core/engine/runner/process-runner.js'
+import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
+import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
+import { type Report, runInForeground } from './foreground-run.js'
+import type { ProgressLine } from './progress-line.js'
+
+/** Options of the commands that run a workflow on one file of this machine. */
+export const audioCommandOptions = {
+  ffmpeg: { type: 'boolean', help: 'Let the ffmpeg on the PATH decode what the package cannot.' },
+  json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
+} satisfies Record<string, CommandOption>
+
+export interface AudioRun {
+  path: string
+  workflow: Workflow
+  /** Without `inputUrl`. Undefined ones are left out. */
+  params: Record<string, unknown>
+  /** What progress is called. */
+  label: string
+  /** Where results with these names are kept; others are not. */
+  keep: Record<string, string>
+  /** What to print; gets the paths of the results as they lie before they are kept. */
+  report(result: WorkResult): Promise<Report>
+}
+
+/** Limits protect a service from strangers; here, the user owns both file and machine. */
+const maxAudioSeconds = 1_000_000
+
+/** Runs a workflow on a file in a child process, and prints its report. Returns the exit status. */
+export function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Terminal): Promise<number> {
+  return runInForeground(input.values.json === true, terminal, (signal, progress) => runOnFile(run, signal, progress))
+}
+
+async function runOnFile(
+  { path, workflow, params, label, keep, report }: AudioRun,
+  signal: AbortSignal,
+  progress: ProgressLine,
+) {
+  const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
+  const checked = workflow.params.safeParse(given)
+  if (!checked.success) throw new UsageError(`${firstIssueText(checked.error, 'options')}.`)
+  const bytes = await sizeOf(path)
+  const [firstKept] = Object.values(keep)
+  // Beside the result, so that a finished file only needs to be renamed.
+  const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
+  const directory = await mkdtemp(join(parent, '.stemwork-'))
+  // The user waits for it: no nicer than this process.
+  const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
+  try {
+    const result = await runner.run(
+      {
+        jobId: label,
+        workflow: workflow.id,
+        module: workflow.module?.url ?? null,
+        settings: workflow.module?.settings ?? null,
+        params: given,
+        inputs: { inputUrl: { path: resolve(path), bytes, name: basename(path) } },
+        directory,
+        limits: { maxAudioSeconds },
+      },
+      { signal, onProgress: ({ progress: fraction }) => progress.show(label, fraction) },
+    )
+    signal.throwIfAborted()
+    const printed = await report(result)
+    for (const [name, target] of Object.entries(keep)) {
+      const output = result.outputs[name]
+      if (output) await move(output.path, target)
+    }
+    return printed
+  } finally {
+    await runner.close()
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function move(from: string, to: string): Promise<void> {
+  await rename(from, to).catch((error: NodeJS.ErrnoException) => {
+    // A second result may go to another disk.
+    if (error.code !== 'EXDEV') throw error
+    return copyFile(from, to)
+  })
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    const message =
+      error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`
+    throw new StemworkError('NOT_FOUND', message, { cause: error })
+  })
+  if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
+  return stats.size
+}
+
+/** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */
+export function decimalOf(input: CommandInput, name: string): number | undefined {
+  const text = textOf(input, name)
+  if (text === undefined) return undefined
+  if (/^-?(\d+\.?\d*|\.\d+)$/.test(text)) return Number(text)
+  throw new UsageError(`--${name} must be a number, not "${text}".`)
+}
+
+/** The path with another ending, and words before it. */
+export function pathBeside(path: string, words: string, extension: string): string {
+  return join(dirname(path), `${basename(path, extname(path))}${words}.${extension}`)
+}
+
+function withoutUndefined(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+}

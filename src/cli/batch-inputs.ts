@@ -1,0 +1,119 @@
+import type { Dirent, Stats } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { basename, extname, join, relative, resolve, sep } from 'node:path'
+import { StemworkError } from '../core/engine/errors.js'
+
+/** A file to separate, as it was when it was looked at. */
+export interface BatchInput {
+  /** Absolute. */
+  path: string
+  /** As the user would name it. */
+  shown: string
+  /** Folders between the named folder and the file, separated by `/`; empty for a file that was named itself. */
+  folder: string
+  bytes: number
+  /** Epoch milliseconds. */
+  modifiedAt: number
+}
+
+/** What was found, and the folders that could not be read. */
+export interface FoundInputs {
+  inputs: BatchInput[]
+  unreadable: { input: string; message: string }[]
+}
+
+const endings =
+  'wav wave w64 bwf aif aiff aifc au snd flac mp3 mp2 m4a m4b mp4 aac ogg oga opus wv wma caf amr tta ac3 eac3 dts mov mkv webm avi 3gp'.split(
+    ' ',
+  )
+const ffmpegEndings = 'ts mts m2ts mpg mpeg vob flv wmv rm mxf ape mpc dsf dff tak voc'.split(' ')
+
+export interface InputSearch {
+  /** Folder of the results: inside a named folder it is passed over. */
+  outputFolder: string
+  /** Whether an earlier run made this file. */
+  isResult(path: string): boolean
+  ffmpeg: boolean
+}
+
+/** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
+export async function requireSources(sources: readonly string[]): Promise<void> {
+  for (const source of sources) {
+    await stat(source).catch((error: NodeJS.ErrnoException) => {
+      throw new StemworkError(
+        'NOT_FOUND',
+        error.code === 'ENOENT' ? `There is no file "${source}".` : `"${source}" cannot be read: ${error.message}.`,
+        { cause: error },
+      )
+    })
+  }
+}
+
+/**
+ * The files that were named, and those of the named folders and the folders below that have the ending of a sound or video file, in the order of their
+ * paths. What is gone by now, such as a disk, has none.
+ */
+export async function findInputs(sources: readonly string[], search: InputSearch): Promise<FoundInputs> {
+  const found = new Map<string, BatchInput>()
+  const unreadable: FoundInputs['unreadable'] = []
+  const known = new Set([...endings, ...(search.ffmpeg ? ffmpegEndings : [])])
+  const add = (path: string, shown: string, folder: string, { size, mtimeMs }: Stats) => {
+    if (!found.has(path) && !search.isResult(path))
+      found.set(path, { path, shown, folder, bytes: size, modifiedAt: mtimeMs })
+  }
+
+  async function walk(root: string, folder: string, shown: string): Promise<void> {
+    let entries: Dirent[]
+    try {
+      entries = await readdir(folder, { withFileTypes: true })
+    } catch (error) {
+      unreadable.push({ input: shown, message: `The folder cannot be read: ${String(error)}` })
+      return
+    }
+    entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+    for (const entry of entries) {
+      const path = join(folder, entry.name)
+      if (entry.name.startsWith('.')) continue
+      if (entry.isDirectory()) {
+        if (path !== search.outputFolder) await walk(root, path, join(shown, entry.name))
+        continue
+      }
+      if (!known.has(extname(entry.name).slice(1).toLowerCase())) continue
+      // Behind a link may be a file; one that has gone in the meantime is none.
+      const stats = await stat(path).catch(() => undefined)
+      if (stats?.isFile()) add(path, join(shown, entry.name), relative(root, folder).split(sep).join('/'), stats)
+    }
+  }
+
+  for (const source of sources) {
+    const path = resolve(source)
+    const stats = await stat(path).catch(() => undefined)
+    if (!stats) continue
+    if (stats.isDirectory()) await walk(path, path, source)
+    else add(path, source, '', stats)
+  }
+  return { inputs: [...found.values()], unreadable }
+}
+
+/** Says which files of a folder are complete: nothing tells but that they stay as they are. */
+export class GrowingFiles {
+  readonly #seen = new Map<string, string>()
+  readonly #taken = new Map<string, string>()
+
+  /** Those that are not empty, as they were at the look before, and not yet taken in this state. */
+  complete(inputs: readonly BatchInput[]): BatchInput[] {
+    return inputs.filter((input) => {
+      const state = `${input.bytes} ${input.modifiedAt}`
+      const isSteady = this.#seen.get(input.path) === state && input.bytes > 0
+      this.#seen.set(input.path, state)
+      if (!isSteady || this.#taken.get(input.path) === state) return false
+      this.#taken.set(input.path, state)
+      return true
+    })
+  }
+}
+
+/** Name of a file without its ending. */
+export function nameWithoutEnding(path: string): string {
+  return basename(path, extname(path))
+}

@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { StemworkError } from '../core/engine/errors.js'
+import { newJob } from '../core/engine/job/new-job.js'
+import type { BlobStore } from '../core/engine/ports/blob-store.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { nodeVersionRemedy } from './node-version.js'
+import { systemErrorText } from './system-error.js'
+
+/** What a check has found. A `note` is no fault: something optional that is not there, or that is worth knowing. */
+export interface Finding {
+  check: string
+  status: 'ok' | 'note' | 'problem'
+  found: string
+  /** What to do about it. */
+  todo?: string
+}
+
+type Outcome = Omit<Finding, 'check'>
+
+const answerMs = 15_000
+const gibibyte = 1024 ** 3
+/** A few long songs, with their scratch files. */
+const enoughBytes = 2 * gibibyte
+const maxClockDifferenceMs = 5_000
+
+/** The outcome of a check; an error that it throws is a problem, and so is no answer. */
+export async function examine(check: string, work: () => Promise<Outcome>, timeoutMs = answerMs): Promise<Finding> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`No answer within ${timeoutMs / 1000} s. Check the server and the network.`)),
+      timeoutMs,
+    )
+  })
+  try {
+    return { check, ...(await Promise.race([work(), late])) }
+  } catch (error) {
+    return { check, status: 'problem', found: failureText(error) }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export function nodeVersion(version = process.versions.node): Outcome {
+  const todo = nodeVersionRemedy(version)
+  return todo === undefined ? { status: 'ok', found: version } : { status: 'problem', found: version, todo }
+}
+
+export async function ffmpeg(): Promise<Outcome> {
+  try {
+    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'], { timeout: 10_000 })
+    return { status: 'ok', found: stdout.split('\n', 1)[0] ?? 'found' }
+  } catch (error) {
+    const what =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not found' : `does not run: ${failureText(error)}`
+    return { status: 'note', found: `${what}; only workflows of your own that call it need it` }
+  }
+}
+
+/** Whether files can be made in the folder, or where it is going to be made, and how much room there is. */
+export async function folder(path: string, { isPrivate }: { isPrivate: boolean }): Promise<Outcome> {
+  const place = await nearest(resolve(path))
+  const made = await mkdtemp(join(place, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
+    // The name of the folder, and not of what was tried in it.
+    error.path = place
+    throw error
+  })
+  await rmdir(made)
+  const { bavail, bsize } = await statfs(place)
+  const freeBytes = bavail * bsize
+  const room = `${path}, ${(freeBytes / gibibyte).toFixed(1)} GiB free`
+  const { mode } = await stat(place)
+  if (freeBytes < enoughBytes)
+    return {
+      status: 'problem',
+      found: room,
+      todo: 'Free some space, or choose a folder on another disk: a job needs up to twice the size of its input and results.',
+    }
+  if (isPrivate && place === resolve(path) && process.platform !== 'win32' && (mode & 0o077) !== 0)
+    return { status: 'problem', found: `${room}, and other users can look into it`, todo: `chmod 700 ${path}` }
+  return { status: 'ok', found: room }
+}
+
+/** Writes, reads and removes a small file. */
+export async function blobs(store: BlobStore): Promise<Outcome> {
+  const key = `doctor/${randomUUID()}`
+  try {
+    await store.put(key, 'stemwork doctor', { contentType: 'text/plain' })
+    const blob = await store.get(key)
+    let bytes = 0
+    for await (const chunk of blob?.body ?? []) bytes += chunk.byteLength
+    if (bytes !== 15) throw new Error(`A file of 15 bytes was stored, and ${bytes} came back.`)
+  } catch (error) {
+    // It is the first failure that tells.
+    await store.delete(key).catch(() => {})
+    throw error
+  }
+  await store.delete(key)
+  return { status: 'ok', found: 'a file was stored, read and removed' }
+}
+
+/** Writes a job that has ended already, so that no worker takes it, and removes it. Its time is the store's. */
+export async function jobStore(store: JobStore): Promise<Outcome> {
+  const queued = await store.count({ statuses: ['QUEUED'] })
+  const request = { name: null, params: {}, uploads: {}, batchName: null, metadata: {}, copyResultsTo: {} }
+  const ended = {
+    ...newJob({ ...request, app: 'stemwork-doctor', workflow: 'stemwork/doctor', webhook: null, idempotency: null }),
+  }
+  const sentAt = Date.now()
+  const { job } = await store.create({ ...ended, status: 'FAILED', completedAt: sentAt, expired: true })
+  const answeredAt = Date.now()
+  await store.apply(job.id, { kind: 'delete' })
+  await store.purge({ id: job.id })
+  const differenceMs = job.createdAt < sentAt ? job.createdAt - sentAt : Math.max(0, job.createdAt - answeredAt)
+  if (Math.abs(differenceMs) > maxClockDifferenceMs) {
+    return {
+      status: 'problem',
+      found: `its clock differs by ${(differenceMs / 1000).toFixed(1)} s from this machine's`,
+      todo: 'Synchronize both clocks with NTP: links and retention depend on them.',
+    }
+  }
+  return {
+    status: 'ok',
+    found: `a job was stored and removed in ${answeredAt - sentAt} ms; ${queued} jobs wait; its clock agrees`,
+  }
+}
+
+async function nearest(path: string): Promise<string> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (found?.isDirectory()) return path
+  if (found) throw new Error(`${path} is a file, but a folder is expected. Name another folder.`)
+  return await nearest(dirname(path))
+}
+
+function failureText(error: unknown): string {
+  const texts: string[] = []
+  for (let each = error; each instanceof Error && texts.length < 5; each = each.cause) {
+    const isSystem = !StemworkError.is(each) && 'syscall' in each
+    texts.push(isSystem ? systemErrorText(each) : each.message)
+  }
+  return texts.join(' Cause: ') || String(error)
+}

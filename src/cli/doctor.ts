@@ -1,0 +1,127 @@
+import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silentLogger } from '../core/engine/ports/logger.js'
+import { modelInfo } from '../core/separation/models/index.js'
+import { createEngine } from '../create-engine.js'
+import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
+import { type Deployment, openDeployment } from './deployment.js'
+import { blobs, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
+import { serveCommand } from './serve.js'
+import { deploymentUrls } from './service-storage.js'
+import { allWorkflows } from './workflow-modules.js'
+
+/** Networks of hundreds of megabytes come from a slow disk. */
+const readyMs = 150_000
+
+export const doctorCommand: Command = {
+  usage: 'doctor [options]',
+  description:
+    'Checks what `stemwork serve` would need with the same options, and says what to do. Status 0: no problem; 1: at least one.',
+  positionals: { min: 0, max: 0 },
+  options: { ...serveCommand.options, json: { type: 'boolean', help: 'Print JSON.' } },
+  notes:
+    'It starts a child process and loads the network, writes a small file and a job to the storage, and removes both.\n' +
+    'A SQLite store belongs to one process: stop the service first, or its store is reported as in use.',
+  async run(input, { stdout }) {
+    const findings: Finding[] = []
+    for await (const finding of examinations(input)) {
+      findings.push(finding)
+      if (input.values.json !== true) stdout.write(line(finding))
+    }
+    const isWell = findings.every(({ status }) => status !== 'problem')
+    if (input.values.json === true) stdout.write(`${JSON.stringify({ ok: isWell, findings })}\n`)
+    return isWell ? exitStatus.done : exitStatus.failed
+  },
+}
+
+async function* examinations(input: CommandInput): AsyncGenerator<Finding, void, void> {
+  yield await examine('node', async () => nodeVersion())
+  if (input.values['api-only'] !== true) yield* abilities(input)
+  const { data } = deploymentUrls(input)
+  const scratch = data === undefined ? tmpdir() : join(data, 'scratch')
+  if (data !== undefined) yield await examine('data folder', () => folder(data, { isPrivate: true }))
+  yield await examine('scratch folder', () => folder(scratch, { isPrivate: false }))
+  yield* storage(input)
+}
+
+/** What running jobs needs. */
+async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, void> {
+  const model = textOf(input, 'model') ?? 'embedded'
+  const separation = await examine(
+    'separation',
+    async () => {
+      const workflows = await allWorkflows(input, true)
+      const engine = createEngine({ workflows, logger: silentLogger })
+      try {
+        await engine.ready()
+      } finally {
+        await engine.close({ timeoutMs: 0 })
+      }
+      const { licence } = await modelInfo(model)
+      return { status: 'ok', found: `a child process has loaded the model ${model} (licence: ${licence})` }
+    },
+    readyMs,
+  )
+  yield separation
+  if (separation.status === 'ok') yield await examine('onnxruntime', () => providers(textOf(input, 'provider')))
+  yield await examine('ffmpeg', ffmpeg)
+}
+
+/** Loaded here only after a child has done so: a broken native library may end the process. */
+async function providers(wanted = 'cpu'): Promise<Omit<Finding, 'check'>> {
+  const { default: runtime } = await import('onnxruntime-node')
+  const names = runtime.listSupportedBackends().map(({ name }) => name)
+  const found = `it knows ${names.join(', ')}`
+  if (names.includes(wanted)) return { status: 'ok', found }
+  return {
+    status: 'problem',
+    found: `${found}, and --provider asks for ${wanted}`,
+    todo: 'Install onnxruntime-node with that provider, or leave --provider out to use the CPU.',
+  }
+}
+
+async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void> {
+  const urls = deploymentUrls(input)
+  let deployment: Deployment | undefined
+  const opened = await examine('storage', async () => {
+    // As serve makes it: a database makes its file, not its folder.
+    if (urls.data !== undefined) await mkdir(urls.data, { recursive: true, mode: 0o700 })
+    deployment = await openDeployment(urls, silentLogger)
+    return {
+      status: 'ok',
+      found: deployment.durable ? 'jobs outlive the process' : 'nothing outlives the process (--data makes it last)',
+    }
+  })
+  yield opened
+  if (!deployment) return
+  const { parts, durable, close } = deployment
+  try {
+    yield await examine('job store', () => jobStore(parts.jobs))
+    yield await examine('queue', async () => {
+      await parts.queue.check()
+      const isShared = parts.queue.traits.scope === 'shared'
+      if (input.values['api-only'] === true && !isShared)
+        throw new UsageError('--api-only needs --store postgres://...')
+      return { status: 'ok', found: isShared ? 'it answers' : 'of this process alone' }
+    })
+    yield await examine('blobs', () => blobs(parts.blobs))
+    yield await examine('link secret', async () => {
+      const isKept = urls.data !== undefined || process.env.STEMWORK_LINK_SECRET !== undefined
+      if (isKept || !durable) return { status: 'ok', found: isKept ? 'kept' : 'made anew by each process' }
+      return {
+        status: 'problem',
+        found: 'none, and links must outlive the process',
+        todo: 'Set --data <dir>, or STEMWORK_LINK_SECRET on every node.',
+      }
+    })
+  } finally {
+    await parts.queue.close().catch(() => {})
+    await close().catch(() => {})
+  }
+}
+
+function line({ check, status, found, todo }: Finding): string {
+  const advice = todo === undefined ? '' : `\n${' '.repeat(26)}-> ${todo}`
+  return `${status.padEnd(9)}${check.padEnd(17)}${found}${advice}\n`
+}

@@ -1,0 +1,37 @@
+import type { JobEngine } from '../core/engine/engine.js'
+import { StemworkError } from '../core/engine/errors.js'
+import type { JobRecord } from '../core/engine/job/job.js'
+
+/**
+ * Runs jobs until there is none left to claim, so many at a time, or one; each to its end, its retries included. The signal hands running
+ * jobs back to the queue. What other processes of a service do from time to time is done once, for there may be no other.
+ *
+ * @returns the jobs that have ended here
+ */
+export async function finiteWork(
+  engine: JobEngine,
+  { once, lanes, signal }: { once: boolean; lanes: number; signal: AbortSignal },
+): Promise<JobRecord[]> {
+  await engine.ready()
+  const ended: JobRecord[] = []
+  const work = async () => {
+    for (;;) {
+      const job = await engine.run(undefined, { signal })
+      if (!job) return
+      ended.push(job)
+      if (once) return
+    }
+  }
+  const results = await Promise.allSettled(Array.from({ length: once ? 1 : lanes }, work))
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed && !signal.aborted && !isShuttingDown(failed.reason)) throw failed.reason
+  if (!signal.aborted) {
+    await engine.sweep()
+    await engine.sendWebhooks()
+  }
+  return ended
+}
+
+function isShuttingDown(error: unknown): boolean {
+  return StemworkError.is(error) && error.code === 'SHUTTING_DOWN'
+}

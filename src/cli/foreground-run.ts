@@ -1,0 +1,41 @@
+import { StemworkError } from '../core/engine/errors.js'
+import { exitStatus, type Terminal } from './command.js'
+import { onInterruption } from './interruption.js'
+import { ProgressLine } from './progress-line.js'
+
+export interface Report {
+  json: unknown
+  text: string
+}
+
+/**
+ * Does the one piece of work of a command while its user waits: shows progress, stops at Ctrl-C, prints the report. Returns the exit
+ * status; with `json`, an error of the package is printed as JSON too, and any other is thrown.
+ */
+export async function runInForeground(
+  json: boolean,
+  terminal: Terminal,
+  work: (signal: AbortSignal, progress: ProgressLine) => Promise<Report>,
+): Promise<number> {
+  const interruption = onInterruption((status) => process.exit(status))
+  const progress = new ProgressLine(terminal.stderr)
+  try {
+    const report = await work(interruption.signal, progress)
+    progress.clear()
+    terminal.stdout.write(json ? `${JSON.stringify(report.json, null, 2)}\n` : report.text)
+    return exitStatus.done
+  } catch (error) {
+    progress.clear()
+    const status = interruption.status()
+    if (status !== undefined) {
+      terminal.stderr.write('Stopped; unfinished files were removed.\n')
+      return status
+    }
+    if (!json || !StemworkError.is(error)) throw error
+    const { code, reason = null, message } = error
+    terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
+    return exitStatus.failed
+  } finally {
+    interruption.release()
+  }
+}

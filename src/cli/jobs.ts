@@ -1,0 +1,268 @@
+import type { BulkAction, JobEngine } from '../core/engine/engine.js'
+import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
+import { DeploymentLimits } from '../core/engine/limits.js'
+import type { JobQuery } from '../core/engine/ports/job-store.js'
+import { createEngine } from '../create-engine.js'
+import type { JobRow } from '../http/operator/answers.js'
+import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
+import { bulkJobs } from './bulk-jobs.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  type Terminal,
+  textOf,
+  UsageError,
+} from './command.js'
+import type { DeploymentUrls } from './deployment.js'
+import { withEnvironment } from './environment.js'
+import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+const store = ['data', 'store', 'blobs']
+const filters = ['status', 'app', 'workflow']
+
+export const jobsCommand: Command = {
+  usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
+  description:
+    'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
+  positionals: { min: 1, max: 2 },
+  options: {
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store, blobs: storageOptions.blobs }),
+    all: {
+      type: 'boolean',
+      help: 'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of the store.',
+    },
+    status: { type: 'string', value: 'status', help: 'With list and --all: QUEUED, STARTED, SUCCEEDED or FAILED.' },
+    app: { type: 'string', value: 'name', help: 'With list and --all: jobs of this application.' },
+    workflow: { type: 'string', value: 'id', help: 'With list and --all: jobs of this workflow.' },
+    search: {
+      type: 'string',
+      value: 'text',
+      help: 'With list: an id, or a piece of a name, a batch, an error or its cause, among the newest 2,000.',
+    },
+    after: { type: 'string', value: 'cursor', help: 'With list: goes on behind an earlier list.' },
+    why: {
+      type: 'boolean',
+      help: 'Also why its last attempt failed, with stack and causes; clients never see this. The log has the same text.',
+    },
+    json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  actions: {
+    list: {
+      description: 'Lists jobs, newest first, 50 at a time.',
+      options: ['data', 'store', ...filters, 'search', 'after', 'json'],
+    },
+    show: {
+      usage: '<job id>',
+      description: 'Shows a job and its attempts.',
+      options: ['data', 'store', 'why', 'json'],
+    },
+    cancel: {
+      usage: '<job id> | --all',
+      description: 'Ends a job that waits, and asks the worker of one that runs to stop it.',
+      options: [...store, 'all', ...filters, 'json'],
+    },
+    retry: {
+      usage: '<job id> | --all',
+      description: 'Queues a FAILED job again, as long as its inputs are kept.',
+      options: [...store, 'all', ...filters, 'json'],
+    },
+    delete: {
+      usage: '<job id> | --all',
+      description: 'Deletes a job in any state, with its files.',
+      options: [...store, 'all', ...filters, 'json'],
+    },
+  },
+  async run(input, terminal) {
+    const action = firstPositional(input)
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
+    if (!act)
+      throw new UsageError(`jobs ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
+    const isBulk = input.values.all === true
+    checkTarget(action, input, isBulk)
+    const urls = deploymentUrls(input)
+    if (urls.data === undefined && urls.store === undefined)
+      throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
+    const logger = stderrLogger(terminal.stderr)
+    const storage = await openStorage({ ...urls, blobs: blobsUrl(action, urls) }, logger)
+    // A retry keeps to the limits of the deployment, whose options this command does not have.
+    const limits = action === 'retry' ? await DeploymentLimits.settings(storage.parts.jobs.documents) : {}
+    const engine = createEngine({ ...storage.parts, ...limits, workflows: [], logger })
+    try {
+      if (isBulk && isBulkAction(action))
+        return await bulkJobs(engine, action, await queryOf(engine, input), {
+          terminal,
+          json: input.values.json === true,
+        })
+      return await act(engine, input, terminal)
+    } finally {
+      await engine.close({ timeoutMs: 0 })
+      await storage.close()
+    }
+  },
+}
+
+const bulkActions: readonly string[] = ['cancel', 'retry', 'delete'] satisfies BulkAction[]
+
+function isBulkAction(action: string): action is BulkAction {
+  return bulkActions.includes(action)
+}
+
+/** @throws UsageError unless it is plain which jobs are meant */
+function checkTarget(action: string, { positionals, values }: CommandInput, isBulk: boolean): void {
+  const hasId = positionals[1] !== undefined
+  if (!isBulkAction(action)) {
+    if (isBulk) throw new UsageError(`--all belongs to ${bulkActions.join(', ')}, not to ${action}.`)
+    if (action === 'show' && !hasId) throw new UsageError('jobs show needs a job id.')
+    return
+  }
+  if (isBulk && hasId) throw new UsageError('Give a job id or --all, not both.')
+  if (!isBulk && !hasId)
+    throw new UsageError(
+      `jobs ${action} needs a job id, or --all for every job that --status, --app and --workflow match.`,
+    )
+  const filter = filters.find((name) => values[name] !== undefined)
+  if (!isBulk && filter !== undefined) throw new UsageError(`--${filter} belongs to --all, not to a job id.`)
+}
+
+/** @throws UsageError where files are touched and nothing says where they lie */
+function blobsUrl(action: string, { data, store, blobs }: DeploymentUrls): string | undefined {
+  if (blobs !== undefined || (data !== undefined && store === undefined)) return blobs
+  if (action === 'retry' || action === 'delete')
+    throw new UsageError(`jobs ${action} needs the files of the jobs: give --blobs <url>, as the service has it.`)
+  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  return data === undefined ? 'file:.' : undefined
+}
+
+async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<JobQuery> {
+  const workflow = textOf(input, 'workflow')
+  const given = textOf(input, 'status')
+  const status = jobStatusSchema.optional().safeParse(given?.toUpperCase())
+  if (!status.success)
+    throw new UsageError(`--status must be one of ${jobStatusSchema.options.join(', ')}, not "${given}".`)
+  return {
+    app: applicationId(await engine.applications.listApplications(), input),
+    statuses: status.data && [status.data],
+    workflows: workflow === undefined ? undefined : [workflow],
+  }
+}
+
+/** @throws UsageError for a name that no application has */
+function applicationId(applications: readonly { id: string; name: string }[], input: CommandInput): string | undefined {
+  const name = textOf(input, 'app')
+  const app = applications.find((one) => one.name === name)?.id
+  if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
+  return app
+}
+
+type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
+
+const actions: Record<string, Action> = {
+  async list(engine, input, { stdout }) {
+    const applications = await engine.applications.listApplications()
+    const app = applicationId(applications, input)
+    const checked = jobSearchSchema.safeParse({
+      status: textOf(input, 'status')?.toUpperCase(),
+      workflow: textOf(input, 'workflow'),
+      app,
+      text: textOf(input, 'search'),
+      after: textOf(input, 'after'),
+    })
+    if (!checked.success)
+      throw new UsageError(`--${String(checked.error.issues[0]?.path[0])}: ${checked.error.issues[0]?.message}.`)
+    const page = await searchJobs(engine, checked.data)
+    if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
+    else {
+      const names = new Map(applications.map((one) => [one.id, one.name]))
+      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No such job.\n')
+      if (page.next !== null) stdout.write(`More: --after ${page.next}\n`)
+    }
+    return exitStatus.done
+  },
+
+  async show(engine, input, terminal) {
+    return shown(await engine.get(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async cancel(engine, input, terminal) {
+    return shown(await engine.cancel(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async retry(engine, input, terminal) {
+    return shown(await engine.retry(input.positionals[1] ?? ''), input, terminal)
+  },
+
+  async delete(engine, input, terminal) {
+    const job = await engine.delete(input.positionals[1] ?? '')
+    if (!job) return shown(job, input, terminal)
+    const { id } = job
+    terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
+    return exitStatus.done
+  },
+}
+
+function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr }: Terminal): number {
+  if (!job) {
+    const id = input.positionals[1] ?? ''
+    stderr.write(
+      `stemwork: There is no job ${id} in this store. It may have been deleted, or it is in another store.\n`,
+    )
+    return exitStatus.failed
+  }
+  const facts = summary(job, input.values.why === true)
+  stdout.write(input.values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts))
+  return exitStatus.done
+}
+
+function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {
+  const time = new Date(createdAt).toISOString().slice(0, 19)
+  const why = error ? `  ${error.reason ?? error.code}` : ''
+  return `${id}  ${time}  ${status.padEnd(9)}  ${app}  ${workflow}  ${name ?? ''}${why}\n`
+}
+
+function time(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
+}
+
+function summary(job: JobRecord, why: boolean): Record<string, unknown> {
+  const { id, app, workflow, status, stage, attempts, error, cancelRequested } = job
+  return {
+    id,
+    app,
+    workflow,
+    status,
+    stage,
+    attempts,
+    ...(cancelRequested && status === 'STARTED' ? { cancelRequested } : {}),
+    createdAt: time(job.createdAt),
+    startedAt: time(job.startedAt),
+    completedAt: time(job.completedAt),
+    worker: job.lease?.owner ?? null,
+    error,
+    history: job.history.map(({ reason, ...attempt }) => {
+      const times = { startedAt: time(attempt.startedAt), endedAt: time(attempt.endedAt) }
+      return { ...attempt, ...times, ...(why ? { reason } : {}) }
+    }),
+    ...(why ? { why: job.failure } : {}),
+  }
+}
+
+function lines({ history, ...shown }: Record<string, unknown>): string {
+  const facts = Object.entries(shown)
+    .filter(([name, value]) => value !== null || name === 'why')
+    .map(([name, value]) => {
+      if (name !== 'why') return `${name.padEnd(12)} ${typeof value === 'string' ? value : JSON.stringify(value)}\n`
+      return typeof value === 'string'
+        ? `why\n  ${value.replaceAll('\n', '\n  ')}\n`
+        : 'why          no attempt has failed\n'
+    })
+  const attempts = (
+    history as { token: number; worker: string; startedAt: string; outcome: string; reason?: string | null }[]
+  ).map(
+    ({ token, worker, startedAt, outcome, reason }) =>
+      `attempt ${String(token).padEnd(4)} ${startedAt}  ${worker}  ${outcome.replaceAll('_', ' ')}${reason ? `: ${reason}` : ''}\n`,
+  )
+  return [...facts, ...attempts].join('')
+}

@@ -1,0 +1,110 @@
+import type { ApplicationLimits } from '../core/engine/engine.js'
+import type { LimitChange, Limits } from '../core/engine/job/quota.js'
+import { DeploymentLimits } from '../core/engine/limits.js'
+import { createEngine } from '../create-engine.js'
+import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
+import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+/** Options by the figure that they set. */
+const figures = {
+  maxQueuedJobs: 'max-queued',
+  jobs: 'jobs',
+  audioMinutes: 'audio-minutes',
+  bytes: 'bytes',
+} as const satisfies Record<keyof Limits, string>
+const figureNames = Object.keys(figures) as (keyof Limits)[]
+
+export const limitsCommand: Command = {
+  usage: 'limits <show | set> [--app <name>] [figures] (--data <dir> | --store <url>)',
+  description:
+    'What an application may use in a day (UTC), and how many of its jobs may wait. Figures of its own replace those for all, which are options of the program that runs the service. Jobs that were accepted are run. The service must be stopped (--data, SQLite) or shared (--store postgres://...).',
+  positionals: { min: 1, max: 1 },
+  options: {
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    app: { type: 'string', value: 'name', help: 'Name of an application. With show: default all.' },
+    'max-queued': { type: 'string', value: 'n', help: 'With set: jobs that may wait.' },
+    jobs: { type: 'string', value: 'n', help: 'With set: jobs a day that are created or run again.' },
+    'audio-minutes': { type: 'string', value: 'n', help: 'With set: minutes of audio a day of jobs that succeed.' },
+    bytes: { type: 'string', value: 'n', help: 'With set: bytes a day of the inputs of jobs that end.' },
+    json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  actions: {
+    show: { description: 'Shows the limits, and what was used today.', options: ['data', 'store', 'app', 'json'] },
+    set: {
+      usage: '--app <name>',
+      description: 'Sets the figures that are given. "default": as for all again.',
+      options: ['data', 'store', 'app', ...Object.values(figures), 'json'],
+    },
+  },
+  async run(input, { stdout, stderr }) {
+    const action = firstPositional(input)
+    if (action !== 'show' && action !== 'set')
+      throw new UsageError(`limits ${action} is not a command. Expected one of: show, set.`)
+    const change = changeOf(input)
+    const hasChange = Object.keys(change).length > 0
+    if ((action === 'set') !== hasChange)
+      throw new UsageError(
+        `limits ${action} ${hasChange ? 'changes nothing: use set' : 'needs a figure'} (${optionNames()}).`,
+      )
+    const name = textOf(input, 'app')
+    if (action === 'set' && name === undefined) throw new UsageError('limits set needs --app <name>.')
+    const { data, store } = deploymentUrls(input)
+    if (data === undefined && store === undefined)
+      throw new UsageError('Limits live in a store: give --data <dir> or --store <url>.')
+    const logger = stderrLogger(stderr)
+    // A durable store wants durable files beside it; none is read here, so any folder will do.
+    const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, logger)
+    const settings = await DeploymentLimits.settings(storage.parts.jobs.documents)
+    const engine = createEngine({ ...storage.parts, ...settings, workflows: [], logger })
+    try {
+      const all = await storage.parts.applications.listApplications()
+      const applications = name === undefined ? all : all.filter((one) => one.name === name)
+      const [first] = applications
+      if (name !== undefined && !first)
+        throw new UsageError(`There is no application ${name}. Make one with keys create.`)
+      if (action === 'set' && first) await engine.setLimits(first.id, change)
+      const rows = await Promise.all(
+        applications.map(async (one) => ({ app: one.id, name: one.name, ...(await engine.limits(one.id)) })),
+      )
+      if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
+      else stdout.write(rows.map(lines).join('') || 'There is no application yet.\n')
+      return exitStatus.done
+    } finally {
+      await engine.close({ timeoutMs: 0 })
+      await storage.close()
+    }
+  },
+}
+
+/** @throws UsageError for what is no figure */
+function changeOf(input: CommandInput): LimitChange {
+  const change: LimitChange = {}
+  for (const figure of figureNames) {
+    const text = textOf(input, figures[figure])
+    if (text === undefined) continue
+    const value = text === 'default' ? null : Number(text)
+    const isFine = value === null || (/^\d+$/.test(text) && (figure !== 'maxQueuedJobs' || value > 0))
+    if (!isFine) throw new UsageError(`--${figures[figure]} must be a whole number or "default", not "${text}".`)
+    change[figure] = value
+  }
+  return change
+}
+
+function optionNames(): string {
+  return Object.values(figures)
+    .map((option) => `--${option}`)
+    .join(', ')
+}
+
+function lines({ name, own, effective, used }: ApplicationLimits & { name: string }): string {
+  const usedOf = { jobs: used.jobs, audioMinutes: Math.round(used.audioSeconds / 6) / 10, bytes: used.bytes }
+  const rows = figureNames.map((figure) => {
+    const limit = effective[figure]
+    const usedText = figure === 'maxQueuedJobs' ? '' : `, used today: ${usedOf[figure]}`
+    const text = limit === undefined ? 'no limit' : `${limit}${own[figure] === undefined ? ' (as for all)' : ''}`
+    return `  ${figures[figure].padEnd(14)} ${text}${limit === undefined ? '' : usedText}\n`
+  })
+  return `${name}\n${rows.join('')}`
+}

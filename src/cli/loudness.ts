@@ -1,0 +1,91 @@
+import { readFile } from 'node:fs/promises'
+import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
+import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
+import { type Command, firstPositional, textOf } from './command.js'
+import { fileFormat } from './file-format.js'
+
+interface Figures {
+  integratedLufs: number | null
+  rangeLu: number | null
+  maxMomentaryLufs: number | null
+  maxShortTermLufs: number | null
+  truePeakDbtp: number | null
+  samplePeakDbfs: number | null
+  warnings?: string[]
+}
+
+export const loudnessCommand: Command = {
+  usage: 'loudness <file> [options]',
+  description:
+    'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and writes the audio at another loudness if asked to.',
+  positionals: { min: 1, max: 1 },
+  options: {
+    picture: { type: 'string', value: 'file.svg', help: 'Write a picture of the loudness over time.' },
+    normalize: {
+      type: 'string',
+      value: 'LUFS',
+      help: 'Write the audio at this integrated loudness, for example -14.',
+    },
+    ceiling: {
+      type: 'string',
+      value: 'dBTP',
+      help: 'Highest true peak; the audio stays quieter if necessary. Default: -1.',
+    },
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'file',
+      help: 'File for that audio: .wav, .flac or .mp3. Default: "<name> (<n> LUFS).wav" beside the input.',
+    },
+    bits: { type: 'string', value: '16|24|32', help: 'Sample width. Default: 16.' },
+    ...audioCommandOptions,
+  },
+  notes: '--json prints the whole report, with the loudness over time.',
+  async run(input, terminal) {
+    const path = firstPositional(input)
+    const normalizeTo = decimalOf(input, 'normalize')
+    const picture = textOf(input, 'picture')
+    const output =
+      normalizeTo === undefined
+        ? undefined
+        : (textOf(input, 'output') ?? pathBeside(path, ` (${normalizeTo} LUFS)`, 'wav'))
+    const format = output === undefined ? undefined : fileFormat(output, textOf(input, 'bits'))
+    const keep = {
+      ...(output === undefined ? {} : { normalized: output }),
+      ...(picture === undefined ? {} : { picture }),
+    }
+    return runAudioCommand(
+      {
+        path,
+        workflow: loudnessWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
+        label: 'Measuring',
+        keep,
+        async report({ outputs, details }) {
+          const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
+          const figures = JSON.parse(text) as Figures
+          const { gainDb } = details
+          const json = { input: path, ...(gainDb === undefined ? {} : { gainDb }), outputs: keep, ...figures }
+          return { json, text: summary(figures, Object.values(keep)) }
+        },
+      },
+      input,
+      terminal,
+    )
+  },
+}
+
+function summary(figures: Figures, paths: readonly string[]): string {
+  const rows: [string, number | null, string][] = [
+    ['Integrated', figures.integratedLufs, 'LUFS'],
+    ['Range', figures.rangeLu, 'LU'],
+    ['Loudest 400 ms', figures.maxMomentaryLufs, 'LUFS'],
+    ['Loudest 3 s', figures.maxShortTermLufs, 'LUFS'],
+    ['True peak', figures.truePeakDbtp, 'dBTP'],
+    ['Sample peak', figures.samplePeakDbfs, 'dBFS'],
+  ]
+  const lines = rows.map(
+    ([name, value, unit]) => `${name.padEnd(16)}${value === null ? '-' : `${value.toFixed(1)} ${unit}`}`,
+  )
+  return [...lines, ...paths, ...(figures.warnings ?? [])].map((line) => `${line}\n`).join('')
+}

@@ -1,0 +1,53 @@
+import { StemworkError } from '../core/engine/errors.js'
+import { type Command, exitStatus, textOf, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
+import { onInterruption } from './interruption.js'
+
+export const mcpCommand: Command = {
+  usage: 'mcp --url <base url> [options]',
+  description:
+    'Connects agents to a service by the Model Context Protocol on standard input and output, with tools to upload files, run workflows, wait, read and delete.',
+  positionals: { min: 0, max: 0 },
+  options: withEnvironment({
+    url: { type: 'string', value: 'url', help: 'Base address of the service, for example http://127.0.0.1:8080/v1.' },
+    'api-key': {
+      type: 'string',
+      value: 'key',
+      help: 'The key of the application whose jobs are used. Better set STEMWORK_API_KEY: process lists do not show it.',
+    },
+  }),
+  notes:
+    'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files are transferred by links, never through the conversation.\n' +
+    'In the settings of an agent: { "command": "npx", "args": ["stemwork", "mcp"], "env": { "STEMWORK_URL": "...", "STEMWORK_API_KEY": "..." } }',
+  async run(input) {
+    const baseUrl = textOf(input, 'url')
+    if (baseUrl === undefined || !/^https?:\/\/./.test(baseUrl))
+      throw new UsageError('--url must be the base address of a service, for example http://127.0.0.1:8080/v1.')
+    const { createMcpServer, StdioServerTransport } = await loadProtocol()
+    const server = createMcpServer({ baseUrl, apiKey: textOf(input, 'api-key') })
+    const interruption = onInterruption((status) => process.exit(status))
+    // The agent ends it by closing its standard input.
+    const ended = new Promise<void>((resolve) => process.stdin.once('end', resolve).once('close', resolve))
+    await server.connect(new StdioServerTransport())
+    await Promise.race([ended, interruption.stopped])
+    await server.close()
+    interruption.release()
+    return interruption.status() ?? exitStatus.done
+  },
+}
+
+async function loadProtocol() {
+  try {
+    const [{ createMcpServer }, { StdioServerTransport }] = await Promise.all([
+      import('../mcp/mcp-server.js'),
+      import('@modelcontextprotocol/sdk/server/stdio.js'),
+    ])
+    return { createMcpServer, StdioServerTransport }
+  } catch (cause) {
+    throw new StemworkError(
+      'MISSING_DEPENDENCY',
+      'The Model Context Protocol needs the package @modelcontextprotocol/sdk, which could not be loaded. Install it: npm install @modelcontextprotocol/sdk',
+      { cause },
+    )
+  }
+}

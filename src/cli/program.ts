@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { StemworkError } from '../core/engine/errors.js'
+import { parseArguments } from './arguments.js'
+import { exitStatus, type Terminal, UsageError } from './command.js'
+import { commands } from './commands.js'
+import { actionHelp, commandHelp, programHelp } from './help.js'
+import { nearest } from './nearest.js'
+import { styled } from './style.js'
+import { systemErrorText } from './system-error.js'
+
+const { stdout, stderr } = process
+// A reader that closes early (`stemwork --help | head -1`) is no failure.
+stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+process.exitCode = await main(process.argv.slice(2), { stdout, stderr })
+
+async function main([name, ...rest]: string[], terminal: Terminal): Promise<number> {
+  try {
+    return await dispatch(name, rest, terminal)
+  } catch (error) {
+    if (error instanceof UsageError) {
+      terminal.stderr.write(
+        `${styled(terminal.stderr, 'red', 'stemwork:')} ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
+      )
+      return exitStatus.usage
+    }
+    terminal.stderr.write(`${styled(terminal.stderr, 'red', 'stemwork:')} ${failureText(error)}\n`)
+    return exitStatus.failed
+  }
+}
+
+async function dispatch(name: string | undefined, argv: string[], terminal: Terminal): Promise<number> {
+  if (name === undefined) {
+    terminal.stderr.write(programHelp(commands))
+    return exitStatus.usage
+  }
+  if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands))
+  if (name === '--version' || name === '-v') return show(`${version()}\n`)
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!entry) {
+    const match = nearest(name.replace(/^-+/, ''), name.startsWith('-') ? ['help', 'version'] : Object.keys(commands))
+    const hint = match
+      ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?`
+      : ` Known commands: ${Object.keys(commands).join(', ')}.`
+    throw new UsageError(`Unknown ${name.startsWith('-') ? 'option' : 'command'} ${name}.${hint}`)
+  }
+  const command = await entry.load()
+  const input = parseArguments(argv, command)
+  if (input.values.help !== true) return command.run(input, terminal)
+  return show(actionHelp(name, command, input.positionals[0] ?? '') ?? commandHelp(command))
+
+  function show(text: string): number {
+    terminal.stdout.write(
+      text.replace(/^\w+:(?=\n| stemwork)/gm, (heading) => styled(terminal.stdout, 'bold', heading)),
+    )
+    return exitStatus.done
+  }
+}
+
+function version(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return version
+}
+
+/** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */
+function failureText(error: unknown): string {
+  if (StemworkError.is(error))
+    return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error
+      ? `${error.message}\n${error.cause.stack}`
+      : error.message
+  if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

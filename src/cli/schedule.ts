@@ -1,0 +1,90 @@
+import type { ApplicationStore } from '../core/engine/ports/application-store.js'
+import { idOf, type RuleChange, type RuleTarget, type SchedulingRule } from '../core/engine/job/scheduling.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  numberOf,
+  textOf,
+  UsageError,
+} from './command.js'
+import { withEnvironment } from './environment.js'
+import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+const changes: Record<string, (input: CommandInput) => RuleChange> = {
+  pause: () => ({ state: 'paused' }),
+  resume: () => ({ state: 'open' }),
+  drain: () => ({ state: 'draining' }),
+  limit: (input) => ({ maxRunning: numberOf(input, 'max', { min: 1, max: 1_000_000 }) ?? null }),
+}
+const ofWhat = ['data', 'store', 'app', 'workflow']
+
+export const scheduleCommand: Command = {
+  usage:
+    'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
+  description:
+    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite) or shared (--store postgres://...).',
+  positionals: { min: 1, max: 1 },
+  options: {
+    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    app: { type: 'string', value: 'name', help: 'Name of an application.' },
+    workflow: { type: 'string', value: 'id', help: 'Id of a workflow.' },
+    max: { type: 'string', value: 'n', help: 'With limit: number of jobs that may run at a time. Default: no limit.' },
+    json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  actions: {
+    show: { description: 'Shows what is paused, draining or limited.', options: ['data', 'store', 'json'] },
+    pause: { description: 'Accepts jobs but starts none.', options: ofWhat },
+    resume: { description: 'Ends a pause or a drain. Workers notice within 15 seconds.', options: ofWhat },
+    drain: { description: 'Accepts no new jobs and runs the existing ones.', options: ofWhat },
+    limit: { description: 'Limits how many jobs run at a time, across all workers.', options: [...ofWhat, 'max'] },
+  },
+  async run(input, { stdout, stderr }) {
+    const action = firstPositional(input)
+    const change = changes[action]?.(input)
+    if (!change && action !== 'show')
+      throw new UsageError(
+        `schedule ${action} is not a command. Expected one of: show, ${Object.keys(changes).join(', ')}.`,
+      )
+    const { data, store } = deploymentUrls(input)
+    if (data === undefined && store === undefined)
+      throw new UsageError('Rules are kept in a store. Add --data <dir> or --store <url>.')
+    // A durable store wants durable files beside it; none is read here, so any folder will do.
+    const storage = await openStorage(
+      { data, store, blobs: data === undefined ? 'file:.' : undefined },
+      stderrLogger(stderr),
+    )
+    try {
+      const { jobs, applications } = storage.parts
+      if (change) await jobs.changeRule(await targetOf(input, applications), change)
+      const rules = await jobs.rules()
+      const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
+      stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))
+      return exitStatus.done
+    } finally {
+      await storage.close()
+    }
+  },
+}
+
+async function targetOf(input: CommandInput, applications: ApplicationStore): Promise<RuleTarget> {
+  const [app, workflow] = [textOf(input, 'app'), textOf(input, 'workflow')]
+  if (app !== undefined && workflow !== undefined) throw new UsageError('Use --app or --workflow, not both.')
+  if (workflow !== undefined) return { kind: 'workflow', id: workflow }
+  if (app === undefined) return { kind: 'deployment' }
+  const known = (await applications.listApplications()).find(({ name }) => name === app)
+  if (!known) throw new UsageError(`There is no application ${app}. Create one with: stemwork keys create`)
+  return { kind: 'application', id: known.id }
+}
+
+function lines(rules: readonly SchedulingRule[], names: ReadonlyMap<string, string>): string {
+  if (rules.length === 0) return 'Nothing is paused, drained or limited.\n'
+  return rules
+    .map(({ target, state, maxRunning }) => {
+      const what = `${target.kind} ${names.get(idOf(target)) ?? idOf(target)}`.trimEnd()
+      return `${what.padEnd(40)} ${state}${maxRunning === null ? '' : `, at most ${maxRunning} at a time`}\n`
+    })
+    .join('')
+}

@@ -1,0 +1,137 @@
+import { basename, extname, resolve } from 'node:path'
+import { outputFormats } from '../core/separation/encode/output-format.js'
+import { type StemName, stemNames } from '../core/separation/stems.js'
+import { modelPreset, modelsOfPreset } from '../core/separation/models/index.js'
+import { presetWorkflow } from '../core/separation/workflow/preset-workflow.js'
+import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/separation/workflow/stems-workflow.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
+import { type CommandInput, numberOf, textOf, UsageError } from './command.js'
+import { separationSettings } from './model-options.js'
+import { NameTemplate } from './result-names.js'
+
+/** What is the same for every song of a command. */
+export interface SeparationChoice {
+  settings: StemsSettings & { model?: string }
+  stems: StemName[]
+  workflow: Workflow
+  /** Names of the models that must be there. */
+  models: readonly string[]
+}
+
+/** One file or URL, into a folder of its own. */
+export interface SongRequest extends SeparationChoice {
+  source: string
+  isUrl: boolean
+  folder: string
+  allowPrivate: boolean
+}
+
+/** Files and folders, into one folder with names by a template. */
+export interface BatchRequest extends SeparationChoice {
+  sources: string[]
+  folder: string
+  names: NameTemplate
+  watch: boolean
+  /** Songs at a time. */
+  jobs: number
+}
+
+/** Limits protect a service from strangers; here, the user owns both file and machine. */
+export const maxAudioSeconds = 1_000_000
+
+const defaultStems: StemName[] = ['vocals', 'accompaniments']
+
+/** @param threads of one separation, unless the user says how many */
+export function separationChoice(input: CommandInput, threads?: number): SeparationChoice {
+  const formatText = textOf(input, 'format')
+  const format = outputFormats.find((name) => name === formatText)
+  if (formatText !== undefined && !format)
+    throw new UsageError(`--format must be one of ${outputFormats.join(', ')}, not "${formatText}".`)
+  const given = separationSettings(input)
+  const keepTags = input.values['no-tags'] !== true
+  const settings = { ...given, threads: given.threads ?? threads, format, keepTags }
+  const stems = stemsOf(input)
+  if (input.values.preset !== undefined) return presetChoice(input, settings)
+  if (input.values.commercial === true)
+    throw new UsageError('--commercial checks the models of a preset: use it with --preset.')
+  const models = settings.model === undefined ? [] : [settings.model]
+  return { settings, stems: stems ?? defaultStems, workflow: workflowOf(settings, stems), models }
+}
+
+function presetChoice(input: CommandInput, settings: SeparationChoice['settings']): SeparationChoice {
+  const { model, ...others } = settings
+  if (model !== undefined || input.values.stems !== undefined)
+    throw new UsageError('--preset chooses models and stems: leave out --model and --stems.')
+  const name = textOf(input, 'preset') ?? ''
+  const commercial = input.values.commercial === true
+  const models = modelsOfPreset(modelPreset(name, { commercial }))
+  return { settings, stems: defaultStems, workflow: presetWorkflow(name, { ...others, commercial }), models }
+}
+
+export function songRequest(input: CommandInput, source: string): SongRequest {
+  const isUrl = isAddress(source)
+  return {
+    ...separationChoice(input),
+    source,
+    isUrl,
+    folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-stems`),
+    allowPrivate: input.values['allow-private-inputs'] === true,
+  }
+}
+
+/** @param processors of this machine */
+export function batchRequest(input: CommandInput, processors: number): BatchRequest {
+  const folder = textOf(input, 'output')
+  if (folder === undefined)
+    throw new UsageError(
+      'Several files, a folder, --name, --jobs and --watch require a folder for the results: -o <dir>.',
+    )
+  const address = input.positionals.find(isAddress)
+  if (address !== undefined)
+    throw new UsageError(
+      `Several songs must be files or folders on this machine, but "${address}" is a URL. Separate it on its own.`,
+    )
+  if (input.values.preset !== undefined)
+    throw new UsageError('--preset takes one song at a time. Give its file alone, without --name, --jobs and --watch.')
+  const jobs = numberOf(input, 'jobs', { min: 1, max: 64 }) ?? 1
+  const threads = jobs === 1 ? undefined : Math.max(1, Math.floor((processors - 1) / jobs))
+  return {
+    ...separationChoice(input, threads),
+    sources: input.positionals,
+    folder: resolve(folder),
+    names: new NameTemplate(textOf(input, 'name') ?? '{folder}/{file} - {stem}'),
+    watch: input.values.watch === true,
+    jobs,
+  }
+}
+
+export function isAddress(source: string): boolean {
+  return /^[a-z][a-z0-9+.-]+:\/\//i.test(source)
+}
+
+function stemsOf(input: CommandInput): StemName[] | undefined {
+  const stems = textOf(input, 'stems')
+    ?.split(',')
+    .map((text) => {
+      const stem = stemNames.find((name) => name === text.trim())
+      if (stem) return stem
+      throw new UsageError(`--stems accepts ${stemNames.join(', ')}, not "${text}".`)
+    })
+  return stems && [...new Set(stems)]
+}
+
+function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Workflow {
+  if (!stems) return stemsWorkflow(settings)
+  return stemsWorkflowOf({
+    id: 'separate',
+    name: 'Separate',
+    description: 'The stems that were asked for.',
+    stems,
+    ...settings,
+  })
+}
+
+function songName(source: string, isUrl: boolean): string {
+  const path = isUrl && URL.canParse(source) ? new URL(source).pathname.replace(/%20/g, ' ') : source
+  return basename(path, extname(path)).replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
+}

@@ -1,0 +1,59 @@
+import { transcodeWorkflow } from '../core/audio/transcode/transcode-workflow.js'
+import { audioCommandOptions, decimalOf, runAudioCommand } from './audio-command.js'
+import { type Command, firstPositional, numberOf, textOf } from './command.js'
+import { fileFormat } from './file-format.js'
+
+export const transcodeCommand: Command = {
+  usage: 'transcode <file> <output> [options]',
+  description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
+  positionals: { min: 2, max: 2 },
+  options: {
+    bits: { type: 'string', value: '16|24|32', help: 'Sample width; 32 means floats in WAV. Default: 16.' },
+    rate: { type: 'string', value: 'Hz', help: 'Sample rate. Default: that of the input.' },
+    channels: { type: 'string', value: '1|2', help: 'Number of channels. Default: those of the input.' },
+    start: { type: 'string', value: 's', help: 'Skip the audio before this time.' },
+    length: { type: 'string', value: 's', help: 'Keep only this many seconds.' },
+    'fade-in': { type: 'string', value: 's', help: 'Linear fade at the start.' },
+    'fade-out': { type: 'string', value: 's', help: 'Linear fade at the end.' },
+    gain: { type: 'string', value: 'dB', help: 'Gain; negative values make it quieter.' },
+    'no-dither': { type: 'boolean', help: 'Do not add dither before samples are rounded to integers.' },
+    'no-tags': { type: 'boolean', help: "Do not write the input's tags (title, artist, cover, ...) into the output." },
+    ...audioCommandOptions,
+  },
+  notes: 'The extension of the output file selects the format: .wav, .flac or .mp3.',
+  async run(input, terminal) {
+    const path = firstPositional(input)
+    const output = input.positionals[1] ?? ''
+    const params = {
+      format: fileFormat(output, textOf(input, 'bits')),
+      sampleRate: numberOf(input, 'rate', { min: 8000, max: 192_000 }),
+      channels: numberOf(input, 'channels', { min: 1, max: 2 }),
+      startSeconds: decimalOf(input, 'start'),
+      lengthSeconds: decimalOf(input, 'length'),
+      fadeInSeconds: decimalOf(input, 'fade-in'),
+      fadeOutSeconds: decimalOf(input, 'fade-out'),
+      gainDb: decimalOf(input, 'gain'),
+      dither: input.values['no-dither'] !== true,
+      keepTags: input.values['no-tags'] !== true,
+    }
+    return runAudioCommand(
+      {
+        path,
+        workflow: transcodeWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        params,
+        label: 'Transcoding',
+        keep: { audio: output },
+        async report({ details }) {
+          const { seconds, sampleRate, channels, clippedSamples, warnings = [] } = details
+          const clipped =
+            clippedSamples === 0 ? [] : [`${String(clippedSamples)} samples were too loud and were clipped.`]
+          const facts = `${output}: ${Number(seconds).toFixed(2)} s, ${String(sampleRate)} Hz, ${channels === 1 ? 'mono' : `${String(channels)} channels`}`
+          const lines = [facts, ...clipped, ...(warnings as string[])]
+          return { json: { input: path, output, ...details }, text: lines.map((line) => `${line}\n`).join('') }
+        },
+      },
+      input,
+      terminal,
+    )
+  },
+}

@@ -1,0 +1,85 @@
+import type { Connection, RequestOptions } from './connection.js'
+import type { JobStatus, NewJob } from './job.js'
+
+export interface NewBatch {
+  /** The `batchName` of its jobs. Default: a new one. */
+  name?: string | null
+  /** At most 500. All are made, or none. */
+  jobs: readonly Omit<NewJob, 'batchName'>[]
+  /** Where to send a signed message `batch.ended` when all jobs of the batch have ended. */
+  webhook?: { url: string } | null
+}
+
+/** How the jobs with one `batchName` stand. */
+export interface Batch {
+  name: string
+  total: number
+  counts: Record<JobStatus, number>
+  /** 0..1 over all jobs. */
+  progress: number
+  createdAt: string | null
+  endedAt: string | null
+}
+
+/** Which jobs a bulk request is for: a filter, or `all`. */
+export interface JobFilter {
+  status?: readonly JobStatus[]
+  workflow?: readonly string[]
+  batchName?: string
+  createdAfter?: string
+  createdBefore?: string
+  all?: true
+  /** Jobs that one request looks at. Default: 100, at most 1,000. */
+  limit?: number
+  /** `next` of the answer before. */
+  after?: string
+}
+
+export interface BulkReport {
+  done: number
+  refused: { id: string; code: string; message: string }[]
+  /** Send it as `after` to go on; null when all jobs were seen. */
+  next: string | null
+}
+
+/** What a client does with many jobs at once. */
+export interface ManyJobs {
+  createBatch(
+    batch: NewBatch,
+    options?: RequestOptions & { idempotencyKey?: string },
+  ): Promise<{ name: string; ids: string[] }>
+  /** Throws `NOT_FOUND` where there is no job with this `batchName`. */
+  getBatch(name: string, options?: RequestOptions): Promise<Batch>
+  /** Cancels the jobs that match, newest first; go on with `next`. */
+  cancelJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
+  /** Runs failed jobs again. */
+  retryJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
+  /** Deletes jobs in any state, with all their files. */
+  deleteJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
+}
+
+export function manyJobs(connection: Connection, randomKey: () => string): ManyJobs {
+  const bulk =
+    (action: 'cancel' | 'retry' | 'delete'): ManyJobs['cancelJobs'] =>
+    async (filter, { signal } = {}) =>
+      (
+        await connection.json<BulkReport>(`/job/${action}`, {
+          method: 'POST',
+          json: filter,
+          isRepeatable: true,
+          signal,
+        })
+      ).value
+  return {
+    async createBatch(batch, { idempotencyKey = randomKey(), signal } = {}) {
+      const headers = { 'idempotency-key': idempotencyKey }
+      const request = { method: 'POST', json: batch, headers, signal, isRepeatable: true } as const
+      return (await connection.json<{ name: string; ids: string[] }>('/batch', request)).value
+    },
+    getBatch: async (name, { signal } = {}) =>
+      (await connection.json<Batch>('/batch', { query: new URLSearchParams({ name }), signal })).value,
+    cancelJobs: bulk('cancel'),
+    retryJobs: bulk('retry'),
+    deleteJobs: bulk('delete'),
+  }
+}

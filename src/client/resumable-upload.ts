@@ -1,0 +1,102 @@
+import { badAnswer, ClientError } from './client-error.js'
+import type { Connection } from './connection.js'
+import { backOff, pause } from './pause.js'
+import { sendBytes, sizeOf, type UploadOptions } from './upload.js'
+
+/** For less, a cut costs no more than sending it again. */
+export const minResumableBytes = 8 * 1024 ** 2
+/** Of one request: proxies may hold a whole body back, or take no longer one. */
+const pieceBytes = 32 * 1024 ** 2
+/** Tries in a row after which nothing has come through. */
+const maxFruitless = 8
+const back = { firstMs: 500, longestMs: 10_000 }
+const version = { 'tus-resumable': '1.0.0' }
+
+/**
+ * Sends the source by tus 1.0: what breaks off goes on from what is stored.
+ *
+ * @param url where the service begins uploads
+ * @throws ClientError; the signal's reason
+ */
+export async function putResumable(
+  connection: Connection,
+  url: string,
+  source: Blob | Uint8Array,
+  options: UploadOptions & { hasOwnFetch: boolean },
+): Promise<{ downloadUrl: string }> {
+  const { signal, onProgress, onInterrupted } = options
+  const totalBytes = sizeOf(source)
+  const begun = await connection.retrying(
+    () =>
+      connection.once(url, {
+        method: 'POST',
+        signal,
+        headers: { ...connection.authorization, ...version, 'upload-length': String(totalBytes) },
+      }),
+    { isRepeatable: true, signal },
+  )
+  const location = begun.headers.get('location')
+  const downloadUrl = begun.headers.get('download-url')
+  if (location === null || downloadUrl === null)
+    throw badAnswer(begun.status, 'it does not say where the upload goes on')
+  const target = new URL(location, url).href
+  let offset = 0
+  let isOffsetKnown = true
+  for (let fruitless = 0; offset < totalBytes;) {
+    const before = offset
+    try {
+      if (!isOffsetKnown) offset = await storedOffset(connection, target, signal)
+      isOffsetKnown = true
+      if (offset > before) fruitless = 0
+      if (offset >= totalBytes) break
+      const piece = source.slice(offset, offset + pieceBytes)
+      const from = offset
+      const headers = {
+        ...connection.authorization,
+        ...version,
+        'upload-offset': String(offset),
+        'content-type': 'application/offset+octet-stream',
+      }
+      await sendBytes(connection, { method: 'PATCH', url: target, headers }, piece, {
+        ...options,
+        onProgress: ({ bytes }) => onProgress?.({ bytes: from + bytes, totalBytes }),
+      })
+      offset += sizeOf(piece)
+      fruitless = 0
+    } catch (error) {
+      signal?.throwIfAborted()
+      const isPatient = onInterrupted !== undefined && isLost(error)
+      if (!isPassing(error) || (++fruitless >= maxFruitless && !isPatient)) throw error
+      onInterrupted?.()
+      isOffsetKnown = false
+      await pause(Math.max(backOff(fruitless - 1, back), retryAfterMs(error)), signal)
+    }
+  }
+  return { downloadUrl }
+}
+
+async function storedOffset(connection: Connection, url: string, signal: AbortSignal | undefined): Promise<number> {
+  const { headers, status } = await connection.retrying(
+    () => connection.once(url, { method: 'HEAD', signal, headers: { ...connection.authorization, ...version } }),
+    { isRepeatable: true, signal },
+  )
+  const offset = Number(headers.get('upload-offset') ?? NaN)
+  if (!Number.isInteger(offset)) throw badAnswer(status, 'it does not say how much is stored')
+  return offset
+}
+
+/** Cuts, what a proxy says of them, another offset than was thought, and refusals for now. */
+function isPassing(error: unknown): boolean {
+  return (
+    ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
+  )
+}
+
+/** Not an answer of the service, which may say that its storage is full. */
+function isLost(error: unknown): boolean {
+  return ClientError.is(error) && [0, 502, 504].includes(error.status)
+}
+
+function retryAfterMs(error: unknown): number {
+  return ClientError.is(error) ? (error.retryAfterMs ?? 0) : 0
+}

@@ -1,0 +1,73 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { Client } from '../client/client.js'
+import { toastMs, useMessages } from './messages.js'
+import { explain } from './words.js'
+
+export interface Deletions {
+  /** Jobs that are not shown any more, though the service may still have them. */
+  hidden: ReadonlySet<string>
+  /** Hides the jobs now and deletes them when the time to undo it is over. */
+  remove(jobs: readonly { id: string; name: string | null }[]): void
+}
+
+/** Deleting can be taken back for some seconds: the service is asked only afterwards, or when the page is left. */
+export function useDeletions(client: Client): Deletions {
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set())
+  const pending = useRef(new Map<string, ReturnType<typeof setTimeout>>())
+  const { show } = useMessages()
+
+  const reveal = useCallback((ids: readonly string[]) => {
+    setHidden((all) => new Set([...all].filter((id) => !ids.includes(id))))
+  }, [])
+  const destroy = useCallback(
+    (id: string) => {
+      pending.current.delete(id)
+      client.deleteJob(id).catch((error: unknown) => {
+        reveal([id])
+        show({ text: `A song could not be deleted. ${explain(error).text}` })
+      })
+    },
+    [client],
+  )
+  const flush = useCallback(() => {
+    for (const [id, timer] of pending.current) {
+      clearTimeout(timer)
+      destroy(id)
+    }
+  }, [destroy])
+  useEffect(() => {
+    addEventListener('pagehide', flush)
+    return () => {
+      removeEventListener('pagehide', flush)
+      flush()
+    }
+  }, [flush])
+
+  const remove = useCallback(
+    (jobs: readonly { id: string; name: string | null }[]) => {
+      const ids = jobs.map(({ id }) => id)
+      setHidden((all) => new Set([...all, ...ids]))
+      for (const id of ids)
+        pending.current.set(
+          id,
+          setTimeout(() => destroy(id), toastMs),
+        )
+      const [first] = jobs
+      show({
+        text: jobs.length === 1 ? `Deleted ${first?.name ?? 'the song'}.` : `Deleted ${jobs.length} songs.`,
+        action: {
+          label: 'Undo',
+          run() {
+            for (const id of ids) {
+              clearTimeout(pending.current.get(id))
+              pending.current.delete(id)
+            }
+            reveal(ids)
+          },
+        },
+      })
+    },
+    [destroy, show],
+  )
+  return { hidden, remove }
+}

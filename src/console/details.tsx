@@ -1,0 +1,143 @@
+import type { Job } from '../client/client.js'
+import { figuresOf } from './figures.js'
+import { baseUrl } from './session.js'
+import { durationOf } from './song-facts.js'
+import { Snippets } from './snippets.js'
+import { clock, durationWords, explainFailure, outputWords, sizeWords, timingWords, whenWords } from './words.js'
+
+/** How a job went and what it was made with, for those who ask why or want the same by program. */
+export function Details({ job }: { job: Job }) {
+  const { details, error, files } = job
+  const models = [details?.model ?? []].flat() as { name?: string; version?: string; sha256?: string }[]
+  const timings = Object.entries((details?.timingsMs ?? {}) as Record<string, number>)
+  const warnings = (details?.warnings ?? []) as string[]
+  const clipped = details?.clippedSamples
+  const seconds = durationOf(job)
+  const figures = figuresOf(job)
+  return (
+    <div class="stack details">
+      <section class="card" aria-labelledby="timeline-title">
+        <h2 id="timeline-title">Timeline</h2>
+        <ol class="timeline">
+          <li>
+            <span>Sent</span> <span>{whenWords(job.createdAt)}</span>
+          </li>
+          {job.startedAt && (
+            <li>
+              <span>Started</span>{' '}
+              <span>
+                {whenWords(job.startedAt)} · waited {between(job.createdAt, job.startedAt)}
+              </span>
+            </li>
+          )}
+          {job.completedAt && (
+            <li>
+              <span>{error ? (error.code === 'CANCELED' ? 'Stopped' : 'Failed') : 'Done'}</span>{' '}
+              <span>
+                {whenWords(job.completedAt)} · took {between(job.startedAt ?? job.createdAt, job.completedAt)}
+              </span>
+            </li>
+          )}
+          {job.result && job.expiresAt && (
+            <li>
+              <span>Files kept until</span> <span>{whenWords(job.expiresAt)}</span>
+            </li>
+          )}
+        </ol>
+      </section>
+      {error && (
+        <Facts
+          title="Why it failed"
+          facts={[
+            ['Meaning', explainFailure(error).text],
+            ['Message', error.message],
+            ['Code', error.reason ? `${error.code}, ${error.reason}` : error.code],
+            ['May succeed when sent again', error.retryable ? 'Yes' : 'No'],
+          ]}
+        />
+      )}
+      {warnings.length > 0 && (
+        <section class="card" aria-labelledby="warnings-title">
+          <h2 id="warnings-title">Warnings</h2>
+          <ul>
+            {warnings.map((warning) => (
+              <li key={warning}>{warning}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <Facts
+        title="Job"
+        facts={[
+          ['ID', job.id],
+          ['Workflow', `${job.workflow.name} (${job.workflow.id})`],
+          ['Batch', job.batchName],
+          ['Length', seconds === undefined ? undefined : clock(seconds)],
+          [
+            'Sample rate',
+            typeof details?.sampleRate === 'number' ? `${details.sampleRate.toLocaleString('en')} Hz` : undefined,
+          ],
+          ['Clipped samples', typeof clipped === 'number' ? String(clipped) : undefined],
+          ...models.flatMap(({ name, version, sha256 }): Fact[] => [
+            ['Model', [name, version].filter(Boolean).join(' ')],
+            ['Model hash (SHA-256)', sha256],
+          ]),
+          ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
+        ]}
+      />
+      {figures.length > 0 && <Facts title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />}
+      {timings.length > 0 && (
+        <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
+      )}
+      <Facts
+        title="Parameters"
+        facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [
+          name,
+          typeof value === 'string' ? shownParam(value) : JSON.stringify(value),
+        ])}
+      />
+      {Object.keys(job.metadata).length > 0 && <Facts title="Metadata" facts={Object.entries(job.metadata)} />}
+      {files && (
+        <Facts
+          title="Files"
+          facts={Object.entries(files).map(([name, { fileName, bytes }]): Fact => [
+            outputWords(name),
+            `${fileName} · ${sizeWords(bytes)}`,
+          ])}
+        />
+      )}
+      <Snippets job={job} />
+    </div>
+  )
+}
+
+type Fact = [name: string, value: string | null | undefined]
+
+function Facts({ title, facts }: { title: string; facts: readonly Fact[] }) {
+  const id = `facts-${title.replaceAll(' ', '-').toLowerCase()}`
+  return (
+    <section class="card" aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <dl class="facts">
+        {facts.map(
+          ([name, value], index) =>
+            value && (
+              <div key={`${name} ${index}`}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+    </section>
+  )
+}
+
+/** The address of an uploaded file says nothing, and its signature is nobody's business. */
+function shownParam(value: string): string {
+  return value.startsWith(`${baseUrl}/storage/uploads/`) ? 'an uploaded file' : value
+}
+
+function between(from: string, to: string): string {
+  return durationWords(Date.parse(to) - Date.parse(from))
+}

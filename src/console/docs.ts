@@ -1,0 +1,147 @@
+/** The script of `/docs`: one choice of language for all examples, and forms that send requests. */
+
+interface TryFacts {
+  method: string
+  path: string
+  fields: { name: string; in: string; required?: boolean }[]
+  body?: unknown
+  needsKey: boolean
+}
+
+const keyName = 'stemwork.key'
+const languageName = 'stemwork.docs.language'
+/** Of an answer that is shown: enough to read, not enough to hang the page. */
+const shownCharacters = 20_000
+const streamMs = 3000
+const base = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
+
+let key = sessionStorage.getItem(keyName) ?? localStorage.getItem(keyName) ?? ''
+
+function element<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  facts: Partial<HTMLElementTagNameMap[Name]> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Name] {
+  const made = Object.assign(document.createElement(name), facts)
+  made.append(...children)
+  return made
+}
+
+function chooseLanguages(): void {
+  const radios = [...document.querySelectorAll<HTMLInputElement>('.tabs-of-code input')]
+  const choose = (language: string) =>
+    radios.forEach((radio) => (radio.checked = radio.checked || radio.value === language))
+  choose(localStorage.getItem(languageName) ?? 'curl')
+  for (const radio of radios)
+    radio.addEventListener('change', () => {
+      localStorage.setItem(languageName, radio.value)
+      choose(radio.value)
+    })
+}
+
+function askForKey(): void {
+  const place = document.querySelector<HTMLElement>('#key-form')
+  if (!place) return
+  const input = element('input', { type: 'password', id: 'try-key', value: key, autocomplete: 'off' })
+  input.addEventListener('input', () => (key = input.value.trim()))
+  const label = element(
+    'label',
+    { htmlFor: 'try-key' },
+    'Your key, for the forms under “Try it”. It stays in this page.',
+  )
+  place.append(label, input)
+  place.hidden = false
+}
+
+function addForm(place: HTMLElement): void {
+  const facts = JSON.parse(place.dataset.try ?? '{}') as TryFacts
+  const form = element('form')
+  const inputs = facts.fields.map((field) => {
+    const input = element('input', { type: 'text', required: field.required === true, name: field.name })
+    form.append(element('label', {}, `${field.name} (${field.in})`, input))
+    return { field, input }
+  })
+  const body =
+    facts.body === undefined
+      ? undefined
+      : element('textarea', { rows: 10, spellcheck: false, value: JSON.stringify(facts.body, null, 2) })
+  if (body) form.append(element('label', {}, 'Body', body))
+  const answer = element('pre', { tabIndex: 0, hidden: true })
+  const status = element('p', { role: 'status' })
+  form.append(element('button', { type: 'submit' }, 'Send'), status, answer)
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    status.textContent = 'Sending …'
+    const values = inputs.map(({ field, input }) => ({ ...field, value: input.value.trim() }))
+    send(facts, values, body?.value).then(
+      ({ line, text }) => {
+        status.textContent = line
+        answer.textContent = text
+        answer.hidden = text === ''
+      },
+      (error: unknown) => {
+        status.textContent = `No answer: ${error instanceof Error ? error.message : String(error)}`
+        answer.hidden = true
+      },
+    )
+  })
+  place.append(element('details', {}, element('summary', {}, 'Try it'), form))
+  place.hidden = false
+}
+
+async function send(
+  { method, path, needsKey }: TryFacts,
+  values: { name: string; in: string; value: string }[],
+  body: string | undefined,
+): Promise<{ line: string; text: string }> {
+  const of = (place: string) => values.filter((field) => field.in === place && field.value !== '')
+  const filled = of('path').reduce(
+    (known, { name, value }) => known.replace(`{${name}}`, encodeURIComponent(value)),
+    path,
+  )
+  const query = new URLSearchParams(of('query').map(({ name, value }): [string, string] => [name, value]))
+  const headers = new Headers(of('header').map(({ name, value }): [string, string] => [name, value]))
+  if (needsKey && key) headers.set('authorization', key)
+  if (body !== undefined) headers.set('content-type', 'application/json')
+  const startedAt = performance.now()
+  const address = `${base}${filled}${query.size > 0 ? `?${query.toString()}` : ''}`
+  const response = await fetch(address, { method, headers, body })
+  const ms = Math.round(performance.now() - startedAt)
+  return { line: `${response.status} ${response.statusText} · ${ms} ms`, text: await answerText(response) }
+}
+
+/** The answer as text; of an event stream what comes in the first seconds. */
+async function answerText(response: Response): Promise<string> {
+  const type = response.headers.get('content-type') ?? ''
+  if (type.includes('json')) {
+    const text = await response.text()
+    try {
+      return JSON.stringify(JSON.parse(text), null, 2).slice(0, shownCharacters)
+    } catch {
+      return text.slice(0, shownCharacters)
+    }
+  }
+  if (!type.startsWith('text/')) {
+    await response.body?.cancel()
+    return type
+  }
+  const reader = response.body?.getReader()
+  const decoder = new TextDecoder()
+  const stop = setTimeout(() => void reader?.cancel(), streamMs)
+  let text = ''
+  while (reader && text.length < shownCharacters) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  clearTimeout(stop)
+  await reader?.cancel()
+  return text.slice(0, shownCharacters)
+}
+
+chooseLanguages()
+askForKey()
+for (const place of document.querySelectorAll<HTMLElement>('[data-try]')) addForm(place)
+// On a phone the contents come first and would push everything else down.
+const contents = document.querySelector<HTMLDetailsElement>('.contents details')
+if (contents && matchMedia('(max-width: 60rem)').matches) contents.open = false

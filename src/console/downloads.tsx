@@ -1,0 +1,65 @@
+import type { Job } from '../client/client.js'
+import { type JobCommands, saveLink } from './job-commands.js'
+import type { ResultFiles } from './result-files.js'
+import { isAudio } from './stems.js'
+import { outputWords, sizeWords } from './words.js'
+
+interface DownloadsProps {
+  job: Job
+  files: ResultFiles
+  commands: JobCommands
+  onError(error: unknown): void
+}
+
+/** Every file of a job, and all of them as one. */
+export function Downloads({ job, files, commands, onError }: DownloadsProps) {
+  const audio = files.names.filter((name) => isAudio(files.storedName(name)))
+  const others = files.names.filter((name) => !audio.includes(name))
+  const total = files.names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
+  const link = (name: string) => {
+    const bytes = files.bytes(name)
+    return (
+      <li key={name}>
+        <a
+          class="button"
+          href={files.link(name)}
+          download={files.fileName(name)}
+          onClick={(event) => {
+            // The link on the page may have ended while the page was open.
+            event.preventDefault()
+            files.fresh(name).then((url) => saveLink(url, files.fileName(name)), onError)
+          }}
+        >
+          {outputWords(name)}
+          <span class="quiet">
+            {files.storedName(name).split('.').at(-1)?.toUpperCase()}
+            {bytes !== undefined && ` · ${sizeWords(bytes)}`}
+          </span>
+        </a>
+      </li>
+    )
+  }
+  const all = files.names.length > 1 && (
+    <li>
+      <button type="button" class="button" onClick={() => void commands.archive([job])}>
+        All (ZIP)
+        {total > 0 && <span class="quiet">{sizeWords(total)}</span>}
+      </button>
+    </li>
+  )
+  return (
+    <section class="downloads" aria-labelledby="downloads-title">
+      <h2 id="downloads-title">Download</h2>
+      <ul>
+        {(audio.length > 0 ? audio : others).map(link)}
+        {all}
+      </ul>
+      {audio.length > 0 && others.length > 0 && (
+        <details>
+          <summary>Pictures and data</summary>
+          <ul>{others.map(link)}</ul>
+        </details>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,18 @@
+import type { ComponentChildren } from 'preact'
+import type { Explanation } from './words.js'
+
+/** Tells a person what went wrong. Screen readers say it at once. */
+export function ErrorNotice({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {
+  return (
+    <div class="problem" role="alert">
+      <p>{problem.text}</p>
+      {problem.detail && (
+        <details>
+          <summary>What the service said</summary>
+          <p>{problem.detail}</p>
+        </details>
+      )}
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,187 @@
+import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+
+interface FlacInfo {
+  sampleRate: number
+  /** Samples per channel of every frame but the last. */
+  blockSize: number
+  frames: number
+  /** Magic and stream information: what makes any run of frames a file of its own. */
+  prefix: Uint8Array<ArrayBuffer>
+}
+
+/** A frame's place in the file. */
+interface Mark {
+  /** Index of its first sample. */
+  sample: number
+  byte: number
+}
+
+const magic = 0x664c_6143
+const infoBytes = 34
+const blockHeadBytes = 4
+const longestFrameHead = 16
+/** Read around a guessed place. */
+const marginBytes = 24 * 1024
+const maxProbes = 12
+
+/** A FLAC file of fixed block size, read piece by piece: a place is guessed from its neighbours, then found by the frames' own numbers. */
+export async function openFlac(file: OpenFile): Promise<PcmSource | undefined> {
+  const head = new DataView(file.head)
+  if (head.byteLength < 42 || head.getUint32(0) !== magic) return undefined
+  const info = infoOf(head)
+  if (!info) return undefined
+  const audioStart = await audioStartOf(file)
+  return new FlacSource(info, audioStart, file)
+}
+
+function infoOf(head: DataView): FlacInfo | undefined {
+  const [smallest, largest] = [head.getUint16(8), head.getUint16(10)]
+  const facts = head.getUint32(18)
+  const frames = (head.getUint8(21) & 15) * 2 ** 32 + head.getUint32(22)
+  if (smallest !== largest || frames === 0) return undefined
+  const prefix = new Uint8Array(8 + infoBytes)
+  prefix.set(new Uint8Array(head.buffer, 0, 8 + 18))
+  // The only block of metadata; sizes of frames, length and checksum belong to the whole.
+  prefix[4] = 0x80
+  prefix.fill(0, 12, 18)
+  prefix[21] = (prefix[21] ?? 0) & 0xf0
+  prefix.fill(0, 22)
+  return { sampleRate: facts >>> 12, blockSize: largest, frames, prefix }
+}
+
+async function audioStartOf({ read, head, signal }: OpenFile): Promise<number> {
+  for (let at = 4; ;) {
+    const end = at + blockHeadBytes
+    const view = new DataView(
+      end <= head.byteLength ? head.slice(at, end) : (await read({ start: at, end: end - 1 }, signal)).bytes,
+    )
+    const word = view.getUint32(0)
+    at = end + (word & 0xff_ffff)
+    if (word >>> 31 === 1) return at
+  }
+}
+
+class FlacSource implements PcmSource {
+  readonly sampleRate: number
+  readonly frames: number
+  readonly #info: FlacInfo
+  readonly #file: OpenFile
+  /** In order; the first and the last are those of the file. */
+  #marks: Mark[]
+
+  constructor(info: FlacInfo, audioStart: number, file: OpenFile) {
+    this.sampleRate = info.sampleRate
+    this.frames = info.frames
+    this.#info = info
+    this.#file = file
+    this.#marks = [
+      { sample: 0, byte: audioStart },
+      { sample: info.frames, byte: file.totalBytes },
+    ]
+  }
+
+  async read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
+    const to = Math.min(fromFrame + frames, this.frames)
+    if (to <= fromFrame) return [new Float32Array(0)]
+    const { blockSize, prefix, sampleRate } = this.#info
+    const first = Math.floor(fromFrame / blockSize) * blockSize
+    const last = Math.min(this.frames, Math.ceil(to / blockSize) * blockSize)
+    const { bytes, marks } = await this.#frames(first, last, signal)
+    const [start, end] = [marks.get(first) ?? 0, marks.get(last) ?? bytes.byteLength]
+    const piece = new Uint8Array(prefix.byteLength + end - start)
+    piece.set(prefix)
+    piece.set(bytes.subarray(start, end), prefix.byteLength)
+    const planes = await decodeAudio(piece.buffer, sampleRate)
+    return planes.map((plane) => plane.slice(fromFrame - first, to - first))
+  }
+
+  /** Bytes that hold the frames from `first` to before `last`, and where in them the two begin. */
+  async #frames(
+    first: number,
+    last: number,
+    signal: AbortSignal,
+  ): Promise<{ bytes: Uint8Array<ArrayBuffer>; marks: Map<number, number> }> {
+    let [startByte, endByte] = [this.#guess(first, -marginBytes), this.#guess(last, marginBytes)]
+    for (let probe = 0; probe < maxProbes; probe++) {
+      const { bytes: buffer } = await this.#file.read({ start: startByte, end: endByte - 1 }, signal)
+      const bytes = new Uint8Array(buffer)
+      const marks = this.#find(bytes, startByte)
+      if (endByte === this.#file.totalBytes) marks.set(this.frames, bytes.byteLength)
+      if (marks.has(first) && marks.has(last)) return { bytes, marks }
+      if (!marks.has(first)) startByte = Math.min(startByte, this.#guess(first, -marginBytes * (probe + 1)))
+      if (!marks.has(last)) endByte = Math.max(endByte, this.#guess(last, marginBytes * (probe + 1)))
+    }
+    throw new Error('The FLAC file is damaged: a frame of it was not found.')
+  }
+
+  /** Where a sample probably is: between the marks that are known on both sides. */
+  #guess(sample: number, margin: number): number {
+    const above = this.#marks.findIndex((mark) => mark.sample >= sample)
+    const [low, high] = [this.#marks[Math.max(0, above - 1)], this.#marks[above]]
+    if (!low || !high) return this.#file.totalBytes
+    if (high.sample === sample) {
+      // Exactly known; a frame's own header must still be within reach.
+      return margin < 0 ? high.byte : Math.min(this.#file.totalBytes, high.byte + longestFrameHead)
+    }
+    const share = (sample - low.sample) / Math.max(1, high.sample - low.sample)
+    const byte = Math.round(low.byte + share * (high.byte - low.byte)) + margin
+    return Math.max(low.byte, Math.min(this.#file.totalBytes, byte))
+  }
+
+  /** Every frame of these bytes: its first sample to its offset. */
+  #find(bytes: Uint8Array, startByte: number): Map<number, number> {
+    const { blockSize } = this.#info
+    const found = new Map<number, number>()
+    for (let at = 0; at + longestFrameHead <= bytes.byteLength; at++) {
+      if (bytes[at] !== 0xff || bytes[at + 1] !== 0xf8) continue
+      const number = frameNumber(bytes, at)
+      if (number === undefined) continue
+      const sample = number * blockSize
+      if (!this.#isPlausible(sample, startByte + at)) continue
+      found.set(sample, at)
+      this.#remember({ sample, byte: startByte + at })
+    }
+    return found
+  }
+
+  /** Between the marks on both sides, in samples as in bytes. */
+  #isPlausible(sample: number, byte: number): boolean {
+    const above = this.#marks.findIndex((mark) => mark.sample >= sample)
+    const [low, high] = [this.#marks[above - 1], this.#marks[above]]
+    if (!high) return false
+    return high.sample === sample ? high.byte === byte : low !== undefined && low.byte < byte && byte < high.byte
+  }
+
+  #remember(mark: Mark): void {
+    const above = this.#marks.findIndex(({ sample }) => sample >= mark.sample)
+    if (this.#marks[above]?.sample !== mark.sample) this.#marks.splice(above, 0, mark)
+  }
+}
+
+/** The number in the header of a frame, if there is one at `at` (RFC 9639, 9.1). */
+function frameNumber(bytes: Uint8Array, at: number): number | undefined {
+  const byte = (offset: number) => bytes[at + offset] ?? 0
+  const [blockCode, rateCode] = [byte(2) >> 4, byte(2) & 15]
+  if (blockCode === 0 || rateCode === 15 || (byte(3) & 1) === 1 || byte(3) >> 4 > 10) return undefined
+  const lead = byte(4)
+  const length = lead < 0x80 ? 1 : Math.clz32(~(lead << 24))
+  if (length > 7 || (lead >= 0x80 && length < 2)) return undefined
+  let number = length === 1 ? lead : lead & (0xff >> (length + 1))
+  for (let index = 1; index < length; index++) {
+    if (byte(4 + index) >> 6 !== 2) return undefined
+    number = number * 64 + (byte(4 + index) & 63)
+  }
+  const blockBytes = blockCode === 6 ? 1 : blockCode === 7 ? 2 : 0
+  const rateBytes = rateCode === 12 ? 1 : rateCode === 13 || rateCode === 14 ? 2 : 0
+  const headBytes = 4 + length + blockBytes + rateBytes
+  return crc8(bytes, at, at + headBytes) === byte(headBytes) ? number : undefined
+}
+
+function crc8(bytes: Uint8Array, from: number, to: number): number {
+  let sum = 0
+  for (let at = from; at < to; at++) {
+    sum ^= bytes[at] ?? 0
+    for (let bit = 0; bit < 8; bit++) sum = sum & 0x80 ? ((sum << 1) ^ 0x07) & 0xff : sum << 1
+  }
+  return sum
+}

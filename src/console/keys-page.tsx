@@ -1,0 +1,150 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type ApiKey, type Client, ClientError, type IssuedKey } from '../client/client.js'
+import { ErrorNotice } from './error-notice.js'
+import { useMessages } from './messages.js'
+import { baseUrl, currentKey, isRemembered, keepKey } from './session.js'
+import { explain, type Explanation, whenWords } from './words.js'
+
+/** Keys of the application: listed, made and ended while the service runs. */
+export function KeysPage({ client }: { client: Client }) {
+  const [keys, setKeys] = useState<readonly ApiKey[]>()
+  const [made, setMade] = useState<IssuedKey>()
+  const [problem, setProblem] = useState<Explanation>()
+  const label = useRef<HTMLInputElement>(null)
+  const heading = useRef<HTMLHeadingElement>(null)
+  const { announce, show } = useMessages()
+
+  const refresh = async () => {
+    try {
+      setKeys(await client.listKeys())
+      setProblem(undefined)
+    } catch (error) {
+      setProblem(
+        ClientError.is(error) && error.status === 404
+          ? { text: 'Keys for this service are managed elsewhere. Ask its operator for one.' }
+          : explain(error),
+      )
+    }
+  }
+  const attempt = async (action: () => Promise<void>) => {
+    try {
+      await action()
+      await refresh()
+    } catch (error) {
+      setProblem(explain(error))
+    }
+  }
+  useEffect(() => {
+    document.title = 'API keys – stemwork'
+    heading.current?.focus()
+    void refresh()
+  }, [client])
+
+  return (
+    <section class="stack keys-page">
+      <h1 ref={heading} tabIndex={-1}>
+        API keys
+      </h1>
+      <p class="quiet">Give each person or program a key of its own. All keys give access to the same songs.</p>
+      <Device />
+      {problem && <ErrorNotice problem={problem} />}
+      {keys && (
+        <form
+          class="new-key"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void attempt(async () => {
+              const key = await client.createKey({ label: label.current?.value.trim() || null })
+              setMade(key)
+              announce('Key created. Copy it now.')
+              if (label.current) label.current.value = ''
+            })
+          }}
+        >
+          <label>
+            Name of the key
+            <input ref={label} type="text" maxLength={100} placeholder="For example: studio laptop" />
+          </label>
+          <button type="submit" class="main">
+            Create key
+          </button>
+        </form>
+      )}
+      {made && <NewKey made={made} />}
+      {keys && (
+        <ul class="rows" aria-label="Keys">
+          {keys.map(({ id, label: what, createdAt, expiresAt, isCurrent }) => (
+            <li key={id}>
+              <div class="row">
+                <span class="name">{what ?? 'Unnamed key'}</span>
+                <span class="quiet">
+                  {id} · created {whenWords(createdAt)}
+                  {expiresAt && ` · expires ${whenWords(expiresAt)}`}
+                </span>
+              </div>
+              {isCurrent ? (
+                <span class="status succeeded">In use here</span>
+              ) : (
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`Revoke ${what ?? id}`}
+                  onClick={() =>
+                    void attempt(async () => {
+                      await client.endKey(id)
+                      show({ text: 'Key revoked.' })
+                      heading.current?.focus()
+                    })
+                  }
+                >
+                  Revoke
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+function NewKey({ made: { key } }: { made: IssuedKey }) {
+  const { announce } = useMessages()
+  const copy = (text: string) => void navigator.clipboard.writeText(text).then(() => announce('Copied'))
+  return (
+    <section class="card made-key" aria-label="The new key">
+      <p>
+        <strong>Copy the key now. It will not be shown again.</strong>
+      </p>
+      <pre tabIndex={0}>{key}</pre>
+      <p class="buttons">
+        <button type="button" onClick={() => copy(key)}>
+          Copy key
+        </button>
+        <button type="button" onClick={() => copy(`${baseUrl}/console#key=${encodeURIComponent(key)}`)}>
+          Copy sign-in link
+        </button>
+      </p>
+    </section>
+  )
+}
+
+/** Whether this device keeps the key for later visits. */
+function Device() {
+  const [isKept, setKept] = useState(isRemembered())
+  const key = currentKey()
+  if (key === undefined) return null
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={isKept}
+        onChange={(event) => {
+          keepKey(key, event.currentTarget.checked)
+          setKept(event.currentTarget.checked)
+        }}
+      />
+      Remember the key on this device
+    </label>
+  )
+}

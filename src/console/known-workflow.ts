@@ -1,0 +1,15 @@
+import type { Client, Workflow } from '../client/client.js'
+
+const known = new WeakMap<Client, Map<string, Promise<Workflow>>>()
+
+/** A workflow with its params and limits. It is asked for once: a running service does not change it. */
+export function knownWorkflow(client: Client, id: string): Promise<Workflow> {
+  const answers = known.get(client) ?? new Map<string, Promise<Workflow>>()
+  known.set(client, answers)
+  const asked = answers.get(id)
+  if (asked) return asked
+  const answer = client.workflow(id)
+  answers.set(id, answer)
+  answer.catch(() => answers.delete(id))
+  return answer
+}

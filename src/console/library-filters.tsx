@@ -1,0 +1,56 @@
+import type { WorkflowSummary } from '../client/client.js'
+import { SelectFilter, StatusFilter } from './filter-controls.js'
+import type { ListFilters } from './route.js'
+import { statusWords } from './words.js'
+
+const times = [
+  ['1', 'Last 24 hours'],
+  ['7', 'Last 7 days'],
+  ['30', 'Last 30 days'],
+] as const
+
+interface LibraryFiltersProps {
+  filters: ListFilters
+  workflows: readonly WorkflowSummary[]
+  onChange(filters: ListFilters): void
+}
+
+export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersProps) {
+  const change = (changes: ListFilters) => onChange({ ...filters, ...changes })
+  return (
+    <div class="filters">
+      <input
+        type="search"
+        class="search"
+        aria-label="Search by name"
+        placeholder="Search by name"
+        maxLength={255}
+        value={filters.search ?? ''}
+        onInput={({ currentTarget: { value } }) => change({ search: value || undefined })}
+      />
+      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => change({ status })} />
+      <SelectFilter
+        label="Created"
+        all="Any time"
+        choices={times}
+        chosen={filters.days?.toString()}
+        onChange={(days) => change({ days: days === undefined ? undefined : Number(days) })}
+      />
+      {workflows.length > 1 && (
+        <SelectFilter
+          label="Kind of job"
+          all="All workflows"
+          choices={workflows.map(({ id, name }) => [id, name])}
+          chosen={filters.workflow}
+          onChange={(workflow) => change({ workflow })}
+        />
+      )}
+      {filters.batch !== undefined && (
+        <button type="button" class="tag" onClick={() => change({ batch: undefined })}>
+          Batch: {filters.batch} <span aria-hidden="true">✕</span>
+          <span class="hidden">Show all batches</span>
+        </button>
+      )}
+    </div>
+  )
+}

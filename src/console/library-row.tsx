@@ -1,0 +1,89 @@
+import { type Client, hasEnded, type Job } from '../client/client.js'
+import { stemsWorkflowId } from './job-choices.js'
+import type { JobCommands } from './job-commands.js'
+import { MiniWaveform } from './mini-waveform.js'
+import { jobAddress, libraryAddress } from './route.js'
+import { durationOf } from './song-facts.js'
+import { useTimeLeft } from './time-left.js'
+import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
+
+interface LibraryRowProps {
+  client: Client
+  job: Job
+  isChosen: boolean
+  onChoose(isChosen: boolean): void
+  commands: JobCommands
+}
+
+export function LibraryRow({ client, job, isChosen, onChoose, commands }: LibraryRowProps) {
+  const name = job.name ?? 'Untitled song'
+  const seconds = durationOf(job)
+  const isRunning = job.status === 'STARTED'
+  return (
+    <li data-job={job.id} class={`${job.status.toLowerCase()}${isChosen ? ' chosen' : ''}`}>
+      <input
+        type="checkbox"
+        aria-label={`Select ${name}`}
+        checked={isChosen}
+        onChange={(event) => onChoose(event.currentTarget.checked)}
+      />
+      <div class="row">
+        <a class="name" dir="auto" href={jobAddress(job.id)} title={name}>
+          {name}
+        </a>
+        <span class="quiet">
+          {whenWords(job.createdAt)}
+          {seconds !== undefined && ` · ${clock(seconds)}`}
+          {job.workflow.id !== stemsWorkflowId && ` · ${job.workflow.name}`}
+          {job.batchName && (
+            <>
+              {' · '}
+              <a href={libraryAddress({ batch: job.batchName })}>{job.batchName}</a>
+            </>
+          )}
+        </span>
+      </div>
+      <div class="state">
+        <span class={`status ${job.error?.code === 'CANCELED' ? 'stopped' : job.status.toLowerCase()}`}>
+          {jobStateWords(job)}
+          {isRunning && ` ${Math.floor(job.progress * 100)} %`}
+        </span>
+        {job.result && <MiniWaveform client={client} job={job} />}
+        {isRunning && <Running job={job} name={name} />}
+        {job.error && job.error.code !== 'CANCELED' && (
+          <span class="reason quiet">{explainFailure(job.error).text}</span>
+        )}
+      </div>
+      <span class="actions">
+        {job.status === 'FAILED' && (
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Send again: ${name}`}
+            onClick={() => void commands.again([job])}
+          >
+            Send again
+          </button>
+        )}
+        {!hasEnded(job) && (
+          <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
+            Stop
+          </button>
+        )}
+        <button type="button" class="plain" aria-label={`Delete ${name}`} onClick={() => commands.remove([job])}>
+          Delete
+        </button>
+      </span>
+    </li>
+  )
+}
+
+function Running({ job, name }: { job: Job; name: string }) {
+  const seconds = useTimeLeft(job)
+  return (
+    <>
+      <progress value={job.progress} aria-label={`Progress of ${name}`} />
+      <span class="quiet">{timeLeftWords(seconds)}</span>
+    </>
+  )
+}

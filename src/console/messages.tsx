@@ -1,0 +1,99 @@
+import { createContext, type ComponentChildren } from 'preact'
+import { useCallback, useContext, useMemo, useRef, useState } from 'preact/hooks'
+
+interface Toast {
+  text: string
+  action?: { label: string; run(): void }
+  /** It stays until it is answered. */
+  isLasting?: boolean
+}
+
+interface Messages {
+  /** Tells screen readers something that others see. */
+  announce(text: string): void
+  /** Shows and announces it for some seconds. */
+  show(toast: Toast): void
+}
+
+const MessagesContext = createContext<Messages>({ announce() {}, show() {} })
+
+export function useMessages(): Messages {
+  return useContext(MessagesContext)
+}
+
+/** As long as a deletion can be taken back. */
+export const toastMs = 8000
+
+/** Where the page speaks up by itself. News do not take the place of a toast that can be answered, for example by "Undo". */
+export function MessageBoard({ children }: { children: ComponentChildren }) {
+  const [spoken, setSpoken] = useState('')
+  const [news, showNews, hideNews] = useToast()
+  const [question, ask, hideQuestion] = useToast()
+  const announce = useCallback((text: string) => {
+    // Emptied first: the same text twice is news twice.
+    setSpoken('')
+    setTimeout(() => setSpoken(text), 50)
+  }, [])
+  const show = useCallback(
+    (toast: Toast) => {
+      if (toast.action) ask(toast)
+      else showNews(toast)
+      announce(toast.text)
+    },
+    [announce, ask, showNews],
+  )
+  const messages = useMemo(() => ({ announce, show }), [announce, show])
+  return (
+    <MessagesContext.Provider value={messages}>
+      {children}
+      <p class="hidden" role="status" aria-live="polite">
+        {spoken}
+      </p>
+      {(news ?? question) && (
+        <section class="toasts" aria-label="Messages">
+          {news && <ToastCard toast={news} onHide={hideNews} />}
+          {question && <ToastCard toast={question} onHide={hideQuestion} />}
+        </section>
+      )}
+    </MessagesContext.Provider>
+  )
+}
+
+function ToastCard({ toast: { text, action, isLasting }, onHide }: { toast: Toast; onHide(): void }) {
+  return (
+    <div class="toast">
+      <span>{text}</span>
+      {action && (
+        <button
+          type="button"
+          onClick={() => {
+            onHide()
+            action.run()
+          }}
+        >
+          {action.label}
+        </button>
+      )}
+      {isLasting && (
+        <button type="button" onClick={onHide}>
+          Not now
+        </button>
+      )}
+    </div>
+  )
+}
+
+function useToast() {
+  const [toast, setToast] = useState<Toast>()
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const hide = useCallback(() => {
+    clearTimeout(timer.current)
+    setToast(undefined)
+  }, [])
+  const show = useCallback((next: Toast) => {
+    clearTimeout(timer.current)
+    setToast(next)
+    if (!next.isLasting) timer.current = setTimeout(hide, toastMs)
+  }, [])
+  return [toast, show, hide] as const
+}

@@ -1,0 +1,37 @@
+import { useEffect, useState } from 'preact/hooks'
+import { type JobFilters, queryOf } from './service.js'
+
+/** What the page shows: kept in the address, so that links and the back button lead there. */
+export type Address = { name: 'overview' } | { name: 'jobs'; filters: JobFilters } | { name: 'job'; id: string }
+
+export function jobsAddress(filters: JobFilters = {}): string {
+  return `#/jobs${queryOf(filters)}`
+}
+
+export function jobAddress(id: string): string {
+  return `#/job/${id}`
+}
+
+export function useAddress(): Address {
+  const [address, setAddress] = useState(() => addressOf(location.hash))
+  useEffect(() => {
+    const onChange = () => setAddress(addressOf(location.hash))
+    addEventListener('hashchange', onChange)
+    return () => removeEventListener('hashchange', onChange)
+  }, [])
+  return address
+}
+
+function addressOf(hash: string): Address {
+  const [path = '', query] = hash.split('?', 2)
+  const id = /^#\/job\/([\w-]+)$/.exec(path)?.[1]
+  if (id !== undefined) return { name: 'job', id }
+  if (path !== '#/jobs') return { name: 'overview' }
+  const given = new URLSearchParams(query)
+  const filters: JobFilters = {}
+  for (const name of ['status', 'workflow', 'app', 'text'] as const) {
+    const value = given.get(name)
+    if (value !== null) filters[name] = value
+  }
+  return { name: 'jobs', filters }
+}

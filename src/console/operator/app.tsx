@@ -1,0 +1,122 @@
+import { render } from 'preact'
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import type { Overview } from '../../http/operator/answers.js'
+import { Brand } from '../brand.js'
+import { ErrorNotice } from '../error-notice.js'
+import { keepFocus } from '../keep-focus.js'
+import { jobsAddress, useAddress } from './address.js'
+import { JobPage } from './job-page.js'
+import { JobsPage } from './jobs-page.js'
+import { OverviewPage } from './overview-page.js'
+import { currentKey, forgetKey, keepKey, Refusal, service } from './service.js'
+import { SignIn } from './sign-in.js'
+import { clockTime } from './times.js'
+
+const refreshMs = 3000
+
+type Access = { kind: 'out'; problem?: string } | { kind: 'in' }
+
+function App() {
+  const [access, setAccess] = useState<Access>({ kind: currentKey() === undefined ? 'out' : 'in' })
+  const refused = useCallback((problem?: string) => {
+    forgetKey()
+    setAccess({ kind: 'out', problem })
+  }, [])
+  if (access.kind === 'in') return <Pages onOut={refused} />
+  return (
+    <>
+      <header class="top">
+        <Brand />
+      </header>
+      <main>
+        <SignIn
+          problem={access.problem}
+          onKey={(key) => {
+            keepKey(key)
+            setAccess({ kind: 'in' })
+          }}
+        />
+      </main>
+    </>
+  )
+}
+
+function Pages({ onOut }: { onOut(problem?: string): void }) {
+  const address = useAddress()
+  const [overview, setOverview] = useState<Overview>()
+  const [problem, setProblem] = useState<string>()
+
+  const fail = useCallback(
+    (error: unknown) => {
+      if (error instanceof Refusal && error.status === 401)
+        return onOut('This key is not the one that the service was started with.')
+      setProblem(error instanceof Error ? error.message : String(error))
+    },
+    [onOut],
+  )
+  const refresh = useCallback(async () => {
+    try {
+      setOverview(await service.overview())
+      setProblem(undefined)
+    } catch (error) {
+      fail(error)
+    }
+  }, [fail])
+  useEffect(() => {
+    void refresh()
+    const timer = setInterval(() => document.visibilityState === 'visible' && void refresh(), refreshMs)
+    return () => clearInterval(timer)
+  }, [refresh])
+
+  const change = async (...given: Parameters<typeof service.change>) => {
+    try {
+      setOverview(await service.change(...given))
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  const current = (name: string) => (address.name.startsWith(name) ? 'page' : undefined)
+  return (
+    <>
+      <header class="top">
+        <div class="who">
+          <Brand />
+          <span class="chip role">Operator</span>
+        </div>
+        <nav aria-label="Pages">
+          <a href="#/" aria-current={current('overview')}>
+            Overview
+          </a>
+          <a href={jobsAddress()} aria-current={current('job')}>
+            Jobs
+          </a>
+        </nav>
+        <div class="who">
+          <span class={`chip ${problem === undefined ? 'connected' : 'reconnecting'}`}>
+            {overview ? `As of ${clockTime(overview.at)}` : 'Loading …'}
+          </span>
+          <button type="button" class="plain" onClick={() => onOut()}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <main class="stack operator">
+        {problem !== undefined && <ErrorNotice problem={{ text: problem }} />}
+        {overview && address.name === 'overview' && <OverviewPage overview={overview} onChange={change} />}
+        {overview && address.name === 'jobs' && (
+          <JobsPage overview={overview} filters={address.filters} onError={fail} />
+        )}
+        {overview && address.name === 'job' && (
+          <JobPage key={address.id} id={address.id} overview={overview} onError={fail} />
+        )}
+      </main>
+    </>
+  )
+}
+
+const root = document.getElementById('app')
+if (root) {
+  keepFocus(root)
+  render(<App />, root)
+}

@@ -1,0 +1,48 @@
+import { useRef, useState } from 'preact/hooks'
+
+interface ConfirmProps {
+  /** What the button that asks says. */
+  label: string
+  title: string
+  text: string
+  /** What the button that does it says. */
+  action: string
+  isDanger?: boolean
+  onConfirm(): Promise<void>
+}
+
+/** A button that asks before it acts. */
+export function Confirm({ label, title, text, action, isDanger, onConfirm }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [isBusy, setBusy] = useState(false)
+  return (
+    <>
+      <button type="button" class={isDanger ? 'danger' : ''} onClick={() => dialog.current?.showModal()}>
+        {label}
+      </button>
+      <dialog ref={dialog} aria-label={title}>
+        <h2>{title}</h2>
+        <p>{text}</p>
+        <div class="buttons">
+          <button type="button" autofocus onClick={() => dialog.current?.close()}>
+            Back
+          </button>
+          <button
+            type="button"
+            class={isDanger ? 'danger' : 'main'}
+            disabled={isBusy}
+            onClick={() => {
+              setBusy(true)
+              void onConfirm().finally(() => {
+                setBusy(false)
+                dialog.current?.close()
+              })
+            }}
+          >
+            {action}
+          </button>
+        </div>
+      </dialog>
+    </>
+  )
+}

@@ -1,0 +1,222 @@
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import type { AttemptFacts, JobFacts, Overview } from '../../http/operator/answers.js'
+import { jobsAddress } from './address.js'
+import { Confirm } from './confirm.js'
+import { statusWords } from './jobs-page.js'
+import { Refusal, service } from './service.js'
+import { duration, timeOf } from './times.js'
+
+const outcomes: Record<AttemptFacts['outcome'], string> = {
+  running: 'Running',
+  succeeded: 'Succeeded',
+  failed: 'Failed',
+  requeued: 'Failed, tried again',
+  handed_back: 'Handed back by a worker that was stopped',
+  lapsed: 'Its worker was lost',
+}
+
+interface JobPageProps {
+  id: string
+  overview: Overview
+  onError(error: unknown): void
+}
+
+/** All that the service knows of one job. */
+export function JobPage({ id, overview, onError }: JobPageProps) {
+  const [job, setJob] = useState<JobFacts>()
+  const [isGone, setGone] = useState(false)
+  const load = useCallback(
+    async (work: () => Promise<JobFacts>) => {
+      try {
+        setJob(await work())
+      } catch (error) {
+        if (error instanceof Refusal && error.status === 404) setGone(true)
+        else onError(error)
+      }
+    },
+    [onError],
+  )
+  const remove = async () => {
+    try {
+      await service.delete(id)
+      setGone(true)
+    } catch (error) {
+      onError(error)
+    }
+  }
+  // With each look at the whole.
+  useEffect(() => void load(() => service.job(id)), [id, load, overview.at])
+
+  if (isGone)
+    return (
+      <>
+        <h1>This job no longer exists</h1>
+        <p class="quiet">It was deleted, or its time was over.</p>
+      </>
+    )
+  if (!job) return <p class="quiet centred">Loading …</p>
+  const isOver = job.status === 'SUCCEEDED' || job.status === 'FAILED'
+  const app = overview.applications.find((one) => one.id === job.app)?.name ?? job.app
+  return (
+    <>
+      <p class="back">
+        <a href={jobsAddress()}>All jobs</a>
+      </p>
+      <div class="line">
+        <div class="title">
+          <h1>{job.name ?? job.id}</h1>
+          <p>
+            <span class={`status ${job.status.toLowerCase()}`}>{statusWords[job.status]}</span>{' '}
+            <span class="quiet">
+              <a href={jobsAddress({ app: job.app })}>{app}</a> ·{' '}
+              <a href={jobsAddress({ workflow: job.workflow })}>{job.workflow}</a>
+            </span>
+          </p>
+        </div>
+        <div class="levers" role="group" aria-label="Steer this job">
+          {!isOver && (
+            <Confirm
+              label={job.cancelRequested ? 'Cancelling …' : 'Cancel job'}
+              title="Cancel this job?"
+              text="It ends as failed, with the code CANCELED. Its work is lost."
+              action="Cancel job"
+              isDanger
+              onConfirm={() => load(() => service.act('cancel', id))}
+            />
+          )}
+          {job.status === 'FAILED' && (
+            <Confirm
+              label="Run again"
+              title="Run this job again?"
+              text="It waits for its turn with its params and inputs; its attempts count anew."
+              action="Run again"
+              onConfirm={() => load(() => service.act('retry', id))}
+            />
+          )}
+          <Confirm
+            label="Delete"
+            title="Delete this job?"
+            text="It is gone for its client, too, with its inputs and results. If it runs, it is stopped."
+            action="Delete job"
+            isDanger
+            onConfirm={() => remove()}
+          />
+        </div>
+      </div>
+      {job.waiting && <p class={job.waiting.reason === 'no_worker' ? 'problem' : 'quiet'}>{job.waiting.message}</p>}
+      {job.error && (
+        <div class="problem">
+          <p>
+            <strong>{job.error.title}.</strong> {job.error.message}
+          </p>
+          <p class="quiet small">
+            <code>{job.error.code}</code> {job.error.reason !== null && <code>{job.error.reason}</code>}
+          </p>
+        </div>
+      )}
+      <Attempts job={job} now={overview.at} />
+      {job.failure !== null && (
+        <section class="card" aria-labelledby="cause">
+          <h2 id="cause">Why the last attempt failed</h2>
+          <pre tabIndex={0}>{job.failure}</pre>
+        </section>
+      )}
+      <Facts job={job} />
+    </>
+  )
+}
+
+function Attempts({ job, now }: { job: JobFacts; now: number }) {
+  const end = job.completedAt ?? now
+  const span = Math.max(1, end - job.createdAt)
+  const share = (at: number) => Math.max(0, Math.min(100, ((at - job.createdAt) / span) * 100))
+  return (
+    <section class="card" aria-labelledby="attempts">
+      <div class="line">
+        <h2 id="attempts">Attempts</h2>
+        <span class="quiet small figure">
+          {duration(span)} from {timeOf(job.createdAt)} to {job.completedAt === null ? 'now' : timeOf(end)}
+        </span>
+      </div>
+      <svg class="attempts" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="none" x={0} y={2} width={100} height={2} />
+        {job.history.map(({ token, startedAt, endedAt, outcome }) => {
+          const from = share(startedAt)
+          return (
+            <rect
+              key={token}
+              class={outcome}
+              x={from}
+              y={0}
+              width={Math.max(0.6, share(endedAt ?? now) - from)}
+              height={6}
+            />
+          )
+        })}
+      </svg>
+      {job.history.length === 0 && (
+        <p class="quiet">None yet.{job.place !== null && ` It is number ${job.place} of its application's queue.`}</p>
+      )}
+      <ol class="past">
+        {job.history.map(({ token, worker, startedAt, endedAt, outcome, reason }) => (
+          <li key={token}>
+            <div class="line">
+              <span class={`outcome ${outcome}`}>{outcomes[outcome]}</span>
+              <span class="quiet figure">
+                {timeOf(startedAt)} · {duration(Math.max(0, (endedAt ?? now) - startedAt))}
+              </span>
+            </div>
+            <p class="quiet small">
+              Attempt {token} on <strong>{worker}</strong>
+              {outcome === 'running' && ` · ${job.stage ?? 'begins'} · ${Math.floor(job.progress * 100)} %`}
+            </p>
+            {reason !== null && <p class="reason">{reason}</p>}
+          </li>
+        ))}
+      </ol>
+      {job.attempts > job.history.length && (
+        <p class="quiet small">
+          Of {job.attempts} attempts, the last {job.history.length} are remembered.
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Facts({ job }: { job: JobFacts }) {
+  const facts: [string, string | null][] = [
+    ['Job', job.id],
+    ['Batch', job.batchName],
+    ['Needs', job.needs.join(', ') || null],
+    ['Priority', job.priority === 0 ? null : String(job.priority)],
+    ['Not before', job.notBefore === null || job.status !== 'QUEUED' ? null : timeOf(job.notBefore)],
+    ['Deadline', job.deadline === null ? null : timeOf(job.deadline)],
+    ['Files kept until', job.expiresAt === null ? null : timeOf(job.expiresAt)],
+    ['Trace', job.traceId],
+    ['Params', JSON.stringify(job.params)],
+    ['Metadata', Object.keys(job.metadata).length === 0 ? null : JSON.stringify(job.metadata)],
+    [
+      'Results',
+      job.outputs.map(({ fileName, bytes }) => `${fileName} (${(bytes / 1e6).toFixed(1)} MB)`).join(', ') || null,
+    ],
+    ...job.webhooks.map(({ event, url, outcome, attempts, status }): [string, string] => [
+      `Webhook ${event}`,
+      `${outcome.replaceAll('_', ' ')} after ${attempts} ${attempts === 1 ? 'try' : 'tries'}${status === null ? '' : `, last answer ${status}`}: ${url}`,
+    ]),
+  ]
+  return (
+    <section class="card" aria-labelledby="facts">
+      <h2 id="facts">Facts</h2>
+      <dl class="facts">
+        {facts
+          .filter((fact): fact is [string, string] => fact[1] !== null)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </section>
+  )
+}

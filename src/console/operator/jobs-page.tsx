@@ -1,0 +1,141 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
+import { SelectFilter, StatusFilter } from '../filter-controls.js'
+import { jobAddress, jobsAddress } from './address.js'
+import { BulkLevers } from './bulk-levers.js'
+import { type JobFilters, service } from './service.js'
+import { duration, timeOf } from './times.js'
+
+export const statusWords = { QUEUED: 'Waiting', STARTED: 'Running', SUCCEEDED: 'Done', FAILED: 'Failed' } as const
+
+interface JobsPageProps {
+  overview: Overview
+  filters: JobFilters
+  onError(error: unknown): void
+}
+
+/** Jobs of all applications. */
+export function JobsPage({ overview, filters, onError }: JobsPageProps) {
+  const [page, setPage] = useState<JobPage>()
+  const { status, workflow, app, text } = filters
+  const latest = useRef(0)
+
+  const load = useCallback(
+    async (after?: string) => {
+      const own = ++latest.current
+      try {
+        const found = await service.jobs({ status, workflow, app, text, after })
+        // An answer that a later question has overtaken is of no use.
+        if (own === latest.current)
+          setPage((before) =>
+            after === undefined || !before ? found : { ...found, jobs: [...before.jobs, ...found.jobs] },
+          )
+      } catch (error) {
+        onError(error)
+      }
+    },
+    [status, workflow, app, text, onError],
+  )
+  useEffect(() => {
+    setPage(undefined)
+    void load()
+  }, [load])
+
+  const set = (change: JobFilters) => {
+    location.hash = jobsAddress({ ...filters, ...change })
+  }
+  const names = new Map(overview.applications.map(({ id, name }) => [id, name]))
+  return (
+    <>
+      <h1>Jobs</h1>
+      <Filters overview={overview} filters={filters} onChange={set} />
+      {[status, workflow, app, text].some((filter) => filter !== undefined && filter !== '') && (
+        <BulkLevers key={jobsAddress(filters)} filters={filters} onDone={() => void load()} onError={onError} />
+      )}
+      {page && page.looked !== null && page.next !== null && (
+        <p class="quiet small">The text was looked for in {page.looked.toLocaleString()} jobs so far.</p>
+      )}
+      {page?.jobs.length === 0 && <p class="quiet centred">No such job{page.next === null ? '.' : ' so far.'}</p>}
+      {!page && <p class="quiet centred">Loading …</p>}
+      {page && page.jobs.length > 0 && (
+        <ul class="rows found" aria-label="Jobs">
+          {page.jobs.map((job) => (
+            <Row key={job.id} job={job} app={names.get(job.app) ?? job.app} now={overview.at} />
+          ))}
+        </ul>
+      )}
+      {page && page.next !== null && (
+        <button type="button" onClick={() => void load(page.next ?? undefined)}>
+          Show more
+        </button>
+      )}
+    </>
+  )
+}
+
+function Filters({
+  overview,
+  filters,
+  onChange,
+}: Pick<JobsPageProps, 'overview' | 'filters'> & { onChange(change: JobFilters): void }) {
+  return (
+    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <input
+        class="search"
+        type="search"
+        aria-label="Id, name, batch or error"
+        placeholder="Id, name, batch or error"
+        value={filters.text ?? ''}
+        onChange={(event) => onChange({ text: event.currentTarget.value })}
+      />
+      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />
+      <SelectFilter
+        label="Workflow"
+        all="All workflows"
+        choices={new Map(overview.queues.map(({ workflow, name }) => [workflow, name ?? workflow]))}
+        chosen={filters.workflow}
+        onChange={(workflow) => onChange({ workflow })}
+      />
+      <SelectFilter
+        label="Application"
+        all="All applications"
+        choices={overview.applications.map(({ id, name }) => [id, name])}
+        chosen={filters.app}
+        onChange={(app) => onChange({ app })}
+      />
+    </form>
+  )
+}
+
+function Row({ job, app, now }: { job: JobRow; app: string; now: number }) {
+  const { id, name, workflow, status, error, createdAt, attempts, progress } = job
+  return (
+    <li>
+      <div class="row">
+        <a class="name" href={jobAddress(id)}>
+          {name ?? id}
+        </a>
+        <span class="quiet">
+          {app} · {workflow.replace(/^service\//, '')}
+        </span>
+      </div>
+      <div class="row">
+        <span class={`status ${status.toLowerCase()}`}>
+          {statusWords[status]}
+          {status === 'STARTED' && ` ${Math.floor(progress * 100)} %`}
+        </span>
+        <span class="quiet">{error?.reason ?? error?.code ?? (attempts > 1 ? `${attempts} attempts` : '')}</span>
+      </div>
+      <div class="row times">
+        <span class="figure">{timeOf(createdAt)}</span>
+        <span class="quiet figure">{timeWord(job, now)}</span>
+      </div>
+    </li>
+  )
+}
+
+function timeWord({ createdAt, startedAt, completedAt }: JobRow, now: number): string {
+  const since = (at: number, end = now) => duration(Math.max(0, end - at))
+  if (completedAt !== null) return startedAt === null ? 'never ran' : `took ${since(startedAt, completedAt)}`
+  return startedAt === null ? `waits ${since(createdAt)}` : `for ${since(startedAt)}`
+}

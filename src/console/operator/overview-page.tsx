@@ -1,0 +1,252 @@
+import { useState } from 'preact/hooks'
+import type { Overview, QueueFacts } from '../../http/operator/answers.js'
+import { jobAddress, jobsAddress } from './address.js'
+import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
+import { RateChart } from './rate-chart.js'
+import { duration, timeOf } from './times.js'
+
+export function OverviewPage({ overview, onChange }: { overview: Overview; onChange: OnChange }) {
+  const { queues, rates, rules, problems, warnings } = overview
+  const sum = (pick: (queue: QueueFacts) => number) => queues.reduce((total, queue) => total + pick(queue), 0)
+  const isMore = queues.some((queue) => queue.isMore)
+  const failed = rates.reduce((total, rate) => total + rate.failed, 0)
+  const finished = rates.reduce((total, rate) => total + rate.succeeded, 0)
+  const deployment = ruleOf(rules, { kind: 'deployment' })
+  return (
+    <>
+      <div class="line">
+        <h1>Overview</h1>
+        <div class="line">
+          <span>
+            The whole service: <StateChip rule={deployment} />
+          </span>
+          <Levers target={{ kind: 'deployment' }} name="the whole service" rules={rules} onChange={onChange} />
+        </div>
+      </div>
+      {[...problems, ...warnings].map((text) => (
+        <p class="problem" key={text}>
+          {text}
+        </p>
+      ))}
+      <section class="figures" aria-label="Now">
+        <Figure
+          label="Waiting"
+          value={`${sum((queue) => queue.queued).toLocaleString()}${isMore ? '+' : ''}`}
+          href={jobsAddress({ status: 'QUEUED' })}
+        />
+        <Figure
+          label="Running"
+          value={sum((queue) => queue.running).toLocaleString()}
+          href={jobsAddress({ status: 'STARTED' })}
+        />
+        <Figure
+          label="Done in the last hour"
+          value={finished.toLocaleString()}
+          kind="good"
+          href={jobsAddress({ status: 'SUCCEEDED' })}
+        />
+        <Figure
+          label="Failed in the last hour"
+          value={failed.toLocaleString()}
+          kind={failed > 0 ? 'bad' : ''}
+          href={jobsAddress({ status: 'FAILED' })}
+        />
+      </section>
+      <RateChart overview={overview} />
+      <Queues overview={overview} onChange={onChange} />
+      <div class="two">
+        <Workers overview={overview} />
+        <Failures overview={overview} />
+      </div>
+      <Applications overview={overview} onChange={onChange} />
+    </>
+  )
+}
+
+function Figure({ label, value, kind = '', href }: { label: string; value: string; kind?: string; href: string }) {
+  return (
+    <a class={`card big ${kind}`} href={href}>
+      <strong class="figure">{value}</strong> <span class="quiet">{label}</span>
+    </a>
+  )
+}
+
+function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange }) {
+  return (
+    <section class="card" aria-labelledby="queues">
+      <h2 id="queues">Queues</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Workflow</th>
+            <th scope="col">Workers</th>
+            <th scope="col">Waiting</th>
+            <th scope="col">Running</th>
+            <th scope="col">Longest wait</th>
+            <th scope="col">Usual time</th>
+            <th scope="col">Begins jobs</th>
+            <td />
+          </tr>
+        </thead>
+        <tbody>
+          {overview.queues.map((queue) => (
+            <Queue
+              key={`${queue.workflow} ${queue.needs.join(' ')}`}
+              queue={queue}
+              overview={overview}
+              onChange={onChange}
+            />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Overview; onChange: OnChange }) {
+  const { workflow, name, needs, queued, running, isMore, longestWaitMs, workers, slots, medianMs } = queue
+  const target = { kind: 'workflow', id: workflow } as const
+  return (
+    <tr>
+      <th scope="row">
+        <a href={jobsAddress({ workflow })}>{name ?? workflow}</a>
+        {name !== null && <code class="quiet">{workflow}</code>}
+        {needs.length > 0 && <span class="quiet small">needs {needs.join(', ')}</span>}
+      </th>
+      <td data-label="Workers" class="figure">
+        {workers === 0 && queued > 0 ? (
+          <span class="state-chip unserved">No living worker</span>
+        ) : (
+          `${workers.toLocaleString()} (${slots.toLocaleString()} slots)`
+        )}
+      </td>
+      <td data-label="Waiting" class="figure">
+        {queued.toLocaleString()}
+        {isMore && '+'}
+      </td>
+      <td data-label="Running" class="figure">
+        {running.toLocaleString()}
+      </td>
+      <td data-label="Longest wait" class="figure">
+        {longestWaitMs === null ? '–' : duration(longestWaitMs)}
+      </td>
+      <td data-label="Usual time" class="figure">
+        {medianMs === null ? '–' : duration(medianMs)}
+      </td>
+      <td data-label="Begins jobs">
+        <StateChip rule={ruleOf(overview.rules, target)} />
+      </td>
+      <td>
+        <Levers target={target} name={name ?? workflow} rules={overview.rules} onChange={onChange} />
+      </td>
+    </tr>
+  )
+}
+
+function Workers({ overview }: { overview: Overview }) {
+  return (
+    <section class="card" aria-labelledby="workers">
+      <h2 id="workers">Workers</h2>
+      {overview.workers.length === 0 && <p class="quiet">None is alive. Jobs wait until one is started.</p>}
+      <ul class="workers">
+        {overview.workers.map(({ name, offers, seenAt, jobs }) => (
+          <li key={`${name} ${offers?.startedAt}`}>
+            <div class="line">
+              <strong class="name">{name}</strong>
+              <span class="quiet small">seen {duration(Math.max(0, overview.at - seenAt))} ago</span>
+            </div>
+            <p class="quiet small">
+              {offers ? (
+                <>
+                  {jobs.length === 0 ? 'Idle' : `${jobs.length} of ${offers.slots} slots`}
+                  {offers.labels.length > 0 && ` · ${offers.labels.join(', ')}`} ·{' '}
+                  {offers.workflows.map((id) => id.replace(/^service\//, '')).join(', ')}
+                </>
+              ) : (
+                'Not on the list of workers; known by its jobs alone.'
+              )}
+            </p>
+            {jobs.map(({ id, workflow, stage, progress, startedAt }) => (
+              <div class="running" key={id}>
+                <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>
+                <span class="quiet figure">
+                  {stage ?? 'begins'} · {Math.floor(progress * 100)} % ·{' '}
+                  {duration(Math.max(0, overview.at - startedAt))}
+                </span>
+                <progress value={progress} aria-label={`Progress of ${id}`} />
+              </div>
+            ))}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Failures({ overview }: { overview: Overview }) {
+  const { failures, sample } = overview
+  const most = Math.max(1, ...failures.map(({ jobs }) => jobs))
+  return (
+    <section class="card" aria-labelledby="failures">
+      <h2 id="failures">Failures by reason</h2>
+      <p class="quiet small">
+        {sample.complete ? 'Of the last 24 hours' : `Of the newest ${sample.jobs.toLocaleString()} jobs`}
+      </p>
+      {failures.length === 0 && <p class="quiet">None.</p>}
+      <ul class="reasons">
+        {failures.map(({ code, reason, title, jobs, last }) => (
+          <li key={`${code} ${reason}`}>
+            <div class="line">
+              <a href={jobsAddress({ status: 'FAILED', text: reason ?? code })}>{title}</a>
+              <strong class="figure">{jobs}</strong>
+            </div>
+            <meter min={0} max={most} value={jobs} aria-label={`${jobs} jobs`} />
+            <p class="quiet small">
+              <code>{reason ?? code}</code> · last <a href={jobAddress(last.id)}>{timeOf(last.at)}</a>
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Applications({ overview, onChange }: { overview: Overview; onChange: OnChange }) {
+  const { applications, rules } = overview
+  const [chosen, setChosen] = useState('')
+  if (applications.length === 0) return null
+  const known = new Map(applications.map(({ id, name }) => [id, name]))
+  const held = rules.filter(({ kind }) => kind === 'application').map(({ id }) => id)
+  const shown = [...new Set([...held, ...(chosen === '' ? [] : [chosen])])]
+  return (
+    <section class="card" aria-labelledby="applications">
+      <div class="line">
+        <h2 id="applications">Applications</h2>
+        <select
+          aria-label="Steer an application"
+          value={chosen}
+          onChange={(event) => setChosen(event.currentTarget.value)}
+        >
+          <option value="">Choose one …</option>
+          {applications.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      {shown.length === 0 && <p class="quiet">All are open and without a limit.</p>}
+      <ul class="reasons">
+        {shown.map((id) => (
+          <li key={id} class="line">
+            <span>
+              <a href={jobsAddress({ app: id })}>{known.get(id) ?? id}</a>{' '}
+              <StateChip rule={ruleOf(rules, { kind: 'application', id })} />
+            </span>
+            <Levers target={{ kind: 'application', id }} name={known.get(id) ?? id} rules={rules} onChange={onChange} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,55 @@
+import type { Overview } from '../../http/operator/answers.js'
+import { clockTime, minuteOf } from './times.js'
+
+const height = 72
+const width = 30
+const gap = 6
+
+/** Jobs that ended in the last hour, in steps of five minutes; the same as text for those who do not see it. */
+export function RateChart({ overview: { rates, sample } }: { overview: Overview }) {
+  const most = Math.max(1, ...rates.map(({ succeeded, failed }) => succeeded + failed))
+  const scale = (height - 4) / most
+  return (
+    <section class="card rates" aria-labelledby="rates">
+      <div class="line">
+        <h2 id="rates">Jobs done in the last hour</h2>
+        <span class="quiet small">
+          {sample.complete ? 'Steps of 5 minutes' : `Among the newest ${sample.jobs.toLocaleString()} jobs`}
+        </span>
+      </div>
+      <svg
+        viewBox={`0 0 ${rates.length * (width + gap) - gap} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={described(rates)}
+      >
+        {rates.map(({ from, succeeded, failed }, index) => {
+          const x = index * (width + gap)
+          const bad = failed * scale
+          const good = succeeded * scale
+          return (
+            <g key={from}>
+              <rect class="none" x={x} y={height - 2} width={width} height={2} />
+              {good > 0 && <rect class="good" x={x} y={height - good - bad} width={width} height={good} />}
+              {bad > 0 && <rect class="bad" x={x} y={height - bad} width={width} height={bad} />}
+            </g>
+          )
+        })}
+      </svg>
+      <div class="line quiet small" aria-hidden="true">
+        <span>{minuteOf(rates[0]?.from ?? 0)}</span>
+        <span class="key-line">
+          <span class="good">succeeded</span> <span class="bad">failed</span>
+        </span>
+        <span>now</span>
+      </div>
+    </section>
+  )
+}
+
+function described(rates: Overview['rates']): string {
+  const steps = rates
+    .filter(({ succeeded, failed }) => succeeded + failed > 0)
+    .map(({ from, succeeded, failed }) => `from ${clockTime(from)}: ${succeeded} succeeded, ${failed} failed`)
+  return steps.length === 0 ? 'No job has ended.' : steps.join('; ')
+}

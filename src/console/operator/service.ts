@@ -1,0 +1,74 @@
+import type { BulkFacts, JobFacts, JobPage, Overview, RuleState } from '../../http/operator/answers.js'
+
+const keyName = 'stemwork.operator-key'
+/** The page lies at `<base>/operator`. */
+const baseUrl = new URL('operator/api/', location.href.replace(/[?#].*$/, '')).href
+
+export class Refusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export function currentKey(): string | undefined {
+  return sessionStorage.getItem(keyName) ?? undefined
+}
+
+/** For this tab alone: the key opens everything. */
+export function keepKey(key: string): void {
+  sessionStorage.setItem(keyName, key)
+}
+
+export function forgetKey(): void {
+  sessionStorage.removeItem(keyName)
+}
+
+export type Target = { kind: 'deployment' } | { kind: 'application' | 'workflow'; id: string }
+export interface Change {
+  state?: RuleState
+  maxRunning?: number | null
+}
+
+export type BulkAction = 'cancel' | 'retry' | 'delete'
+
+export interface JobFilters {
+  status?: string
+  workflow?: string
+  app?: string
+  text?: string
+  after?: string
+}
+
+export const service = {
+  overview: () => ask<Overview>('overview'),
+  jobs: (filters: JobFilters) => ask<JobPage>(`job${queryOf(filters)}`),
+  job: (id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}`),
+  act: (action: 'cancel' | 'retry', id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}/${action}`, {}),
+  delete: (id: string) => ask<undefined>(`job/${encodeURIComponent(id)}/delete`, {}),
+  actOnFound: (action: BulkAction, filters: JobFilters) => ask<BulkFacts>(`jobs/${action}`, filters),
+  change: (target: Target, change: Change) => ask<Overview>('rule', { target, change }),
+}
+
+export function queryOf(filters: JobFilters): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(filters) as [string, string | undefined][])
+    if (value !== undefined && value !== '') query.set(name, value)
+  return query.size > 0 ? `?${query.toString()}` : ''
+}
+
+async function ask<Answer>(path: string, body?: object): Promise<Answer> {
+  const response = await fetch(baseUrl + path, {
+    method: body ? 'POST' : 'GET',
+    headers: { authorization: currentKey() ?? '', ...(body ? { 'content-type': 'application/json' } : {}) },
+    body: body && JSON.stringify(body),
+  }).catch(() => {
+    throw new Refusal(0, 'The service cannot be reached. The page tries again by itself.')
+  })
+  if (response.status === 204) return undefined as Answer
+  if (response.ok) return (await response.json()) as Answer
+  const problem = (await response.json().catch(() => ({}))) as { message?: string }
+  throw new Refusal(response.status, problem.message ?? `The service answered ${response.status}.`)
+}

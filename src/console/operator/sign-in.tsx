@@ -1,0 +1,18 @@
+import { KeyForm } from '../key-form.js'
+
+export function SignIn({ problem, onKey }: { problem?: string; onKey(key: string): void }) {
+  return (
+    <KeyForm
+      title="Operator"
+      text="See and control the jobs of all applications."
+      label="Operator key"
+      problem={problem === undefined ? undefined : { text: problem }}
+      onKey={onKey}
+    >
+      <p class="quiet small">
+        The service was started with this key: <code>--operator-key</code> or <code>STEMWORK_OPERATOR_KEY</code>. This
+        tab keeps it until you close it.
+      </p>
+    </KeyForm>
+  )
+}

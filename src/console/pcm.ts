@@ -1,0 +1,31 @@
+/** Samples of a track, read piece by piece, so that an hour of audio needs no more memory than a minute. */
+export interface PcmSource {
+  readonly sampleRate: number
+  /** Rises while it is growing. */
+  readonly frames: number
+  /** Its file is still being written, so there will be more. */
+  readonly isGrowing?: boolean
+  /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
+  read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>
+}
+
+/** Reads bytes of a file; both ends included, as in HTTP ranges. */
+export type RangeReader = (
+  range: { start: number; end?: number },
+  signal: AbortSignal,
+) => Promise<{ bytes: ArrayBuffer; totalBytes: number }>
+
+/** A file whose format is being found out. */
+export interface OpenFile {
+  read: RangeReader
+  /** Its first bytes. */
+  head: ArrayBuffer
+  totalBytes: number
+  signal: AbortSignal
+}
+
+/** Decodes a whole file, or a part of one that is a file of its own. */
+export async function decodeAudio(file: ArrayBuffer, sampleRate: number): Promise<Float32Array<ArrayBuffer>[]> {
+  const buffer = await new OfflineAudioContext(2, 1, sampleRate).decodeAudioData(file)
+  return Array.from({ length: Math.min(2, buffer.numberOfChannels) }, (_, channel) => buffer.getChannelData(channel))
+}

@@ -1,0 +1,56 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { JobStatus } from '../client/client.js'
+
+/** What the list shows. It is kept in the address, so a reload, a link and the back button come back to it. */
+export interface ListFilters {
+  status?: JobStatus
+  days?: number
+  workflow?: string
+  batch?: string
+  search?: string
+}
+
+/** What the page shows. */
+export type Route =
+  { name: 'library'; filters: ListFilters } | { name: 'job'; id: string; tab: 'player' | 'details' } | { name: 'keys' }
+
+const statuses: readonly JobStatus[] = ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED']
+
+export function jobAddress(id: string, tab: 'player' | 'details' = 'player'): string {
+  return `#/job/${id}${tab === 'details' ? '/details' : ''}`
+}
+
+export function libraryAddress(filters: ListFilters = {}): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(filters)) if (value !== undefined && value !== '') query.set(name, value)
+  return query.size > 0 ? `#/?${query.toString()}` : '#/'
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => routeOf(location.hash))
+  useEffect(() => {
+    const onChange = () => setRoute(routeOf(location.hash))
+    addEventListener('hashchange', onChange)
+    return () => removeEventListener('hashchange', onChange)
+  }, [])
+  return route
+}
+
+export function routeOf(hash: string): Route {
+  const [path = '', query] = hash.split('?', 2)
+  const [, id, details] = /^#\/job\/([0-9a-f-]+)(\/details)?$/i.exec(path) ?? []
+  if (id !== undefined) return { name: 'job', id, tab: details ? 'details' : 'player' }
+  if (path === '#/keys') return { name: 'keys' }
+  return { name: 'library', filters: filtersOf(new URLSearchParams(query)) }
+}
+
+function filtersOf(query: URLSearchParams): ListFilters {
+  const days = Number(query.get('days'))
+  return {
+    status: statuses.find((status) => status === query.get('status')),
+    days: days > 0 ? days : undefined,
+    workflow: query.get('workflow') ?? undefined,
+    batch: query.get('batch') ?? undefined,
+    search: query.get('search') ?? undefined,
+  }
+}

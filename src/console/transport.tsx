@@ -1,0 +1,130 @@
+import type { RefObject } from 'preact'
+import type { LaneView } from './lane.js'
+import { stepSeconds } from './mixer-keys.js'
+import type { Player } from './player.js'
+import { clock } from './words.js'
+
+export const speeds = [0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5] as const
+
+interface TransportProps {
+  player: Player
+  time: RefObject<HTMLSpanElement | null>
+  slider: RefObject<HTMLInputElement | null>
+  picture: LaneView
+  onPicture(picture: LaneView): void
+  masterVolume: number
+  onMasterVolume(volume: number): void
+  /** Undefined where the stems are not the whole song. */
+  isOriginal: boolean | undefined
+  onOriginal(isOriginal: boolean): void
+  onToggle(): void
+  onZoom(factor: number): void
+}
+
+/** Play, position, and what concerns all lanes. */
+export function Transport(props: TransportProps) {
+  const { player, time, slider, picture, masterVolume, isOriginal } = props
+  return (
+    <>
+      <div class="transport">
+        <button
+          type="button"
+          class="play"
+          aria-label={player.isPlaying ? 'Pause' : 'Play'}
+          aria-busy={player.isWaiting}
+          onClick={props.onToggle}
+        >
+          <svg viewBox="0 0 24 24" aria-hidden="true">
+            <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
+          </svg>
+        </button>
+        <span class="figure">
+          <span ref={time}>{clock(player.position)}</span>
+          <span class="quiet"> / {clock(player.duration)}</span>
+        </span>
+        <input
+          ref={slider}
+          class="seek"
+          type="range"
+          min={0}
+          max={player.duration}
+          step="any"
+          aria-label="Position"
+          onInput={(event) => player.seek(Number(event.currentTarget.value))}
+          onKeyDown={(event) => {
+            // With a step of "any", the arrow keys of browsers differ.
+            const seconds = {
+              ArrowLeft: -stepSeconds,
+              ArrowDown: -stepSeconds,
+              ArrowRight: stepSeconds,
+              ArrowUp: stepSeconds,
+            }[event.key]
+            if (seconds === undefined) return
+            event.preventDefault()
+            player.seek(player.position + seconds)
+          }}
+        />
+      </div>
+      <div class="tools">
+        {isOriginal !== undefined && (
+          <fieldset class="segments">
+            <legend class="hidden">What is heard</legend>
+            {[false, true].map((one) => (
+              <label key={String(one)}>
+                <input
+                  type="radio"
+                  name="original"
+                  checked={isOriginal === one}
+                  onChange={() => props.onOriginal(one)}
+                />
+                <span>{one ? 'Original' : 'Mix'}</span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <fieldset class="segments">
+          <legend class="hidden">Picture</legend>
+          {(['waveform', 'spectrogram'] as const).map((one) => (
+            <label key={one}>
+              <input type="radio" name="picture" checked={picture === one} onChange={() => props.onPicture(one)} />
+              <span>{one === 'waveform' ? 'Waveform' : 'Spectrogram'}</span>
+            </label>
+          ))}
+        </fieldset>
+        <span class="zoom">
+          <button type="button" aria-label="Zoom out" onClick={() => props.onZoom(0.5)}>
+            −
+          </button>
+          <button type="button" aria-label="Zoom in" onClick={() => props.onZoom(2)}>
+            +
+          </button>
+        </span>
+        <label class="speed">
+          Speed
+          <select
+            value={String(player.speed)}
+            title="Changing the speed also changes the pitch."
+            onChange={(event) => player.setSpeed(Number(event.currentTarget.value))}
+          >
+            {speeds.map((speed) => (
+              <option key={speed} value={String(speed)}>
+                {speed} ×
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="master">
+          Volume
+          <input
+            type="range"
+            min={0}
+            max={100}
+            value={Math.round(masterVolume * 100)}
+            aria-label="Master volume"
+            onInput={(event) => props.onMasterVolume(Number(event.currentTarget.value) / 100)}
+          />
+        </label>
+      </div>
+    </>
+  )
+}

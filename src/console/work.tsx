@@ -1,0 +1,72 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Client, Job, JobProgress } from '../client/client.js'
+import { useTimeLeft } from './time-left.js'
+import { endWords, placeWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
+
+/** How far a job is that has not ended. */
+export function Work({ client, job }: { client: Client; job: Job }) {
+  return (
+    <section class="card work" aria-label="Progress">
+      {job.status === 'QUEUED' ? <Waiting key={job.id} client={client} job={job} /> : <Running job={job} />}
+    </section>
+  )
+}
+
+function Running({ job }: { job: Job }) {
+  // What is seen of its progress tells more than the estimate, as soon as there is any.
+  const seconds = useTimeLeft(job) ?? secondsUntil(job.estimate?.endsAt)
+  return (
+    <>
+      <p class="line">
+        <strong role="status">{stageWords(job.stage)}</strong>
+        <span class="figure">{Math.floor(job.progress * 100)} %</span>
+      </p>
+      <progress aria-label="Progress" value={job.progress} />
+      <p class="quiet">{timeLeftWords(seconds)}</p>
+    </>
+  )
+}
+
+function Waiting({ client, job }: { client: Client; job: Job }) {
+  const { place, estimate, waiting } = useNewsOf(client, job)
+  return (
+    <>
+      <p class="line">
+        <strong role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</strong>
+        {typeof place === 'number' && <span class="figure">{placeWords(place)}</span>}
+      </p>
+      <progress aria-label="Progress" />
+      <p class="quiet">
+        {reasonWords(waiting, job) ??
+          `${startWords(secondsUntil(estimate?.startsAt))} ${endWords(secondsUntil(estimate?.endsAt))}`}{' '}
+        You can close this page; the work goes on.
+      </p>
+    </>
+  )
+}
+
+/** Why it is not begun, if that is not the jobs before it. */
+function reasonWords(waiting: Job['waiting'], { notBefore }: Job): string | undefined {
+  // In the time of the person, which the service does not know.
+  if (waiting?.reason === 'scheduled' && notBefore) return `It starts after ${whenWords(notBefore)}.`
+  return waiting?.message
+}
+
+/** The place of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
+function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'place' | 'estimate' | 'waiting'> {
+  const { id } = job
+  const [news, setNews] = useState<JobProgress>(job)
+  useEffect(() => {
+    const stop = new AbortController()
+    client
+      .waitForJob(id, { signal: stop.signal, onProgress: (seen) => setNews((known) => ({ ...known, ...seen })) })
+      // The chip says that the connection is lost, and the page that the job is gone.
+      .catch(() => undefined)
+    return () => stop.abort()
+  }, [client, id])
+  return news
+}
+
+function secondsUntil(time: string | null | undefined): number | undefined {
+  return typeof time === 'string' ? Math.max(0, Date.parse(time) - Date.now()) / 1000 : undefined
+}

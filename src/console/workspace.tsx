@@ -1,0 +1,180 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { type Client, hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
+import { Brand } from './brand.js'
+import { useDeletions } from './deletions.js'
+import { type Choices, stemsWorkflowId } from './job-choices.js'
+import { useJobCommands } from './job-commands.js'
+import { JobPage } from './job-page.js'
+import { KeysPage } from './keys-page.js'
+import { Library } from './library.js'
+import { type LiveJobs, useLiveJobs } from './live-jobs.js'
+import { useMessages } from './messages.js'
+import { useRoute } from './route.js'
+import { useUploads } from './uploads.js'
+import { jobStateWords } from './words.js'
+
+interface WorkspaceProps {
+  client: Client
+  application: string
+  hasKey: boolean
+  onLeave(): void
+  /** The service has ended the key. */
+  onRefused(): void
+}
+
+/** What somebody sees who is signed in. Uploads go on, and choices stay, from page to page. */
+export function Workspace({ client, application, hasKey, onLeave, onRefused }: WorkspaceProps) {
+  const route = useRoute()
+  const live = useLiveJobs(client, onRefused)
+  const { announce } = useMessages()
+  const noteSent = useAnnouncedEnds(live)
+  const uploads = useUploads(client, {
+    onCreated(id, { name }) {
+      if (!noteSent(id)) announce(`${name} was sent.`)
+    },
+    onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
+  })
+  const deletions = useDeletions(client)
+  const commands = useJobCommands(client, uploads, deletions)
+  const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })
+  const workflows = useWorkflows(client, choices, setChoices)
+  useFocusOnReturn(route.name)
+
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault()
+          document.querySelector<HTMLElement>('main')?.focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="top">
+        <Brand />
+        <nav aria-label="Pages">
+          <a href="#/" {...(route.name === 'library' ? { 'aria-current': 'page' as const } : {})}>
+            Library
+          </a>
+          <a href="#/keys" {...(route.name === 'keys' ? { 'aria-current': 'page' as const } : {})}>
+            API keys
+          </a>
+          <a href="docs">API docs</a>
+        </nav>
+        <p class="who">
+          <span class={`chip ${live.state}`} role="status">
+            {live.state === 'connected' ? 'Connected' : live.state === 'connecting' ? 'Connecting' : 'Reconnecting'}
+          </span>
+          <span class="quiet application">{application}</span>
+          {hasKey && (
+            <button type="button" class="plain" onClick={onLeave}>
+              Sign out
+            </button>
+          )}
+        </p>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {route.name === 'library' && (
+          <Library
+            client={client}
+            live={live}
+            uploads={uploads}
+            deletions={deletions}
+            commands={commands}
+            workflows={workflows}
+            choices={choices}
+            onChoices={setChoices}
+            filters={route.filters}
+          />
+        )}
+        {route.name === 'job' && (
+          <JobPage key={route.id} client={client} live={live} commands={commands} id={route.id} tab={route.tab} />
+        )}
+        {route.name === 'keys' && <KeysPage client={client} />}
+      </main>
+    </>
+  )
+}
+
+function useWorkflows(
+  client: Client,
+  choices: Choices,
+  onChoices: (choices: Choices) => void,
+): readonly WorkflowSummary[] {
+  const [workflows, setWorkflows] = useState<readonly WorkflowSummary[]>([])
+  useEffect(() => {
+    const stop = new AbortController()
+    client.workflows({ signal: stop.signal }).then(
+      (all) => {
+        setWorkflows(all)
+        if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ workflow: all[0].id })
+      },
+      // Without them there is nothing to choose; sending a song tells what is wrong.
+      () => undefined,
+    )
+    return () => stop.abort()
+  }, [client])
+  return workflows
+}
+
+/**
+ * Says when a song is done, whatever page is shown.
+ *
+ * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even before the answer
+ * to the request. True if it was.
+ */
+function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
+  const { announce, show } = useMessages()
+  const known = useRef(new Map<string, Job>())
+  const sent = useRef(new Set<string>())
+  const announceEnd = useCallback(
+    (job: Job) => {
+      const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
+      if (location.hash.includes(job.id)) announce(text)
+      else show({ text })
+    },
+    [announce, show],
+  )
+  const hear = useCallback(
+    (job: Job) => {
+      const before = known.current.get(job.id)
+      known.current.set(job.id, job)
+      const isNews = before ? before.status !== job.status : sent.current.has(job.id)
+      if (isNews && hasEnded(job)) announceEnd(job)
+    },
+    [announceEnd],
+  )
+  useEffect(
+    () =>
+      live.listen({
+        onJob: hear,
+        // An answer may be older than what the stream has told since.
+        onRead(jobs) {
+          for (const job of jobs) {
+            const before = known.current.get(job.id)
+            if (!before || !hasEnded(before)) hear(job)
+          }
+        },
+        onDeleted: (id) => void known.current.delete(id),
+      }),
+    [live, hear],
+  )
+  return (jobId) => {
+    sent.current.add(jobId)
+    const job = known.current.get(jobId)
+    if (!job || !hasEnded(job)) return false
+    announceEnd(job)
+    return true
+  }
+}
+
+/** Going back to the list, the focus goes to its heading instead of being lost with the page that is gone. */
+function useFocusOnReturn(page: string): void {
+  const last = useRef(page)
+  useEffect(() => {
+    if (last.current !== page && page === 'library') document.querySelector<HTMLElement>('main h1')?.focus()
+    last.current = page
+  }, [page])
+}

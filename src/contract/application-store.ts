@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import type { ApiKey, Application, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { type Cases, type ContractApi, registerSuite, type Skips } from './suite.js'
+
+export interface OpenApplicationStore {
+  store: ApplicationStore
+  /** Closes the store and removes what it left. */
+  close(): Promise<void>
+}
+
+export interface ApplicationStoreHarness {
+  /** An empty store. Called once a case. */
+  open(): Promise<OpenApplicationStore>
+  skips?: Skips<ApplicationStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
+}
+
+/** Proves that a store keeps the `ApplicationStore` port. */
+export function applicationStoreContract(api: ContractApi, harness: ApplicationStoreHarness): void {
+  registerSuite(api, {
+    title: 'the application store contract',
+    groups: { 'applications and keys': applicationCases },
+    skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
+    open: () => harness.open(),
+  })
+}
+
+export type ApplicationStoreCase = keyof typeof applicationCases
+
+const webhook = {
+  url: 'https://example.com/hook?a=b',
+  events: ['job.succeeded', 'job.failed'],
+}
+
+const applicationCases = {
+  async 'an application is read back as it was put'({ store }) {
+    for (const each of [
+      application('a', { webhook, webhookSecrets: [{ secret: 'whsec_c2VjcmV0', expiresAt: null }] }),
+      application('b', { name: 'Ünï "🎵"', webhook: { ...webhook, events: null } }),
+      application('c'),
+      application('d', { quota: { jobs: 0, audioMinutes: 1.5, bytes: 2 ** 40 }, maxQueuedJobs: 7 }),
+    ]) {
+      await store.putApplication(each)
+      assert.deepEqual(await store.getApplication(each.id), each)
+    }
+  },
+
+  async 'putting an application again replaces it'({ store }) {
+    await store.putApplication(application('a', { webhook }))
+    const renamed = application('a', { name: 'renamed' })
+    await store.putApplication(renamed)
+    assert.deepEqual(await store.getApplication('a'), renamed)
+    assert.deepEqual(await store.listApplications(), [renamed])
+  },
+
+  async 'what is not there is undefined or an empty list'({ store }) {
+    assert.deepEqual(await store.listApplications(), [])
+    await store.putApplication(application('a'))
+    await store.putKey(key('k', 'a'))
+    for (const id of ['', 'b', 'k0', "' or 1=1 --", '__proto__', '%']) {
+      assert.equal(await store.getApplication(id), undefined)
+      assert.equal(await store.getKey(id), undefined)
+      assert.deepEqual(await store.listKeys(id), [])
+    }
+  },
+
+  async 'applications are listed newest first'({ store }) {
+    for (const [id, createdAt] of [
+      ['a', 2000],
+      ['b', 3000],
+      ['c', 1000],
+    ] as const)
+      await store.putApplication(application(id, { createdAt }))
+    assert.deepEqual(
+      (await store.listApplications()).map(({ id }) => id),
+      ['b', 'a', 'c'],
+    )
+  },
+
+  async 'a key is read back as it was put, and a revocation replaces it'({ store }) {
+    const first = key('k', 'a', { label: 'laptop' })
+    await store.putKey(first)
+    assert.deepEqual(await store.getKey('k'), first)
+    const revoked = { ...first, expiresAt: 5000 }
+    await store.putKey(revoked)
+    assert.deepEqual(await store.getKey('k'), revoked)
+    assert.deepEqual(await store.listKeys('a'), [revoked])
+  },
+
+  async 'the keys of an application are listed newest first, expired ones too, and no others'({ store }) {
+    const keys = [
+      key('k1', 'a', { createdAt: 1 }),
+      key('k2', 'a', { createdAt: 3, expiresAt: 4 }),
+      key('k3', 'a', { createdAt: 2 }),
+      key('k4', 'b', { createdAt: 9 }),
+    ]
+    for (const each of keys) await store.putKey(each)
+    assert.deepEqual(
+      (await store.listKeys('a')).map(({ id }) => id),
+      ['k2', 'k3', 'k1'],
+    )
+    assert.deepEqual(await store.listKeys('b'), [keys[3]])
+  },
+
+  async "records handed in and out are the caller's to change"({ store }) {
+    const given = application('a', { webhook: structuredClone(webhook) })
+    const expected = structuredClone(given)
+    await store.putApplication(given)
+    given.webhook?.events?.push('spoiled')
+    const read = await store.getApplication('a')
+    Reflect.set(read ?? {}, 'name', 'spoiled')
+    read?.webhook?.events?.push('spoiled')
+    assert.deepEqual(await store.getApplication('a'), expected)
+    const handedIn = key('k', 'a')
+    const original = { ...handedIn }
+    await store.putKey(handedIn)
+    handedIn.hash = 'spoiled'
+    for (const each of [await store.getKey('k'), ...(await store.listKeys('a'))])
+      Reflect.set(each ?? {}, 'hash', 'spoiled')
+    assert.deepEqual(await store.getKey('k'), original)
+  },
+
+  async 'simultaneous puts all stay'({ store }) {
+    await Promise.all(Array.from({ length: 30 }, (_, n) => store.putKey(key(`k${n}`, 'a', { createdAt: n }))))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) => store.putApplication(application(`a${n}`, { createdAt: n }))),
+    )
+    assert.equal((await store.listKeys('a')).length, 30)
+    assert.equal((await store.listApplications()).length, 30)
+  },
+} satisfies Cases<OpenApplicationStore>
+
+function application(id: string, fields: Partial<Application> = {}): Application {
+  return { id, name: `Application ${id}`, createdAt: 1_760_000_000_000, webhook: null, ...fields }
+}
+
+function key(id: string, app: string, fields: Partial<ApiKey> = {}): ApiKey {
+  return { id, app, hash: 'ab'.repeat(32), label: null, createdAt: 1_760_000_000_000, expiresAt: null, ...fields }
+}

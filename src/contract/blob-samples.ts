@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { BlobEntry, BlobStore, ByteRange } from '../core/engine/ports/blob-store.js'
+
+/** What a case of the blob store contract works with. */
+export interface BlobStoreContext {
+  store: BlobStore
+  maxHeldBytes?: number
+  close(): Promise<void>
+}
+
+export async function* sourceOf(...chunks: (Uint8Array | string)[]): AsyncGenerator<Uint8Array, void, void> {
+  for (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+}
+
+/** A source that the case feeds by hand. */
+export class ManualSource implements AsyncIterable<Uint8Array> {
+  readonly #stream = new TransformStream<Uint8Array, Uint8Array>(undefined, undefined, { highWaterMark: 0 })
+  readonly #writer = this.#stream.writable.getWriter();
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    return this.#stream.readable[Symbol.asyncIterator]()
+  }
+
+  /** Resolves once the store has taken the chunk. */
+  give(chunk: string): Promise<void> {
+    return this.#writer.write(Buffer.from(chunk))
+  }
+
+  async end(): Promise<void> {
+    // A store that gave up on the source has ended it already.
+    await this.#writer.close().catch(() => {})
+  }
+}
+
+export async function read(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+export async function readKey(store: BlobStore, key: string, range?: ByteRange): Promise<string | undefined> {
+  const found = await store.get(key, { range })
+  return found && (await read(found.body)).toString('latin1')
+}
+
+export async function listed(store: BlobStore, prefix: string): Promise<BlobEntry[]> {
+  const stats: BlobEntry[] = []
+  for await (const stat of store.list(prefix)) stats.push(stat)
+  return stats
+}
+
+export async function keysUnder(store: BlobStore, prefix: string): Promise<string[]> {
+  return (await listed(store, prefix)).map((stat) => stat.key)
+}
+
+/** Nothing of an unfinished write is left, neither to readers nor to the cleaner. */
+export async function assertNothingUnder(store: BlobStore, key: string): Promise<void> {
+  assert.equal(await store.get(key), undefined)
+  assert.equal(await store.stat(key), undefined)
+  assert.deepEqual(await keysUnder(store, key.slice(0, key.lastIndexOf('/') + 1)), [])
+  assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'an interrupted write left something to clean up')
+}
+
+const blockBytes = 64 * 1024
+
+/**
+ * A long stream from 32 MB of memory, which it uses again and again: a store that keeps references to all of it instead of the
+ * bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been taken.
+ */
+export async function* longSource(
+  bytes: number,
+  onBlock: () => void = () => {},
+): AsyncGenerator<Uint8Array, void, void> {
+  const chunks = Array.from({ length: 512 }, () => randomBytes(blockBytes))
+  for (let block = 0; block * blockBytes < bytes; block++) {
+    const chunk = chunks[block % chunks.length] ?? assert.fail('no memory for the long stream')
+    chunk.writeUInt32LE(block)
+    yield chunk.subarray(0, Math.min(blockBytes, bytes - block * blockBytes))
+    onBlock()
+  }
+}
+
+/** Checks the block numbers of `longSource` in a stream of any chunking, holding one block at a time. */
+export async function countLongBody(body: AsyncIterable<Uint8Array>, onBlock: () => void = () => {}): Promise<number> {
+  let position = 0
+  const head = Buffer.alloc(4)
+  for await (const chunk of body) {
+    for (let index = 0; index < chunk.byteLength;) {
+      const inBlock = (position + index) % blockBytes
+      if (inBlock < 4) head.set(chunk.subarray(index, index + 1), inBlock)
+      if (inBlock === 3) {
+        assert.equal(head.readUInt32LE(), Math.floor((position + index) / blockBytes), 'a block is not in its place')
+        onBlock()
+      }
+      index += inBlock < 4 ? 1 : blockBytes - inBlock
+    }
+    position += chunk.byteLength
+  }
+  return position
+}
+
+/** Watches how many bytes of buffers are alive (after a collection, so garbage does not count) beyond those at the start. */
+export class HeldBytes {
+  readonly #collect: () => void
+  readonly #start: number
+  #blocks = 0
+  peak = 0
+
+  constructor() {
+    setFlagsFromString('--expose-gc')
+    this.#collect = runInNewContext('gc') as () => void
+    this.#start = this.#now()
+  }
+
+  /** Call for each block; measures at every 64th (4 MiB). */
+  readonly block = (): void => {
+    if (this.#blocks++ % 64 === 63) this.peak = Math.max(this.peak, this.#now() - this.#start)
+  }
+
+  #now(): number {
+    this.#collect()
+    return process.memoryUsage().arrayBuffers
+  }
+}

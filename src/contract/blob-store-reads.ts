@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { type BlobStoreContext, keysUnder, listed, read, readKey, sourceOf } from './blob-samples.js'
+import type { Cases } from './suite.js'
+
+const key = 'results/job-1/1/vocals.wav'
+
+export const blobReadCases = {
+  async 'what is not there is undefined'({ store }) {
+    await store.put('results/job-1/1/vocals.wav', sourceOf('x'))
+    for (const absent of [
+      'results/job-1/1/vocals',
+      'results/job-1/1',
+      'results',
+      'results/job-2/1/vocals.wav',
+      'uploads/app/none',
+      'results/job-1/1/vocals.wav.meta',
+    ]) {
+      assert.equal(await store.get(absent), undefined, absent)
+      assert.equal(await store.stat(absent), undefined, absent)
+      await store.delete(absent)
+    }
+    assert.equal(await readKey(store, key), 'x')
+  },
+
+  async 'a range is inclusive at both ends and clipped to the blob'({ store }) {
+    await store.put(key, sourceOf('0123', '4567', '89'))
+    const expected: [number, number, string][] = [
+      [0, 0, '0'],
+      [0, 9, '0123456789'],
+      [2, 5, '2345'],
+      [3, 4, '34'],
+      [9, 9, '9'],
+      [8, 1000, '89'],
+      [10, 20, ''],
+      [1000, 2000, ''],
+    ]
+    for (const [start, end, text] of expected) {
+      assert.equal(await readKey(store, key, { start, end }), text, `bytes ${start} to ${end}`)
+      const found = await store.get(key, { range: { start, end } })
+      assert.ok(found)
+      await read(found.body)
+      assert.equal(found.stat.bytes, 10, 'the stat describes the whole blob')
+    }
+    await store.put('uploads/app/empty', sourceOf())
+    assert.equal(await readKey(store, 'uploads/app/empty', { start: 0, end: 0 }), '')
+  },
+
+  async 'ranges of a large blob fit together'({ store }) {
+    const bytes = randomBytes(1_000_003)
+    await store.put(key, sourceOf(bytes))
+    const parts = await Promise.all(
+      Array.from({ length: 10 }, async (_, n) => {
+        const found = await store.get(key, { range: { start: n * 100_001, end: (n + 1) * 100_001 - 1 } })
+        return found ? read(found.body) : Buffer.alloc(0)
+      }),
+    )
+    assert.ok(Buffer.concat(parts).equals(bytes))
+  },
+
+  async 'many readers at once see the same bytes'({ store }) {
+    const bytes = randomBytes(200_000)
+    await store.put(key, sourceOf(bytes))
+    const bodies = await Promise.all(Array.from({ length: 10 }, async () => store.get(key)))
+    for (const found of await Promise.all(bodies.map(async (found) => found && read(found.body))))
+      assert.ok(found?.equals(bytes))
+  },
+
+  async 'what a reader does to its bytes does not reach the blob'({ store }) {
+    await store.put(key, sourceOf('untouched'))
+    const found = await store.get(key)
+    for await (const chunk of found?.body ?? []) chunk.fill(0)
+    assert.equal(await readKey(store, key), 'untouched')
+  },
+
+  async 'a blob that is deleted or replaced while it is read is read to its end or the read fails'({ store }) {
+    const bytes = randomBytes(3_000_000)
+    const changes = [
+      () => store.delete(key),
+      () => store.deletePrefix('results/'),
+      () => store.put(key, sourceOf('something else')),
+    ]
+    for (const change of changes) {
+      await store.put(key, sourceOf(bytes))
+      const found = await store.get(key)
+      assert.ok(found)
+      const chunks: Uint8Array[] = []
+      try {
+        for await (const chunk of found.body) {
+          chunks.push(chunk)
+          if (chunks.length === 1) await change()
+        }
+      } catch {
+        continue
+      }
+      assert.ok(Buffer.concat(chunks).equals(bytes), 'the read ended early or with other bytes, and without an error')
+    }
+  },
+
+  async 'a reader may stop early'({ store }) {
+    await store.put(key, sourceOf(randomBytes(2_000_000)))
+    for (let n = 0; n < 50; n++) {
+      const found = await store.get(key)
+      assert.ok(found)
+      for await (const chunk of found.body) {
+        assert.ok(chunk.byteLength > 0)
+        break
+      }
+    }
+    await store.delete(key)
+    assert.equal(await store.stat(key), undefined)
+  },
+
+  async 'an abort ends a read with its reason'({ store }) {
+    await store.put(key, sourceOf(randomBytes(3_000_000)))
+    const control = new AbortController()
+    const found = await store.get(key, { signal: control.signal })
+    assert.ok(found)
+    await assert.rejects(async () => {
+      for await (const chunk of found.body) if (chunk.byteLength > 0) control.abort(new Error('enough'))
+    })
+  },
+
+  async 'a deleted blob is gone and its key is free'({ store }) {
+    await store.put(key, sourceOf('first'))
+    await store.delete(key)
+    assert.equal(await store.get(key), undefined)
+    assert.equal(await store.stat(key), undefined)
+    assert.deepEqual(await keysUnder(store, 'results/'), [])
+    await store.delete(key)
+    await store.put(key, sourceOf('second'))
+    assert.equal(await readKey(store, key), 'second')
+  },
+
+  async 'deletePrefix removes all blobs of the folder and no other, and counts them'({ store }) {
+    const inside = ['results/job-1/1/a', 'results/job-1/2/a', 'results/job-1/2/b', 'results/job-1/x']
+    const outside = [
+      'results/job-10/1/a',
+      'results/job-1.bak',
+      'results/job/1/a',
+      'uploads/job-1/1',
+      'results/job-1-/a',
+    ]
+    for (const each of [...inside, ...outside]) await store.put(each, sourceOf(each))
+    assert.equal(await store.deletePrefix('results/job-1/'), inside.length)
+    for (const each of inside) assert.equal(await store.stat(each), undefined)
+    for (const each of outside) assert.equal(await readKey(store, each), each)
+    assert.equal(await store.deletePrefix('results/job-1/'), 0)
+    assert.equal(await store.deletePrefix('results/never/'), 0)
+    await store.put('results/job-1/1/a', sourceOf('again'))
+    assert.equal(await readKey(store, 'results/job-1/1/a'), 'again')
+  },
+
+  async 'deletePrefix removes more blobs than one page of a listing holds'({ store }) {
+    await Promise.all(Array.from({ length: 120 }, (_, n) => store.put(`results/many/1/${n}`, sourceOf('x'))))
+    assert.equal(await store.deletePrefix('results/many/'), 120)
+    assert.deepEqual(await keysUnder(store, 'results/'), [])
+  },
+
+  async 'a list shows every blob under its prefix once, in key order, with its stat'({ store }) {
+    const keys = [
+      'a/a',
+      'a/a-b',
+      'a/a.b',
+      'a/aa',
+      'a/a0',
+      'a/b/c',
+      'a/b-c',
+      'a/b.c/d',
+      'a/b0',
+      'a/B',
+      'a/_',
+      'a/10',
+      'a/9',
+      'ab/x',
+      'a.b',
+    ]
+    for (const each of keys) await store.put(each, sourceOf(each), { contentType: `text/${each.length}` })
+    const stats = await listed(store, 'a/')
+    assert.deepEqual(
+      stats.map((stat) => stat.key),
+      keys.filter((each) => each.startsWith('a/')).sort(),
+    )
+    for (const { key, bytes, etag, modifiedAt } of stats)
+      assert.deepEqual({ ...(await store.stat(key)), key, bytes, etag, modifiedAt }, await store.stat(key))
+    assert.deepEqual(await keysUnder(store, 'a/b.c/'), ['a/b.c/d'])
+    assert.deepEqual(await keysUnder(store, 'a/never/'), [])
+  },
+
+  async 'a list goes on while its blobs are deleted, and may be left early'({ store }) {
+    const keys = Array.from({ length: 30 }, (_, n) => `uploads/app/${String(n).padStart(3, '0')}`)
+    for (const each of keys) await store.put(each, sourceOf('x'))
+    const seen: string[] = []
+    for await (const stat of store.list('uploads/')) {
+      seen.push(stat.key)
+      await store.delete(stat.key)
+    }
+    assert.deepEqual(seen, keys)
+    await store.put('uploads/app/last', sourceOf('x'))
+    for await (const stat of store.list('uploads/')) {
+      assert.equal(stat.key, 'uploads/app/last')
+      break
+    }
+  },
+
+  async 'cleanUp leaves blobs and writes in progress alone'({ store }) {
+    await store.put(key, sourceOf('kept'))
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => (release = resolve))
+    let started = () => {}
+    const whenStarted = new Promise<void>((resolve) => (started = resolve))
+    const put = store.put(
+      'uploads/app/slow',
+      (async function* () {
+        yield Buffer.from('slow ')
+        started()
+        await gate
+        yield Buffer.from('upload')
+      })(),
+    )
+    await whenStarted
+    assert.equal((await store.cleanUp?.(60_000)) ?? 0, 0)
+    release()
+    await put
+    assert.equal(await readKey(store, 'uploads/app/slow'), 'slow upload')
+    assert.equal(await readKey(store, key), 'kept')
+  },
+} satisfies Cases<BlobStoreContext>

@@ -1,0 +1,41 @@
+import type { BlobStore } from '../core/engine/ports/blob-store.js'
+import { blobReadCases } from './blob-store-reads.js'
+import { blobWriteCases } from './blob-store-writes.js'
+import { type ContractApi, registerSuite, type Skips } from './suite.js'
+
+export interface OpenBlobStore {
+  store: BlobStore
+  /** Bytes of a 50 MB stream that the store may hold at one time. Default: 24 MiB (four parts of a multipart upload). */
+  maxHeldBytes?: number
+  /** Closes the store and removes what it left. */
+  close(): Promise<void>
+}
+
+const groups = { writing: blobWriteCases, 'reading, listing and removing': blobReadCases }
+
+export type BlobStoreCase = keyof typeof blobWriteCases | keyof typeof blobReadCases
+
+export interface BlobStoreHarness {
+  /** An empty store. Called once a case. */
+  open(): Promise<OpenBlobStore>
+  skips?: Skips<BlobStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
+}
+
+/**
+ * Proves that a store keeps the `BlobStore` port.
+ *
+ * @example
+ * import { describe, test } from 'vitest'
+ * blobStoreContract({ describe, test }, { open: async () => ({ store: myBlobs(), async close() {} }) })
+ */
+export function blobStoreContract(api: ContractApi, harness: BlobStoreHarness): void {
+  registerSuite(api, {
+    title: 'the blob store contract',
+    groups,
+    skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
+    open: () => harness.open(),
+  })
+}

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StemworkError } from '../core/engine/errors.js'
+import type { JobQueue } from '../core/engine/ports/job-queue.js'
+import { type Cases, type ContractApi, registerSuite, type Skips } from './suite.js'
+
+export interface OpenJobQueue {
+  queue: JobQueue
+  /** Closes the queue and removes what it left. */
+  close(): Promise<void>
+}
+
+export interface JobQueueHarness {
+  /** An empty queue. Called once a case. */
+  open(): Promise<OpenJobQueue>
+  skips?: Skips<JobQueueCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
+}
+
+/** Proves that a queue keeps the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time. */
+export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): void {
+  registerSuite(api, {
+    title: 'the job queue contract',
+    groups: { notifying: queueCases },
+    skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
+    open: () => harness.open(),
+  })
+}
+
+export type JobQueueCase = keyof typeof queueCases
+
+/** How long a case waits for a call before it reports it as lost. */
+const patienceMs = 20_000
+/** Long enough that a call which must not come would have come. */
+const quietMs = 300
+
+const queueCases = {
+  async 'a notification calls the listener'({ queue }) {
+    const calls = new Calls()
+    const subscription = await queue.subscribe(calls.listener)
+    for (let times = 1; times <= 3; times++) {
+      const before = calls.count
+      await queue.notify()
+      await calls.until(() => calls.count > before)
+    }
+    await subscription.stop()
+  },
+
+  async 'a notification from before the subscription calls the listener'({ queue }) {
+    const calls = new Calls()
+    await queue.notify()
+    const subscription = await queue.subscribe(calls.listener)
+    await calls.until(() => calls.count >= 1)
+    await subscription.stop()
+  },
+
+  async 'a notification during a call is answered by a call that begins after it'({ queue }) {
+    const gate = openGate()
+    const calls = new Calls(() => gate.passed)
+    const subscription = await queue.subscribe(calls.listener)
+    await queue.notify()
+    await calls.until(() => calls.count === 1)
+    await queue.notify()
+    gate.open()
+    await calls.until(() => calls.count >= 2)
+    await subscription.stop()
+  },
+
+  async 'after many notifications at once a call begins that saw them all, and calls never overlap'({ queue }) {
+    let sent = 0
+    let seen = 0
+    let running = 0
+    const calls = new Calls(async () => {
+      assert.equal(++running, 1, 'a listener was called while its last call was under way')
+      seen = sent
+      await sleep(2)
+      running--
+    })
+    const subscription = await queue.subscribe(calls.listener)
+    await Promise.all(
+      Array.from({ length: 200 }, () => {
+        sent++
+        return queue.notify()
+      }),
+    )
+    await calls.until(() => seen === 200 && calls.count >= 1)
+    await subscription.stop()
+  },
+
+  async 'a busy listener leaves a notification to another one'({ queue }) {
+    const gate = openGate()
+    const busy = new Calls(() => gate.passed)
+    const first = await queue.subscribe(busy.listener)
+    await queue.notify()
+    await busy.until(() => busy.count === 1)
+    const idle = new Calls()
+    const second = await queue.subscribe(idle.listener)
+    await queue.notify()
+    await idle.until(() => idle.count >= 1)
+    gate.open()
+    await first.stop()
+    await second.stop()
+  },
+
+  async 'a listener that throws does not end the subscription'({ queue }) {
+    let failures = 0
+    const calls = new Calls(() => {
+      if (++failures === 1) throw new Error('thrown by the listener')
+      return failures === 2 ? Promise.reject(new Error('rejected by the listener')) : Promise.resolve()
+    })
+    const subscription = await queue.subscribe(calls.listener)
+    for (let times = 1; times <= 3; times++) {
+      await queue.notify()
+      await calls.until(() => calls.count >= times)
+    }
+    await subscription.stop()
+  },
+
+  async 'a delayed notification comes after its delay and does not hold others up'({ queue }) {
+    const calls = new Calls()
+    const subscription = await queue.subscribe(calls.listener)
+    const start = performance.now()
+    await queue.notify({ delayMs: 600 })
+    await queue.notify()
+    await calls.until(() => calls.count >= 1)
+    // Timers may fire a little early. Calls that nobody asked for may lie between.
+    await calls.until(() => calls.count >= 2 && calls.lastAt - start >= 580)
+    await subscription.stop()
+  },
+
+  async 'stop waits for the call under way, and none begins after it'({ queue }) {
+    const gate = openGate()
+    let finished = 0
+    const calls = new Calls(async () => {
+      await gate.passed
+      finished++
+    })
+    const subscription = await queue.subscribe(calls.listener)
+    await queue.notify()
+    await calls.until(() => calls.count === 1)
+    let stopped = false
+    const stopping = subscription.stop().then(() => (stopped = true))
+    await sleep(quietMs)
+    assert.equal(stopped, false, 'stop did not wait for the call')
+    gate.open()
+    await stopping
+    assert.equal(finished, 1)
+    await queue.notify()
+    await sleep(quietMs)
+    assert.equal(calls.count, 1, 'the listener was called after stop')
+  },
+
+  async 'what a stopped subscription left calls the next'({ queue }) {
+    const first = new Calls()
+    await (await queue.subscribe(first.listener)).stop()
+    await queue.notify()
+    const second = new Calls()
+    const subscription = await queue.subscribe(second.listener)
+    await second.until(() => second.count >= 1)
+    assert.equal(first.count, 0)
+    await subscription.stop()
+  },
+
+  async 'stopping twice and stopping an idle subscription is no error'({ queue }) {
+    const subscription = await queue.subscribe(async () => {})
+    await subscription.stop()
+    await subscription.stop()
+  },
+
+  async 'a queue that works passes its check; a closed one refuses every call, and closes again'({ queue }) {
+    await queue.check()
+    await queue.close()
+    await queue.close()
+    for (const call of [queue.check(), queue.notify(), queue.subscribe(async () => {})])
+      await assert.rejects(call, (error) => StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
+  },
+} satisfies Cases<OpenJobQueue>
+
+/** A listener that counts its calls. */
+class Calls {
+  count = 0
+  /** On the clock of `performance`. */
+  lastAt = -Infinity
+  readonly #respond: () => Promise<void>
+
+  constructor(respond: () => Promise<void> = async () => {}) {
+    this.#respond = respond
+  }
+
+  readonly listener = async (): Promise<void> => {
+    this.count++
+    this.lastAt = performance.now()
+    await this.#respond()
+  }
+
+  async until(isEnough: () => boolean): Promise<void> {
+    const giveUpAt = performance.now() + patienceMs
+    while (!isEnough()) {
+      if (performance.now() > giveUpAt) throw new Error(`After ${patienceMs} ms there were only ${this.count} calls.`)
+      await sleep(5)
+    }
+  }
+}
+
+function openGate(): { passed: Promise<void>; open(): void } {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => (open = resolve))
+  return { passed, open: () => open() }
+}

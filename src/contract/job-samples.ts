@@ -1,0 +1,104 @@
+import type { JobError, JobOutput, JobRecord } from '../core/engine/job/job.js'
+import { newJob } from '../core/engine/job/new-job.js'
+import type { JobChange } from '../core/engine/job/transitions.js'
+
+/** A queued job as the engine would create it. */
+export function sampleJob(fields: Partial<JobRecord> = {}): JobRecord {
+  return {
+    ...newJob({
+      app: 'app-1',
+      name: 'sample',
+      workflow: 'service/sample',
+      params: { inputUrl: 'https://example.com/song.mp3' },
+      uploads: {},
+      batchName: null,
+      metadata: {},
+      copyResultsTo: {},
+      webhook: null,
+      idempotency: null,
+    }),
+    ...fields,
+  }
+}
+
+/** A job in which every field that a client fills is filled, with characters and values that storage tends to spoil. */
+export function fullJob(fields: Partial<JobRecord> = {}): JobRecord {
+  return sampleJob({
+    name: 'Ünï 🎵 "quoted" \'single\' \\ back\nline\u2028',
+    params: {
+      inputUrl: 'https://example.com/a?b=c&d=%20',
+      nested: { list: [1, 2.5, -0.001, 1e21, null, true, '', { deep: [] }] },
+      empty: {},
+      nothing: null,
+      __proto_: 'x',
+    },
+    uploads: { inputUrl: 'uploads/app-1/ticket-1', second: 'uploads/app-1/ticket-2' },
+    batchName: '',
+    metadata: { 'key with space': 'välue', 'a.b': '$c', '%': '%_' },
+    copyResultsTo: { vocals: 'https://example.com/put?X-Signature=a%2Fb' },
+    webhook: { url: 'https://example.com/hook', events: ['job.succeeded'] },
+    ...fields,
+  })
+}
+
+export const sampleError: JobError = {
+  code: 'INTERNAL_ERROR',
+  title: 'The service failed',
+  message: 'It broke.',
+  reason: null,
+  retryable: true,
+}
+
+export const canceledError: JobError = {
+  code: 'CANCELED',
+  title: 'The job was canceled',
+  message: 'The job was canceled on request.',
+  reason: null,
+  retryable: false,
+}
+
+export function sampleOutputs(jobId: string, token: number): Record<string, JobOutput> {
+  return {
+    vocals: {
+      key: `results/${jobId}/${token}/vocals.wav`,
+      bytes: 44,
+      contentType: 'audio/wav',
+      fileName: 'vocals.wav',
+    },
+  }
+}
+
+type Change<Kind extends JobChange['kind']> = Extract<JobChange, { kind: Kind }>
+
+export const retentionMs = 60_000
+
+export function heartbeat(token: number, fields: Partial<Change<'heartbeat'>> = {}): Change<'heartbeat'> {
+  return { kind: 'heartbeat', token, leaseMs: 1000, progress: 0.5, stage: 'working', ...fields }
+}
+
+export function succeed(
+  job: Pick<JobRecord, 'id' | 'token'>,
+  fields: Partial<Change<'succeed'>> = {},
+): Change<'succeed'> {
+  return {
+    kind: 'succeed',
+    token: job.token,
+    outputs: sampleOutputs(job.id, job.token),
+    details: { model: 'embedded' },
+    retentionMs,
+    messages: [],
+    ...fields,
+  }
+}
+
+export function fail(token: number, fields: Partial<Change<'fail'>> = {}): Change<'fail'> {
+  return { kind: 'fail', token, error: sampleError, retentionMs, messages: [], ...fields }
+}
+
+export function requeue(token: number, fields: Partial<Change<'requeue'>> = {}): Change<'requeue'> {
+  return { kind: 'requeue', token, delayMs: 0, onShutdown: false, ...fields }
+}
+
+export function cancel(fields: Partial<Change<'cancel'>> = {}): Change<'cancel'> {
+  return { kind: 'cancel', error: canceledError, retentionMs, messages: [], ...fields }
+}

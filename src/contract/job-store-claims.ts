@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs }
+
+export const claimCases = {
+  async 'of eight simultaneous claims of one job one wins'({ store }) {
+    for (let round = 0; round < 20; round++) {
+      const { job } = await store.create(sampleJob())
+      const results = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => store.claim({ id: job.id, owner: `worker-${n}`, leaseMs })),
+      )
+      const winners = results.filter((result) => result !== undefined)
+      assert.equal(winners.length, 1)
+      const [winner] = winners
+      assert.deepEqual([winner?.token, winner?.attempts], [1, 1])
+      assert.deepEqual(await store.get(job.id), winner)
+    }
+  },
+
+  async 'simultaneous claims of the next job get each job once'({ store }) {
+    for (let n = 0; n < 12; n++) await store.create(sampleJob())
+    const results = await Promise.all(Array.from({ length: 20 }, () => store.claim(worker)))
+    const got = results.filter((result) => result !== undefined)
+    assert.equal(got.length, 12)
+    assert.equal(new Set(got.map((job) => job.id)).size, 12)
+    assert.equal(await store.claim(worker), undefined)
+  },
+
+  async 'the job that has waited longest is claimed first'({ store, advance }) {
+    const ids: string[] = []
+    for (let n = 0; n < 3; n++) {
+      ids.push((await store.create(sampleJob())).job.id)
+      await advance(20)
+    }
+    const first = await store.claim(worker)
+    assert.ok(first)
+    assert.equal(first.id, ids[0])
+    // A retry waits anew: behind the jobs that are waiting already.
+    await store.apply(first.id, requeue(1))
+    assert.equal((await store.claim(worker))?.id, ids[1])
+    assert.equal((await store.claim(worker))?.id, ids[2])
+    assert.equal((await store.claim(worker))?.id, ids[0])
+  },
+
+  async 'applications take turns, the one served longest ago first, and inside one the longest waiting job'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) await create(name)
+    assert.deepEqual(await claimed(store, 4), ['a1', 'b1', 'c1', 'a2'])
+    // New jobs of known and of new applications: what was never served comes first, then b (served before c and a).
+    for (const name of ['c2', 'd1', 'd2', 'a4']) await create(name)
+    assert.deepEqual(await claimed(store, 9), ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'])
+  },
+
+  async 'applications that the caller excepts are passed over, also with lapsed leases, and keep their turn'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2', 'b1', 'b2']) await create(name)
+    const next = async (...exceptApps: string[]) => (await store.claim({ ...worker, exceptApps }))?.name
+    assert.equal(await next('a'), 'b1')
+    assert.equal(await next('a', 'b'), undefined)
+    assert.equal(await next(), 'a1')
+    await advance(leaseMs + 100)
+    // Both leases have run out; b's ran out first.
+    assert.equal(await next('b'), 'a1')
+    assert.equal(await next('b'), 'a2')
+    assert.equal(await next('a'), 'b1')
+    assert.equal(await next('a'), 'b2')
+    assert.equal(await next(), undefined)
+  },
+
+  async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
+    const create = creator(store, advance)
+    await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))
+    assert.deepEqual(await claimed(store, 2), ['busy', 'busy'])
+    await create('quiet')
+    assert.deepEqual(await claimed(store, 3), ['quiet', 'busy', 'busy'])
+  },
+
+  async 'an application whose jobs come one at a time takes turns with one that has many'({ store, advance }) {
+    const create = creator(store, advance)
+    for (const name of ['busy1', 'busy2', 'busy3']) await create(name)
+    const order: string[] = []
+    for (let n = 1; n <= 3; n++) {
+      await create(`single${n}`)
+      order.push(...(await claimed(store, 2)))
+    }
+    assert.deepEqual(order.map((name) => name.slice(0, -1)).sort(), [
+      ...Array(3).fill('busy'),
+      ...Array(3).fill('single'),
+    ])
+  },
+
+  async 'a job that waits for its time does not hold its application or others up'({ store, advance }) {
+    const create = creator(store, advance)
+    const first = await create('a1')
+    await create('b1')
+    await store.claim({ ...worker, id: first })
+    await store.apply(first, requeue(1, { delayMs: leaseMs }))
+    assert.deepEqual(await claimed(store, 2), ['b1'])
+    await create('a2')
+    assert.deepEqual(await claimed(store, 2), ['a2'])
+    await advance(leaseMs + 100)
+    const retried = await store.claim({ owner: 'later', leaseMs: leaseMs * 100, id: first })
+    assert.equal(retried?.token, 2)
+  },
+
+  async 'a job whose lease ran out is claimed before any that waits, whoever was served last'({ store, advance }) {
+    const create = creator(store, advance)
+    await create('a1')
+    const [lost] = await claimed(store, 1, leaseMs)
+    await create('a2')
+    await create('b1')
+    await advance(leaseMs + 100)
+    assert.deepEqual([lost, await claimed(store, 4)], ['a1', ['a1', 'b1', 'a2']])
+  },
+
+  async 'jobs that were canceled or deleted take no turn'({ store, advance }) {
+    const create = creator(store, advance)
+    await store.apply(await create('a1'), cancel())
+    await store.apply(await create('b1'), { kind: 'delete' })
+    await store.apply(await create('c1'), { kind: 'delete' })
+    for (const name of ['c2', 'd1']) await create(name)
+    assert.deepEqual(await claimed(store, 5), ['c2', 'd1'])
+    await create('b2')
+    await create('a2')
+    assert.deepEqual((await claimed(store, 5)).sort(), ['a2', 'b2'])
+  },
+
+  async 'forty simultaneous claims over jobs of few applications get forty jobs'({ store }) {
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(Array.from({ length: 40 }, (_, n) => store.create(named(n < 30 ? 'big' : `small-${n % 4}`))))
+      const results = await Promise.all(
+        Array.from({ length: 40 }, (_, n) => store.claim({ owner: `worker-${n}`, leaseMs: leaseMs * 100 })),
+      )
+      assert.equal(new Set(results.map((job) => job?.id ?? 'nothing')).size, 40)
+      assert.ok(results.every((job) => job?.token === 1))
+    }
+  },
+
+  async 'no job is left behind by claims and creates at the same time'({ store }) {
+    const created = new Set<string>()
+    let claims = 0
+    const results: (string | undefined)[] = []
+    await Promise.all([
+      ...Array.from({ length: 6 }, async (_, writer) => {
+        for (let n = 0; n < 15; n++) created.add((await store.create(named(`app-${(writer + n) % 5}`))).job.id)
+      }),
+      ...Array.from({ length: 6 }, async () => {
+        while (claims++ < 60) results.push((await store.claim({ ...worker, leaseMs: leaseMs * 100 }))?.id)
+      }),
+    ])
+    for (;;) {
+      const job = await store.claim({ ...worker, leaseMs: leaseMs * 100 })
+      if (!job) break
+      results.push(job.id)
+    }
+    const ids = results.filter((id) => id !== undefined)
+    assert.deepEqual(ids.sort(), [...created].sort())
+  },
+
+  async 'an empty store has nothing to claim'({ store }) {
+    assert.equal(await store.claim(worker), undefined)
+  },
+
+  async 'a held lease is not granted again until it runs out, then with the next token'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const first = await store.claim({ ...worker, id: job.id })
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
+    assert.equal(await store.claim(worker), undefined)
+    await advance(leaseMs + 100)
+    const second = await store.claim({ owner: 'second', leaseMs, id: job.id })
+    assert.deepEqual([first?.token, second?.token, second?.lease?.owner], [1, 2, 'second'])
+    assert.deepEqual([second?.attempts, second?.lapses], [1, 1], 'a lapse counts as no attempt')
+    assert.equal(second?.startedAt, first?.startedAt, 'startedAt is when the first worker took the job')
+    await advance(leaseMs + 100)
+    assert.equal((await store.claim(worker))?.token, 3)
+  },
+
+  async 'of eight simultaneous claims of a lapsed lease one wins'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => store.claim(n % 2 ? worker : { ...worker, id: job.id })),
+    )
+    assert.deepEqual(
+      results.filter((result) => result !== undefined).map((result) => result.token),
+      [2],
+    )
+  },
+
+  async 'a heartbeat keeps the lease beyond its first time'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    // Twice as long as elsewhere: a store on real time has to be asked again before the second lease runs out.
+    const long = 2 * leaseMs
+    await store.claim({ ...worker, id: job.id, leaseMs: long })
+    await advance(long * 0.7)
+    assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })))
+    await advance(long * 0.7)
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
+    assert.deepEqual(await store.due('lapsed', 10), [])
+  },
+
+  async 'a claim is told from one with the same token by its nonce'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const granted = await store.claim({ ...worker, id: job.id, nonce: 'second' })
+    assert.ok(granted)
+    for (const nonce of ['first', undefined]) {
+      for (const change of [heartbeat(1), succeed(granted), fail(1), requeue(1)])
+        assert.equal(
+          await store.apply(job.id, { ...change, nonce }),
+          undefined,
+          `${change.kind} of ${nonce} was accepted`,
+        )
+    }
+    assert.deepEqual(await store.get(job.id), granted)
+    assert.ok(await store.apply(job.id, heartbeat(1, { nonce: 'second' })))
+    assert.equal((await store.apply(job.id, succeed(granted, { nonce: 'second' })))?.status, 'SUCCEEDED')
+  },
+
+  async 'records that cannot be read keep no other job from being claimed'({ store, advance, damage }) {
+    assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
+    const create = creator(store, advance)
+    const ids = new Map<string, string>()
+    for (const name of ['lapsed1', 'lapsed2', 'queued1', 'queued2', 'other1']) ids.set(name, await create(name))
+    for (const name of ['lapsed1', 'lapsed2']) await store.claim({ ...worker, id: ids.get(name) })
+    await advance(leaseMs + 100)
+    for (const name of ['lapsed1', 'queued1']) await damage(ids.get(name) ?? '')
+    const names = new Set<string | null>()
+    for (let job = await store.claim(worker); job; job = await store.claim(worker)) names.add(job.name)
+    assert.deepEqual(names, new Set(['lapsed2', 'other1', 'queued2']))
+    await assert.rejects(async () => store.get(ids.get('queued1') ?? ''), { code: 'STORE_UNAVAILABLE' })
+  },
+
+  async 'a superseded worker changes nothing'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const first = await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    const second = await store.claim({ ...worker, id: job.id })
+    assert.ok(first && second)
+    for (const change of [
+      heartbeat(first.token),
+      succeed(first),
+      fail(first.token),
+      requeue(first.token),
+      requeue(first.token, { onShutdown: true }),
+    ]) {
+      assert.equal(await store.apply(job.id, change), undefined, `${change.kind} of a superseded worker was accepted`)
+      assert.deepEqual(await store.get(job.id), second)
+    }
+    const done = await store.apply(job.id, succeed(second))
+    assert.equal(done?.status, 'SUCCEEDED')
+    assert.equal(await store.apply(job.id, fail(first.token)), undefined)
+    assert.deepEqual(await store.get(job.id), done)
+  },
+
+  async 'a token from the future changes nothing'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const held = await store.claim({ ...worker, id: job.id })
+    for (const change of [heartbeat(2), succeed({ id: job.id, token: 2 }), fail(2), requeue(2)])
+      assert.equal(await store.apply(job.id, change), undefined)
+    assert.deepEqual(await store.get(job.id), held)
+  },
+
+  async 'a lapsed lease that nobody took over still settles'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const held = await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    assert.ok(held)
+    assert.equal((await store.apply(job.id, succeed(held)))?.status, 'SUCCEEDED')
+    assert.equal(await store.claim(worker), undefined)
+  },
+
+  async 'a requeued job is not claimed before its time'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    await store.claim({ ...worker, id: job.id })
+    await store.apply(job.id, requeue(1, { delayMs: leaseMs }))
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
+    assert.equal(await store.claim(worker), undefined)
+    await advance(leaseMs + 100)
+    assert.equal((await store.claim(worker))?.token, 2)
+  },
+
+  async 'a new job with a later notBefore waits'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const { job: later } = await store.create(sampleJob({ notBefore: job.createdAt + leaseMs }))
+    assert.equal(await store.claim({ ...worker, id: later.id }), undefined)
+    assert.equal((await store.claim(worker))?.id, job.id)
+    assert.equal(await store.claim(worker), undefined)
+    await advance(leaseMs + 100)
+    assert.equal((await store.claim({ ...worker, id: later.id }))?.id, later.id)
+  },
+
+  async 'a claim and a cancel at the same time agree'({ store }) {
+    for (let round = 0; round < 10; round++) {
+      const { job } = await store.create(sampleJob())
+      const [claimed, canceled] = await Promise.all([
+        store.claim({ ...worker, id: job.id }),
+        store.apply(job.id, cancel()),
+      ])
+      const now = await store.get(job.id)
+      if (claimed) assert.deepEqual([now?.status, now?.cancelRequested, canceled?.status], ['STARTED', true, 'STARTED'])
+      else assert.deepEqual([now?.status, canceled?.status], ['FAILED', 'FAILED'])
+    }
+  },
+} satisfies Cases<JobStoreContext>
+
+/** A job of the application that is named by the letters of its name. */
+function named(name: string): JobRecord {
+  return sampleJob({ app: name.replace(/\d+$/, ''), name })
+}
+
+/** Creates named jobs, each some milliseconds after the one before; returns their ids. */
+function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
+  return async (name: string) => {
+    await advance(5)
+    return (await store.create(named(name))).job.id
+  }
+}
+
+/** Names of the jobs that up to `count` claims get; nothing more is waited for after a claim that got none. */
+async function claimed(store: JobStore, count: number, ms = leaseMs * 100): Promise<string[]> {
+  const names: string[] = []
+  while (names.length < count) {
+    const job = await store.claim({ owner: 'worker', leaseMs: ms })
+    if (!job) break
+    names.push(job.name ?? '')
+  }
+  return names
+}

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+
+/** What a case of the job store contract works with. */
+export interface JobStoreContext {
+  store: JobStore
+  advance(milliseconds: number): Promise<void>
+  /** Spoils what is stored of the job, as a fault or a stranger would. Absent where nothing can. */
+  damage?(id: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** Window in which the suite's stores remember an idempotency key. */
+export const idempotencyMs = 5_000
+
+/** Lets the window of a key of `app-1` pass. */
+export async function passWindow(
+  { store, advance }: Pick<JobStoreContext, 'store' | 'advance'>,
+  key: string,
+): Promise<void> {
+  await advance(idempotencyMs + 100)
+  assert.equal(
+    (await store.findByIdempotencyKey('app-1', key))?.id,
+    undefined,
+    `The idempotency key is still known ${idempotencyMs} ms after its job was made. Does the harness give its store the window, open({ idempotencyMs })?`,
+  )
+}
+
+/** Length of the suite's leases: long against the operations of a slow store, short enough to wait for in real time. */
+export const leaseMs = 1_000

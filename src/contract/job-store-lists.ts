@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobQuery, JobStore } from '../core/engine/ports/job-store.js'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import { cancel, sampleJob, sampleOutputs, succeed } from './job-samples.js'
+import type { Cases } from './suite.js'
+
+export const listCases = {
+  async 'a list shows every job once, newest first, then by id'({ store, advance }) {
+    const made: JobRecord[] = []
+    for (let round = 0; round < 5; round++) {
+      const jobs = await Promise.all(Array.from({ length: 30 }, () => store.create(sampleJob())))
+      made.push(...jobs.map(({ job }) => job))
+      await advance(3)
+    }
+    const listed = await store.list({ limit: 1000 })
+    assert.deepEqual(listed.map(idOf), made.sort(newestFirst).map(idOf))
+    assert.equal(await store.count({}), 150)
+  },
+
+  async 'a count ends at its limit'({ store }) {
+    for (let n = 0; n < 5; n++)
+      await store.create(sampleJob({ workflow: n === 0 ? 'service/other' : 'service/sample' }))
+    const queries: JobQuery[] = [
+      {},
+      { app: 'app-1' },
+      { statuses: ['QUEUED'] },
+      { app: 'app-1', workflows: ['service/sample'] },
+    ]
+    for (const query of queries) {
+      assert.equal(await store.count(query, { max: 3 }), 3, JSON.stringify(query))
+      assert.equal(await store.count(query, { max: 5 }), await store.count(query), JSON.stringify(query))
+    }
+    assert.equal(await store.count({}, { max: 0 }), 0)
+  },
+
+  async 'the bytes of results are those of one application that are neither expired, deleted nor sent elsewhere'({
+    store,
+  }) {
+    assert.equal(await store.resultBytes('app-1'), 0)
+    // U+0000 and its escape in plain text: some databases' functions for JSON refuse the one or spoil the other.
+    const names = ['\0', '\\u0000', 'plain', 'plain', 'plain']
+    const jobs: JobRecord[] = []
+    for (const [index, name] of names.entries()) {
+      const { job } = await store.create(sampleJob({ name }))
+      const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
+      assert.ok(running)
+      const [output] = Object.values(sampleOutputs(job.id, running.token))
+      assert.ok(output)
+      const bytes = 10 ** index
+      const outputs = { a: { ...output, bytes }, b: { ...output, bytes }, c: { ...output, bytes, copied: true } }
+      jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
+    }
+    await store.create(sampleJob())
+    assert.equal(await store.resultBytes('app-1'), 22_222)
+    const [last, secondLast] = [jobs.at(-1), jobs.at(-2)]
+    assert.ok(last && secondLast)
+    await store.apply(last.id, { kind: 'expire' })
+    await store.apply(secondLast.id, { kind: 'delete' })
+    assert.equal(await store.resultBytes('app-1'), 222)
+    for (const app of ['app', 'app-2', '', '%']) assert.equal(await store.resultBytes(app), 0)
+  },
+
+  async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {
+    const jobs = await variedJobs(store, advance)
+    const times = jobs.map((job) => job.createdAt).sort((a, b) => a - b)
+    const options: { [Field in keyof JobQuery]-?: JobQuery[Field][] } = {
+      app: [undefined, 'app-1', 'app-2', 'nobody'],
+      statuses: [undefined, ['QUEUED'], ['STARTED', 'SUCCEEDED'], ['FAILED', 'FAILED'], []],
+      workflows: [undefined, ['service/a'], ['service/a', 'service/b'], []],
+      batchName: [undefined, 'batch', ''],
+      createdAfter: [undefined, times[10]],
+      createdBefore: [undefined, times[25]],
+      uploadKey: [undefined, 'uploads/app-1/shared', 'uploads/app-1/none'],
+    }
+    for (const query of combinations(options)) {
+      const expected = jobs
+        .filter((job) => matches(job, query))
+        .sort(newestFirst)
+        .map(idOf)
+      assert.deepEqual(
+        (await store.list({ ...query, limit: 100 })).map(idOf),
+        expected,
+        `list ${JSON.stringify(query)}`,
+      )
+      assert.equal(await store.count(query), expected.length, `count ${JSON.stringify(query)}`)
+    }
+  },
+
+  async 'createdAfter is inclusive and createdBefore is exclusive'({ store, advance }) {
+    const { job: first } = await store.create(sampleJob())
+    await advance(20)
+    const { job: second } = await store.create(sampleJob())
+    const { createdAt } = second
+    assert.deepEqual((await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf), [second.id])
+    assert.deepEqual((await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf), [first.id])
+    assert.equal(await store.count({ createdAfter: createdAt, createdBefore: createdAt }), 0)
+  },
+
+  async 'filters see a change at once'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const statusNow = async () => {
+      const counts = await Promise.all(
+        (['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'] as const).map(async (status) => [
+          status,
+          await store.count({ app: job.app, statuses: [status] }),
+        ]),
+      )
+      return counts.filter(([, count]) => count !== 0)
+    }
+    assert.deepEqual(await statusNow(), [['QUEUED', 1]])
+    const running = await store.claim({ owner: 'w', leaseMs })
+    assert.ok(running)
+    assert.deepEqual(await statusNow(), [['STARTED', 1]])
+    await store.apply(job.id, succeed(running))
+    assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]])
+    await store.apply(job.id, { kind: 'delete' })
+    assert.deepEqual(await statusNow(), [])
+  },
+
+  async 'offset pages hold every job once'({ store }) {
+    const ids = await createMany(store, 25)
+    const pages = await Promise.all([0, 10, 20, 30].map((offset) => store.list({ limit: 10, offset })))
+    assert.deepEqual(
+      pages.map((page) => page.length),
+      [10, 10, 5, 0],
+    )
+    assert.deepEqual(pages.flat().map(idOf), ids)
+    assert.deepEqual(
+      (await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })).map(idOf),
+      ids.slice(4, 7),
+    )
+    assert.deepEqual(await store.list({ limit: 0 }), [])
+  },
+
+  async 'cursor pages stay whole while jobs are added and deleted'({ store, advance }) {
+    const ids = await createMany(store, 30)
+    const seen: string[] = []
+    let after: { createdAt: number; id: string } | undefined
+    // A store that ignores the cursor would page for ever.
+    for (let pages = 0; pages < 10; pages++) {
+      const page = await store.list({ limit: 7, after })
+      const last = page.at(-1)
+      if (!last) break
+      seen.push(...page.map(idOf))
+      after = last
+      await advance(2)
+      await store.create(sampleJob({ name: 'added meanwhile' }))
+      // The cursor's own job goes: its place in the order does not.
+      await store.apply(last.id, { kind: 'delete' })
+      await store.purge({ id: last.id })
+    }
+    assert.deepEqual(seen, ids)
+  },
+
+  async 'a cursor works inside a filter and within one millisecond'({ store }) {
+    for (let n = 0; n < 40; n++) await store.create(sampleJob({ app: n % 2 ? 'app-1' : 'app-2' }))
+    const all = (await store.list({ app: 'app-1', limit: 100 })).map(idOf)
+    const seen: string[] = []
+    let after: JobRecord | undefined
+    for (let pages = 0; pages < 10; pages++) {
+      const page: JobRecord[] = await store.list({ app: 'app-1', limit: 3, after })
+      const last = page.at(-1)
+      if (!last) break
+      seen.push(...page.map(idOf))
+      after = last
+    }
+    assert.equal(seen.length, 20)
+    assert.deepEqual(seen, all)
+  },
+
+  async 'jobs are found by any of their uploaded inputs until they are gone'({ store }) {
+    const { job } = await store.create(
+      sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }),
+    )
+    for (const uploadKey of ['uploads/app-1/one', 'uploads/app-1/two']) {
+      assert.deepEqual((await store.list({ uploadKey, limit: 5 })).map(idOf), [job.id])
+      assert.equal(await store.count({ uploadKey, statuses: ['QUEUED', 'STARTED'] }), 1)
+    }
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0)
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one%' }), 0)
+    await store.apply(job.id, { kind: 'delete' })
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0)
+  },
+
+  async 'filters take text literally'({ store }) {
+    const names = ['a_b', 'axb', 'a%', '%', "it's", 'Ü', 'ü', ' a', 'a']
+    for (const batchName of names)
+      await store.create(sampleJob({ batchName, workflow: `w/${batchName}`, app: `app ${batchName}` }))
+    for (const batchName of names) {
+      assert.equal(await store.count({ batchName }), 1, `batch name ${JSON.stringify(batchName)}`)
+      assert.equal(await store.count({ workflows: [`w/${batchName}`] }), 1)
+      assert.equal((await store.list({ app: `app ${batchName}`, limit: 9 })).length, 1)
+    }
+  },
+
+  async 'a page shows the rest beside a record that cannot be read, and the store names that one'({
+    store,
+    advance,
+    damage,
+  }) {
+    assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
+    assert.deepEqual(await store.unreadable(), [])
+    const ids: string[] = []
+    for (let n = 0; n < 5; n++) {
+      ids.unshift((await store.create(sampleJob({ batchName: 'b' }))).job.id)
+      await advance(3)
+    }
+    const [newest, damaged = '', ...others] = ids
+    await damage(damaged)
+    for (const query of [{}, { app: 'app-1' }, { app: 'app-1', batchName: 'b' }]) {
+      const page = await store.list({ ...query, limit: 3 })
+      assert.deepEqual(
+        page.map(({ id }) => id),
+        [newest, ...others.slice(0, 2)],
+      )
+      const rest = await store.list({ ...query, limit: 3, after: page[2] })
+      assert.deepEqual(
+        rest.map(({ id }) => id),
+        others.slice(2),
+      )
+    }
+    assert.deepEqual(await store.unreadable(), [damaged])
+  },
+} satisfies Cases<JobStoreContext>
+
+function idOf(job: JobRecord): string {
+  return job.id
+}
+
+function newestFirst(a: JobRecord, b: JobRecord): number {
+  return b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1)
+}
+
+/** Ids in the order of the list. */
+async function createMany(store: JobStore, count: number): Promise<string[]> {
+  const jobs = await Promise.all(Array.from({ length: count }, () => store.create(sampleJob())))
+  return jobs
+    .map(({ job }) => job)
+    .sort(newestFirst)
+    .map(idOf)
+}
+
+/** Forty jobs over all statuses and filter values. */
+async function variedJobs(store: JobStore, advance: (milliseconds: number) => Promise<void>): Promise<JobRecord[]> {
+  const jobs: JobRecord[] = []
+  for (let n = 0; n < 40; n++) {
+    const { job } = await store.create(
+      sampleJob({
+        app: n % 3 ? 'app-1' : 'app-2',
+        workflow: `service/${'abc'[(n % 5) % 3]}`,
+        batchName: [null, 'batch', ''][(n % 7) % 3],
+        uploads: n % 4 ? {} : { inputUrl: 'uploads/app-1/shared' },
+      }),
+    )
+    await advance(1)
+    const status = n % 6
+    const claimed =
+      status === 1 || status === 2 ? await store.claim({ id: job.id, owner: 'w', leaseMs: 3_600_000 }) : undefined
+    const changed =
+      status === 2 && claimed
+        ? await store.apply(job.id, succeed(claimed))
+        : status === 3
+          ? await store.apply(job.id, cancel())
+          : claimed
+    if (status === 4) await store.apply(job.id, { kind: 'delete' })
+    else jobs.push(changed ?? job)
+  }
+  return jobs
+}
+
+function matches(job: JobRecord, query: JobQuery): boolean {
+  return (
+    (query.app === undefined || job.app === query.app) &&
+    (query.statuses === undefined || query.statuses.includes(job.status)) &&
+    (query.workflows === undefined || query.workflows.includes(job.workflow)) &&
+    (query.batchName === undefined || job.batchName === query.batchName) &&
+    (query.createdAfter === undefined || job.createdAt >= query.createdAfter) &&
+    (query.createdBefore === undefined || job.createdAt < query.createdBefore) &&
+    (query.uploadKey === undefined || Object.values(job.uploads).includes(query.uploadKey))
+  )
+}
+
+/** Every choice of at most three filters: enough to meet every pair of conditions in a query builder, and a third beside it. */
+function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
+  const fields = Object.entries(options)
+  const build = function* (index: number, chosen: Record<string, unknown>): Generator<JobQuery> {
+    const entry = fields[index]
+    if (!entry) return yield chosen
+    const [field, values] = entry
+    for (const value of values) {
+      if (value === undefined) yield* build(index + 1, chosen)
+      else if (Object.keys(chosen).length < 3) yield* build(index + 1, { ...chosen, [field]: value })
+    }
+  }
+  yield* build(0, {})
+}

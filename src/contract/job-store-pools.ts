@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { sampleJob } from './job-samples.js'
+import { type JobStoreContext, leaseMs } from './job-store-context.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs }
+
+export const poolCases = {
+  async 'a worker gets only jobs whose labels it has all, lapsed ones too; one that names none gets any'({
+    store,
+    advance,
+  }) {
+    for (const [name, pool] of [
+      ['both', 'gpu model:big'],
+      ['gpu', 'gpu'],
+      ['any', ''],
+    ] as const)
+      await store.create(sampleJob({ name, pool, app: name }))
+    const next = async (labels?: string[]) => (await store.claim({ ...worker, labels }))?.name
+    assert.equal(await next(['model:big']), 'any')
+    assert.equal(await next([]), undefined)
+    const { job: named } = await store.create(sampleJob({ name: 'named', pool: 'gpu' }))
+    assert.equal(await store.claim({ ...worker, id: named.id, labels: ['cpu'] }), undefined)
+    assert.equal((await store.claim({ ...worker, id: named.id, labels: ['gpu', 'cpu'] }))?.id, named.id)
+    assert.equal(await next(['gpu']), 'gpu')
+    assert.equal(await next(['gpu']), undefined)
+    assert.equal(await next(['gpu', 'model:big', 'x']), 'both')
+    await advance(leaseMs + 100)
+    assert.equal(await next([]), 'any')
+    assert.equal(await next([]), undefined)
+    assert.deepEqual(new Set([await next(), await next(), await next()]), new Set(['both', 'gpu', 'named']))
+  },
+
+  async 'jobs that a worker cannot take keep no others from it, of whatever application and workflow'({ store }) {
+    for (let n = 0; n < 150; n++) await store.create(sampleJob({ pool: 'gpu', priority: 2, workflow: `w/${n % 2}` }))
+    const { job } = await store.create(sampleJob({ workflow: 'w/1' }))
+    assert.equal((await store.claim({ ...worker, labels: [], workflows: ['w/0', 'w/1'] }))?.id, job.id)
+    assert.equal(await store.claim({ ...worker, labels: [] }), undefined)
+  },
+
+  async 'the backlog tells what waits and runs by workflow and pool'({ store, advance }) {
+    assert.deepEqual(await store.backlog(), [])
+    const create = async (count: number, fields: object) => {
+      for (let n = 0; n < count; n++) await store.create(sampleJob(fields))
+    }
+    await create(3, { workflow: 'w/b', app: 'a' })
+    await create(2, { workflow: 'w/b', pool: 'gpu' })
+    await create(1, { workflow: 'w/a', app: 'b' })
+    const { job: clock } = await store.create(sampleJob({ workflow: 'w/c' }))
+    await store.apply(clock.id, { kind: 'delete' })
+    await create(1, { workflow: 'w/c', notBefore: clock.createdAt + 3_600_000 })
+    await advance(300)
+    await create(1, { workflow: 'w/b', app: 'c' })
+    await store.claim({ ...worker, workflows: ['w/a'] })
+    await store.claim({ ...worker, workflows: ['w/b'], labels: [] })
+    const backlog = await store.backlog()
+    assert.deepEqual(
+      backlog.map(({ workflow, pool, queued, running }) => ({ workflow, pool, queued, running })),
+      [
+        { workflow: 'w/a', pool: '', queued: 0, running: 1 },
+        { workflow: 'w/b', pool: '', queued: 3, running: 1 },
+        { workflow: 'w/b', pool: 'gpu', queued: 2, running: 0 },
+      ],
+    )
+    for (const { queued, oldestMs } of backlog)
+      assert.ok(queued === 0 ? oldestMs === 0 : oldestMs >= 300, `oldestMs is ${oldestMs}`)
+  },
+} satisfies Cases<JobStoreContext>

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { StemworkError } from '../core/engine/errors.js'
+import type { Quota } from '../core/engine/job/quota.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { cancel, fail, sampleJob, succeed } from './job-samples.js'
+import type { JobStoreContext } from './job-store-context.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs: 60_000 }
+
+export const quotaCases = {
+  async 'of simultaneous creates and retries as many are counted as the quota of the day allows, and all are'({
+    store,
+  }) {
+    const { job: ended } = await store.create(sampleJob(), { quota: { jobs: 100 } })
+    await store.apply(ended.id, cancel())
+    const quota = { jobs: 7 }
+    const outcomes = await Promise.allSettled([
+      ...Array.from({ length: 20 }, (_, n) =>
+        store.create(sampleJob(n % 2 ? { idempotency: { key: `k${n}`, digest: 'd' } } : {}), { quota }),
+      ),
+      store.apply(ended.id, { kind: 'retry', quota }),
+    ])
+    const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+    assert.equal(refusals.length, 15)
+    for (const refusal of refusals) if (!isExceeded(refusal, 'jobs')) throw refusal
+    assert.equal((await store.usage('app-1')).jobs, 7)
+    assert.equal((await store.create(sampleJob({ app: 'other' }), { quota })).created, true)
+    assert.equal((await store.create(sampleJob())).created, true)
+    assert.deepEqual(await store.usage('app-1'), { jobs: 7, audioSeconds: 0, bytes: 0 })
+    assert.deepEqual(await store.usage('unknown'), { jobs: 0, audioSeconds: 0, bytes: 0 })
+  },
+
+  async 'a repeated idempotency key counts once, and is answered when the quota is used up'({ store }) {
+    const keyed = () => sampleJob({ idempotency: { key: 'k', digest: 'd' } })
+    const { job } = await store.create(keyed(), { quota: { jobs: 1 } })
+    assert.deepEqual(await store.create(keyed(), { quota: { jobs: 1 } }), { job, created: false })
+    assert.equal((await store.usage('app-1')).jobs, 1)
+  },
+
+  async 'audio and bytes are counted with the end of a job, once, and refuse further jobs from the limit on'({
+    store,
+  }) {
+    const run = async (usage: { audioSeconds?: number; bytes?: number }, fails = false) => {
+      const { job } = await store.create(sampleJob())
+      const running = await store.claim({ ...worker, id: job.id })
+      assert.ok(running)
+      const end = fails ? fail(running.token, { usage }) : succeed(running, { usage })
+      assert.ok(await store.apply(job.id, end))
+      assert.equal(await store.apply(job.id, end), undefined)
+    }
+    await run({ audioSeconds: 100.5, bytes: 1000 })
+    await run({ bytes: 500 }, true)
+    assert.deepEqual(await store.usage('app-1'), { jobs: 0, audioSeconds: 100.5, bytes: 1500 })
+    await refused(store, { audioMinutes: 1 }, 'audioMinutes')
+    await refused(store, { bytes: 1500 }, 'bytes')
+    await store.create(sampleJob(), { quota: { audioMinutes: 2, bytes: 1501, jobs: 1 } })
+    await refused(store, { jobs: 1 }, 'jobs')
+  },
+
+  async 'a refusal says when the quota is full again: at the next midnight of UTC'({ store }) {
+    const { job } = await store.create(sampleJob(), { quota: { jobs: 1 } })
+    const error = await refused(store, { jobs: 1 }, 'jobs')
+    const resetsAt = Date.parse(String(error.details.resetsAt))
+    assert.ok(resetsAt > job.createdAt && resetsAt <= job.createdAt + 24 * 3_600_000)
+    assert.equal(resetsAt % (24 * 3_600_000), 0)
+    assert.ok(error.message.includes(new Date(resetsAt).toISOString()))
+  },
+
+  async 'many jobs are created together, or none of them'({ store }) {
+    const many = (count: number) => Array.from({ length: count }, (_, n) => sampleJob({ name: `n${n}` }))
+    assert.deepEqual(await store.createAll([]), [])
+    const jobs = await store.createAll(many(5), { maxQueued: 5, quota: { jobs: 9 } })
+    assert.deepEqual(
+      jobs.map(({ name }) => name),
+      ['n0', 'n1', 'n2', 'n3', 'n4'],
+    )
+    for (const job of jobs) assert.deepEqual(await store.get(job.id), job)
+    await assert.rejects(store.createAll(many(2), { maxQueued: 6 }), { code: 'QUEUE_FULL' })
+    await assert.rejects(store.createAll(many(5), { quota: { jobs: 9 } }), { code: 'QUOTA_EXCEEDED' })
+    const [first] = jobs
+    await assert.rejects(store.createAll([sampleJob(), { ...sampleJob(), id: first?.id ?? '' }]), {
+      code: 'ALREADY_EXISTS',
+    })
+    assert.equal(await store.count({ app: 'app-1' }), 5)
+    assert.equal((await store.usage('app-1')).jobs, 5)
+    for (let n = 0; n < 5; n++) assert.ok(await store.claim(worker))
+    assert.equal(await store.claim(worker), undefined)
+  },
+} satisfies Cases<JobStoreContext>
+
+async function refused(store: JobStore, quota: Quota, what: keyof Quota): Promise<StemworkError> {
+  try {
+    await store.create(sampleJob(), { quota })
+  } catch (error) {
+    if (isExceeded(error, what)) return error
+    throw error
+  }
+  throw new assert.AssertionError({ message: `A job was created beyond the quota of ${what}.` })
+}
+
+function isExceeded(error: unknown, what: keyof Quota): error is StemworkError {
+  return StemworkError.is(error) && error.code === 'QUOTA_EXCEEDED' && error.details.quota === what
+}

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { fail, requeue, sampleError, sampleJob, succeed } from './job-samples.js'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs: leaseMs * 100 }
+const deployment = { kind: 'deployment' } as const
+const workflow = (id: string) => ({ kind: 'workflow', id }) as const
+const application = (id: string) => ({ kind: 'application', id }) as const
+
+export const schedulingCases = {
+  async 'inside an application higher priority is claimed first, then what has waited longest, of all workflows'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    await create('usual1', { workflow: 'w/b' })
+    await create('late', { priority: -2 })
+    await create('soon', { priority: 1, workflow: 'w/b' })
+    await create('usual2')
+    await create('first1', { priority: 2 })
+    await create('first2', { priority: 2, workflow: 'w/b' })
+    assert.deepEqual(await names(store), ['first1', 'first2', 'soon', 'usual1', 'usual2', 'late'])
+  },
+
+  async 'priority takes no turn from another application'({ store, advance }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2']) await create(name, { app: 'a', priority: 2 })
+    await create('b1', { app: 'b', priority: -2 })
+    assert.deepEqual(await names(store), ['a1', 'b1', 'a2'])
+  },
+
+  async 'simultaneous claims take the jobs with the highest priority'({ store }) {
+    for (let n = 0; n < 12; n++) await store.create(sampleJob({ priority: n % 2, workflow: `w/${n % 3}` }))
+    const jobs = await Promise.all(Array.from({ length: 6 }, () => store.claim(worker)))
+    assert.deepEqual(
+      jobs.map((job) => job?.priority),
+      Array(6).fill(1),
+    )
+  },
+
+  async 'a job is not claimed before its time, and keeps nobody waiting whatever its priority'({ store, advance }) {
+    const { job: clock } = await store.create(sampleJob())
+    await store.apply(clock.id, { kind: 'delete' })
+    const later = { priority: 2, notBefore: clock.createdAt + leaseMs }
+    const { job } = await store.create(sampleJob({ name: 'later', ...later }))
+    assert.equal(job.notBefore, later.notBefore)
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
+    await store.create(sampleJob({ name: 'now' }))
+    assert.deepEqual(await names(store), ['now'])
+    await advance(leaseMs + 100)
+    assert.deepEqual(await names(store), ['later'])
+  },
+
+  async 'a queued job beyond its deadline is found, and is ended as one that missed it; no other is'({
+    store,
+    advance,
+  }) {
+    const { job: clock } = await store.create(sampleJob())
+    const deadline = clock.createdAt + leaseMs
+    const [missed, begun, other] = await Promise.all(
+      [deadline, deadline, deadline * 2].map(async (time) => (await store.create(sampleJob({ deadline: time }))).job),
+    )
+    assert.ok(missed && begun && other)
+    await store.claim({ ...worker, id: begun.id })
+    const miss = { kind: 'miss', error: sampleError, retentionMs: 1000, messages: [] } as const
+    assert.equal(await store.apply(missed.id, miss), undefined)
+    assert.deepEqual(await store.due('overdue', 10), [])
+    await advance(leaseMs + 100)
+    assert.deepEqual(ids(await store.due('overdue', 10)), [missed.id])
+    assert.deepEqual(await store.due('overdue', 10, { exceptApps: ['app-1'] }), [])
+    for (const job of [clock, begun, other]) assert.equal(await store.apply(job.id, miss), undefined)
+    const ended = await store.apply(missed.id, miss)
+    assert.deepEqual([ended?.status, ended?.error, ended?.deadline], ['FAILED', sampleError, deadline])
+    assert.deepEqual(await store.due('overdue', 10), [])
+  },
+
+  async 'a worker gets jobs of the workflows that it can run alone, lapsed ones too'({ store, advance }) {
+    const create = creator(store, advance)
+    const [a, b] = [await create('a', { workflow: 'w/a' }), await create('b', { workflow: 'w/b' })]
+    const next = async (workflows: string[], id?: string) =>
+      (await store.claim({ owner: 'w', leaseMs, workflows, id }))?.name
+    assert.equal(await next([]), undefined)
+    assert.equal(await next(['w/c']), undefined)
+    assert.equal(await next(['w/b'], a), undefined)
+    assert.equal(await next(['w/c', 'w/b']), 'b')
+    assert.equal(await next(['w/b']), undefined)
+    assert.equal(await next(['w/a'], a), 'a')
+    await advance(leaseMs + 100)
+    assert.equal(await next(['w/b']), 'b')
+    assert.equal(await next(['w/b'], b), undefined)
+  },
+
+  async 'rules are kept, changed in part, and gone when they say nothing'({ store }) {
+    assert.deepEqual(await store.rules(), [])
+    await store.changeRule(workflow('w/a'), { state: 'paused' })
+    await store.changeRule(workflow('w/a'), { maxRunning: 3 })
+    await store.changeRule(deployment, { state: 'draining' })
+    assert.deepEqual(
+      new Set(await store.rules()),
+      new Set([
+        { target: workflow('w/a'), state: 'paused', maxRunning: 3 },
+        { target: deployment, state: 'draining', maxRunning: null },
+      ]),
+    )
+    await store.changeRule(deployment, { state: 'open' })
+    await store.changeRule(workflow('w/a'), { maxRunning: null })
+    assert.deepEqual(await store.rules(), [{ target: workflow('w/a'), state: 'paused', maxRunning: null }])
+    await store.changeRule(workflow('w/a'), { state: 'open' })
+    assert.deepEqual(await store.rules(), [])
+  },
+
+  async 'what is paused waits, a lapsed job too, until it is resumed; what drains is worked off'({ store, advance }) {
+    const create = creator(store, advance)
+    const held = await create('lapsed', { app: 'a', workflow: 'w/a' })
+    await store.claim({ owner: 'w', leaseMs, id: held })
+    await create('a2', { app: 'a', workflow: 'w/b' })
+    const b1 = await create('b1', { app: 'b', workflow: 'w/a' })
+    await advance(leaseMs + 100)
+    await store.changeRule(application('a'), { state: 'paused' })
+    await store.changeRule(workflow('w/a'), { state: 'paused' })
+    assert.deepEqual(await names(store), [])
+    assert.equal(await store.claim({ ...worker, id: b1 }), undefined)
+    await store.changeRule(workflow('w/a'), { state: 'open' })
+    assert.deepEqual(await names(store), ['b1'])
+    await store.changeRule(application('a'), { state: 'draining' })
+    await store.changeRule(deployment, { state: 'paused' })
+    assert.deepEqual(await names(store), [])
+    await store.changeRule(deployment, { state: 'open' })
+    assert.deepEqual(await names(store), ['lapsed', 'a2'])
+  },
+
+  async 'of simultaneous claims as many are granted as an application, a workflow and the deployment may run'({
+    store,
+  }) {
+    for (let n = 0; n < 30; n++)
+      await store.create(sampleJob({ app: `app-${n % 3}`, workflow: n % 2 ? 'w/odd' : 'w/even' }))
+    const claimMany = async () =>
+      (await Promise.all(Array.from({ length: 16 }, () => store.claim(worker)))).filter((job) => job !== undefined)
+    await store.changeRule(application('app-0'), { maxRunning: 2 })
+    await store.changeRule(workflow('w/odd'), { maxRunning: 3 })
+    const first = await claimMany()
+    // Of app-0 two, of w/odd three, and of the other applications' ten even jobs all.
+    assert.ok(first.filter(({ app }) => app === 'app-0').length <= 2)
+    assert.equal(first.filter((job) => job.workflow === 'w/odd').length, 3)
+    await claimMany()
+    assert.equal(await store.count({ app: 'app-0', statuses: ['STARTED'] }), 2)
+    assert.equal(await store.count({ workflows: ['w/odd'], statuses: ['STARTED'] }), 3)
+    assert.equal(await store.claim(worker), undefined)
+    const [queued] = await store.list({ app: 'app-1', workflows: ['w/odd'], statuses: ['QUEUED'], limit: 1 })
+    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined)
+    // Each way of ending makes room for one.
+    const odd = first.filter((job) => job.workflow === 'w/odd' && job.app !== 'app-0')
+    const [ended, failed] = odd
+    if (ended) await store.apply(ended.id, succeed(ended))
+    if (failed) await store.apply(failed.id, fail(failed.token))
+    assert.equal((await claimMany()).length, Math.min(odd.length, 2))
+    await store.changeRule(deployment, { maxRunning: await store.count({ statuses: ['STARTED'] }) })
+    await store.changeRule(workflow('w/odd'), { maxRunning: null })
+    assert.equal(await store.claim(worker), undefined)
+    const [running] = await store.list({ statuses: ['STARTED'], app: 'app-1', limit: 1 })
+    assert.ok(running)
+    await store.apply(running.id, requeue(running.token))
+    assert.equal((await claimMany()).length, 1)
+  },
+
+  async 'a queued job knows how many of its application come before it, up to a limit'({ store, advance }) {
+    const create = creator(store, advance)
+    const a1 = await create('a1', { workflow: 'w/b' })
+    const a2 = await create('a2')
+    const a3 = await create('a3')
+    const urgent = await create('urgent', { priority: 1 })
+    await create('b1', { app: 'b' })
+    const { createdAt = 0 } = (await store.get(a1)) ?? {}
+    const delayed = await create('delayed', { priority: 2, notBefore: createdAt + 1_000_000 })
+    const ahead = async (id: string, max = 100) => await store.ahead(id, { max })
+    assert.deepEqual(
+      [await ahead(urgent), await ahead(a1), await ahead(a2), await ahead(a3), await ahead(a3, 2)],
+      [0, 1, 2, 3, 2],
+    )
+    assert.equal(await ahead(delayed), undefined)
+    assert.equal(await ahead('unknown'), undefined)
+    await store.claim({ ...worker, id: urgent })
+    assert.deepEqual([await ahead(urgent), await ahead(a3)], [undefined, 2])
+  },
+} satisfies Cases<JobStoreContext>
+
+/** Creates jobs with a name, each at another time. */
+function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
+  return async (name: string, fields: Partial<JobRecord> = {}): Promise<string> => {
+    const { job } = await store.create(sampleJob({ name, ...fields }))
+    await advance(3)
+    return job.id
+  }
+}
+
+/** Of all jobs that can be claimed now, in that order. */
+async function names(store: JobStore): Promise<(string | null)[]> {
+  const found: (string | null)[] = []
+  for (let job = await store.claim(worker); job; job = await store.claim(worker)) found.push(job.name)
+  return found
+}
+
+function ids(jobs: readonly JobRecord[]): string[] {
+  return jobs.map(({ id }) => id)
+}

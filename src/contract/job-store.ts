@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
+import { changeCases } from './job-store-changes.js'
+import { documentCases } from './job-store-documents.js'
+import { poolCases } from './job-store-pools.js'
+import { quotaCases } from './job-store-quotas.js'
+import { claimCases } from './job-store-claims.js'
+import { interleavingCases } from './job-store-interleavings.js'
+import { limitCases } from './job-store-limits.js'
+import { listCases } from './job-store-lists.js'
+import { recordCases } from './job-store-records.js'
+import { schedulingCases } from './job-store-scheduling.js'
+import { sweepCases } from './job-store-sweep.js'
+import { type ContractApi, registerSuite, type Skips } from './suite.js'
+
+/** A fresh store, open. */
+export interface OpenJobStore {
+  store: JobStore
+  /** Moves the store's clock on. Without it the suite waits in real time. */
+  advance?(milliseconds: number): void | Promise<void>
+  /** Replaces what is stored of the job by something that is no record, past the store. Needed by the cases about damaged records. */
+  damage?(id: string): Promise<void>
+  /** Closes the store and removes what it left. */
+  close(): Promise<void>
+}
+
+const groups = {
+  'creating and reading': recordCases,
+  'limiting queued jobs': limitCases,
+  'quotas of the day, and many jobs at once': quotaCases,
+  'pools and the backlog': poolCases,
+  documents: documentCases,
+  changing: changeCases,
+  claiming: claimCases,
+  scheduling: schedulingCases,
+  'listing and counting': listCases,
+  'what the sweep asks for': sweepCases,
+  'everything at once': interleavingCases,
+}
+
+type Names<Groups> =
+  Groups extends Record<string, infer Group> ? (Group extends unknown ? keyof Group & string : never) : never
+export type JobStoreCase = Names<typeof groups>
+
+export interface JobStoreHarness {
+  /** An empty store, with the given idempotency window. Called once a case. */
+  open(options: { idempotencyMs: number }): Promise<OpenJobStore>
+  skips?: Skips<JobStoreCase>
+  /** For each case. Default: 30,000. */
+  timeoutMs?: number
+}
+
+/**
+ * Proves that a store keeps the `JobStore` port.
+ *
+ * @example
+ * import { describe, test } from 'vitest'
+ * jobStoreContract({ describe, test }, {
+ *   async open({ idempotencyMs }) {
+ *     return { store: myJobs({ idempotencyMs }), async close() {} }
+ *   },
+ * })
+ */
+export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): void {
+  registerSuite<JobStoreContext>(api, {
+    title: 'the job store contract',
+    groups,
+    skips: harness.skips ?? {},
+    timeoutMs: harness.timeoutMs,
+    async open() {
+      const opened = await harness.open({ idempotencyMs })
+      return {
+        store: opened.store,
+        advance: async (milliseconds) => void (await (opened.advance ?? sleep)(milliseconds)),
+        damage: opened.damage?.bind(opened),
+        close: () => opened.close(),
+      }
+    },
+  })
+}

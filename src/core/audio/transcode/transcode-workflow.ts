@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { formatParam } from '../../separation/encode/format-param.js'
+import { fileType, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+
+const id = 'service/transcode'
+
+/** A fade out is held in memory. */
+const mostFadeSeconds = 60
+const mostSeconds = 1_000_000
+
+/** Parameters of a job. */
+export interface TranscodeParams {
+  inputUrl: string
+  format?: OutputFormat
+  sampleRate?: number
+  channels?: 1 | 2
+  startSeconds: number
+  lengthSeconds?: number
+  fadeInSeconds: number
+  fadeOutSeconds: number
+  gainDb: number
+  dither: boolean
+  keepTags?: boolean
+}
+
+/**
+ * `service/transcode`: writes audio in another format, rate, number of channels or width, cut, faded and louder or quieter as asked for.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function transcodeWorkflow(settings: AudioSettings = {}): Workflow {
+  return defineTranscode(settings, () => onlyInChild(id))
+}
+
+/** Defines the workflow with its work. */
+export function defineTranscode(
+  settings: unknown,
+  work: (settings: AudioSettings) => Stage<TranscodeParams>['run'],
+): Workflow {
+  const checked = checkedSettings(id, settings)
+  const { format: usualFormat = '16', formats = outputFormats } = checked
+  const fade = z.number().min(0).max(mostFadeSeconds).default(0)
+  const params: z.ZodType<TranscodeParams> = z.strictObject({
+    inputUrl: inputUrlParam,
+    format: formatParam(formats, usualFormat).describe('Format of the file, with the width of its samples.'),
+    sampleRate: z
+      .number()
+      .int()
+      .min(8000)
+      .max(192_000)
+      .optional()
+      .describe('In Hz. Default: that of the input; for MP3 one that it can have.'),
+    channels: z
+      .union([z.literal(1), z.literal(2)])
+      .optional()
+      .describe('Default: those of the input; for MP3 at most 2.'),
+    startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('What comes before is left out.'),
+    lengthSeconds: z.number().positive().max(mostSeconds).optional().describe('Default: up to the end.'),
+    fadeInSeconds: fade.describe('Length of a linear fade at the start.'),
+    fadeOutSeconds: fade.describe('Length of a linear fade at the end.'),
+    gainDb: z.number().min(-120).max(60).default(0).describe('Amplification in dB. Integers clip at full scale.'),
+    dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
+    keepTags: z.boolean().optional().describe('Whether the file carries the tags and the name of the input.'),
+  })
+  return defineWorkflow({
+    id,
+    name: 'Transcode',
+    description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
+    params,
+    outputs: ({ format = usualFormat }) => {
+      const { extension, contentType } = fileType(format)
+      return { audio: { fileName: `audio.${extension}`, contentType } }
+    },
+    stages: [{ name: 'transcode', run: work(checked) }],
+    module: { url: packageFile('dist/core/audio/transcode/transcode-module.js'), settings: checked },
+  })
+}

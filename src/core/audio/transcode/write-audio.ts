@@ -1,0 +1,69 @@
+import type { AudioEncoder, WrittenAudio } from '../../separation/encode/audio-encoder.js'
+import { openEncoder } from '../../separation/encode/encoder.js'
+import { isCompressed, type OutputFormat } from '../../separation/encode/output-format.js'
+import { openThreadedEncoder } from '../../separation/encode/threaded-encoder.js'
+import type { AudioStream } from '../../separation/dsp/audio-stream.js'
+import { resample } from '../../separation/dsp/resample.js'
+import type { AudioTags } from '../../separation/tags/audio-tags.js'
+import { Dither } from './dither.js'
+import { inFileOrder, withChannels } from './edits.js'
+
+export interface WriteOptions {
+  format: OutputFormat
+  tags: AudioTags
+  /** Whether to add noise before samples are rounded to integers. */
+  dither: boolean
+  signal: AbortSignal
+}
+
+/** Encodes a stream as a file. What is written of it if this fails is for the caller to remove. */
+export async function writeAudio(stream: AudioStream, path: string, options: WriteOptions): Promise<WrittenAudio> {
+  const { format, tags, dither, signal } = options
+  const open = isCompressed(format) ? openThreadedEncoder : openEncoder
+  const { sampleRate, channelCount: channels } = stream
+  const bits = integerBits(format)
+  const noise = dither && bits !== undefined ? new Dither(bits) : undefined
+  const encoder: AudioEncoder = await open(path, { sampleRate, channels, format, tags })
+  try {
+    for await (const block of stream.blocks) {
+      signal.throwIfAborted()
+      await encoder.write(noise ? noise.apply(block.channels) : block.channels)
+    }
+    return await encoder.close()
+  } catch (error) {
+    await encoder.abandon().catch(() => undefined)
+    throw error
+  }
+}
+
+/** Rates that MP3 has. */
+const mp3Rates = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
+/** FLAC has 20 bits for the rate and three for the number of channels. */
+const mostFlacRate = 655_350
+const mostFlacChannels = 8
+
+/** The stream as the format can hold it: with as many of its channels, and at the nearest rate of the format below its own. */
+export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
+  switch (format) {
+    case 'mp3': {
+      return resample(withChannels(stream, stream.channelCount > 2 ? 2 : undefined), mp3Rate(stream.sampleRate))
+    }
+    case 'flac':
+    case 'flac24': {
+      const few = withChannels(stream, stream.channelCount > mostFlacChannels ? 2 : undefined)
+      return resample(inFileOrder(few), Math.min(stream.sampleRate, mostFlacRate))
+    }
+    default:
+      return inFileOrder(stream)
+  }
+}
+
+/** Of 88.2 kHz, half; else the highest that is not above the given one. */
+function mp3Rate(rate: number): number {
+  return rate % 44_100 === 0 ? 44_100 : (mp3Rates.find((each) => each <= rate) ?? 8000)
+}
+
+function integerBits(format: OutputFormat): 16 | 24 | undefined {
+  if (format === '16' || format === 'flac') return 16
+  return format === '24' || format === 'flac24' ? 24 : undefined
+}

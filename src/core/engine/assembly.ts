@@ -1,0 +1,84 @@
+import { hostname } from 'node:os'
+import { Batches } from './batch/batches.js'
+import { Dispatcher } from './dispatch/dispatcher.js'
+import { FileSweep } from './dispatch/file-sweep.js'
+import { Maintenance } from './dispatch/maintenance.js'
+import { Sweep } from './dispatch/sweep.js'
+import { checkParts, type EngineParts } from './engine-parts.js'
+import { Throughputs } from './estimate.js'
+import { JobEvents } from './events.js'
+import type { JobRecord } from './job/job.js'
+import { JobEnds } from './job-ends.js'
+import { JobIntake } from './job-intake.js'
+import { Lifecycle } from './lifecycle.js'
+import { DeploymentLimits } from './limits.js'
+import { type EngineSettings, resolveEngineOptions } from './options.js'
+import { ResultPeaks } from './result-peaks.js'
+import { Readiness } from './runner/readiness.js'
+import { RememberedRules } from './scheduling-rules.js'
+import { Outbox } from './webhooks/outbox.js'
+import { WorkerRegistry } from './workers/worker-registry.js'
+import { WorkflowRegistry } from './workflow/registry.js'
+import type { Workflow } from './workflow/workflow.js'
+
+export type EngineAssembly<Offered extends Workflow> = ReturnType<typeof assemble<Offered>>
+
+/**
+ * Makes what an engine does its work with, of the parts and settings of its host. Nothing is started.
+ *
+ * @throws StemworkError `INVALID_OPTIONS`.
+ */
+export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, settings: EngineSettings) {
+  checkParts(parts)
+  const options = resolveEngineOptions(settings)
+  const { logger } = options
+  const workflows = new WorkflowRegistry(parts.workflows)
+  const readiness = new Readiness({ runner: parts.runner, workflows: workflows.list(), logger })
+  const shared = {
+    ...parts,
+    workflows,
+    events: new JobEvents(logger),
+    options,
+    logger,
+    onEnd: (job: JobRecord) => ends.report(job),
+    onSetupError: () => readiness.forget(),
+  }
+  const owner = options.owner ?? `${hostname()}:${process.pid}`
+  const dispatcher = new Dispatcher(shared, owner)
+  const { concurrency: slots, labels, leaseMs } = options.dispatch
+  const workers = new WorkerRegistry({
+    jobs: parts.jobs,
+    self: { owner, workflows: workflows.list().map(({ id }) => id), labels, slots },
+    running: () => dispatcher.running,
+    beatMs: leaseMs,
+    logger,
+  })
+  const tended = {
+    ...shared,
+    dispatcher,
+    sweep: new Sweep(shared),
+    fileSweep: new FileSweep(shared),
+    outbox: new Outbox(shared),
+    batches: new Batches(shared),
+    rules: new RememberedRules(parts.jobs),
+    workers,
+    readiness,
+  }
+  const maintained = { ...tended, maintenance: new Maintenance(tended) }
+  const lifecycle = new Lifecycle(maintained)
+  const ends = new JobEnds(maintained)
+  const intake = new JobIntake({
+    ...maintained,
+    deploymentLimits: new DeploymentLimits(shared),
+    closing: lifecycle.closing,
+    lookAtBatch: (job) => ends.lookAtBatch(job),
+  })
+  return {
+    ...maintained,
+    lifecycle,
+    ends,
+    intake,
+    throughputs: new Throughputs(parts.jobs, workers),
+    peaks: new ResultPeaks(parts.blobs, parts.audioPeaks),
+  }
+}

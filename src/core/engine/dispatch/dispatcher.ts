@@ -1,0 +1,227 @@
+import { randomBytes } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { shuttingDown, type StemworkError } from '../errors.js'
+import type { JobRecord } from '../job/job.js'
+import type { QueueSubscription } from '../ports/job-queue.js'
+import type { Claimable } from '../ports/job-store.js'
+import { Attempt } from './attempt.js'
+import type { AttemptPorts } from './attempt-ports.js'
+import { ClaimLine } from './claim-line.js'
+import { Scratch } from './scratch.js'
+import { Stages } from './stages.js'
+
+/**
+ * Keeps up to `concurrency` jobs running, and some more whose inputs come slowly. A lane holds one job: it claims and runs one job after the other until the
+ * store has none, and each claim that is granted opens the next lane, for there may be more. What opens the first lane, a
+ * notification or a tick of the sweep, only has to come now and then.
+ */
+export class Dispatcher {
+  readonly #ports: AttemptPorts
+  readonly #owner: string
+  readonly #scratch: Scratch
+  readonly #running = new Map<string, Attempt>()
+  readonly #lanes = new Set<Promise<void>>()
+  readonly #stages: Stages
+  readonly #claims = new ClaimLine<JobRecord>()
+  #subscription: Promise<QueueSubscription> | undefined
+  #stopping = false
+  /** Whether the time for jobs to end by themselves is over. */
+  #isTimeUp = false
+  /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
+  #wakes = 0
+  /** Whether a notification was taken that nobody has passed on. */
+  #notified = false
+  #laneEnded: () => void = () => {}
+
+  constructor(ports: AttemptPorts, owner: string) {
+    this.#ports = ports
+    this.#owner = owner
+    const { dispatch, inputs } = ports.options
+    this.#stages = new Stages(
+      {
+        concurrency: dispatch.concurrency,
+        slowInputs: inputs.slowInputs,
+        slowInputsPerApplication: inputs.slowInputsPerApplication,
+      },
+      () => this.#makeRoom(),
+    )
+    this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** May be called again after it failed. */
+  async start(): Promise<void> {
+    await this.#scratch.check()
+    this.#subscription ??= this.#subscribe()
+    try {
+      await this.#subscription
+    } catch (error) {
+      this.#subscription = undefined
+      throw error
+    }
+  }
+
+  /** Looks for jobs, if there is room for one. */
+  wake(): void {
+    this.#wakes++
+    this.#openLane()
+  }
+
+  /**
+   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was lost. A signal that
+   * fires hands the job back to the queue without counting the attempt.
+   */
+  async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
+    const job = id === undefined ? await this.#claimNext() : await this.#claim({ id })
+    if (!job) return undefined
+    const handBack = () => this.interrupt(job.id, shuttingDown())
+    const attempt = this.#attempt(job)
+    if (signal?.aborted) handBack()
+    signal?.addEventListener('abort', handBack, { once: true })
+    try {
+      return await attempt
+    } finally {
+      signal?.removeEventListener('abort', handBack)
+    }
+  }
+
+  isRunning(jobId: string): boolean {
+    return this.#running.has(jobId)
+  }
+
+  /** Folder of the job's attempt in this process; it need not be there. */
+  scratchOf({ id, token }: Pick<JobRecord, 'id' | 'token'>): Promise<string | undefined> {
+    return this.#scratch.pathOf(`${id}-${token}`)
+  }
+
+  /** Ends the run of a job in this process, if there is one. */
+  interrupt(jobId: string, reason: StemworkError): void {
+    this.#running.get(jobId)?.interrupt(reason)
+  }
+
+  /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#stopping = true
+    this.#laneEnded()
+    const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
+    try {
+      // A start that failed has reported it to its own caller.
+      const subscription = await this.#subscription?.catch(() => undefined)
+      await Promise.all([subscription?.stop(), ...this.#lanes])
+      this.#subscription = undefined
+    } catch (error) {
+      this.#interruptAll()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+    await this.#scratch.close()
+  }
+
+  #interruptAll(): void {
+    this.#isTimeUp = true
+    for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
+  }
+
+  async #subscribe(): Promise<QueueSubscription> {
+    await this.#scratch.removeLeftovers()
+    return await this.#ports.queue.subscribe(() => this.#onNotification())
+  }
+
+  /** Returns when there is room for a job: until then, notifications are for other workers. */
+  async #onNotification(): Promise<void> {
+    if (this.#stopping || this.#isFull()) this.#notifyOther()
+    else this.#notified = true
+    this.wake()
+    while (!this.#stopping && this.#isFull()) await new Promise<void>((resolve) => (this.#laneEnded = resolve))
+  }
+
+  #isFull(): boolean {
+    return this.#lanes.size - this.#stages.slowFetches >= this.#ports.options.dispatch.concurrency
+  }
+
+  #openLane(): void {
+    if (this.#stopping || this.#isFull()) return
+    const lane = this.#work().finally(() => {
+      this.#lanes.delete(lane)
+      this.#laneEnded()
+    })
+    this.#lanes.add(lane)
+  }
+
+  #makeRoom(): void {
+    this.#laneEnded()
+    this.wake()
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#stopping) {
+      const wakes = this.#wakes
+      let job: JobRecord | undefined
+      try {
+        job = await this.#claims.next(wakes, () => this.#claimNext())
+      } catch (error) {
+        this.#ports.logger.warn(
+          { err: error },
+          'The job store could not be asked for a job; the next sweep asks again.',
+        )
+        return
+      }
+      if (job) {
+        this.#lookForMore()
+        await this.#attempt(job, this.#stages)
+        // A slow fetch has let other jobs in: this lane may be one too many.
+        if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
+      } else if (wakes === this.#wakes) return
+    }
+  }
+
+  /** Where one job was, there may be others: for this worker, or for the one that the notification is passed on to. */
+  #lookForMore(): void {
+    if (!this.#isFull()) return this.#openLane()
+    if (this.#notified) this.#notifyOther()
+  }
+
+  #notifyOther(): void {
+    this.#notified = false
+    this.#ports.queue
+      .notify()
+      .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
+  }
+
+  async #claimNext(): Promise<JobRecord | undefined> {
+    if (this.#stopping) return undefined
+    // Jobs of workflows that only other workers have are left to those.
+    const workflows = this.#ports.workflows.list().map(({ id }) => id)
+    return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows })
+  }
+
+  async #claim(claimable: Claimable): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#ports
+    const nonce = randomBytes(6).toString('hex')
+    const { leaseMs, labels } = options.dispatch
+    return await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce })
+  }
+
+  /** @param stages absent: the host asked for this run, which waits for no slot */
+  async #attempt(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
+    const attempt = new Attempt(job, this.#ports, this.#scratch, stages)
+    this.#running.set(job.id, attempt)
+    // A claim that the store answered late.
+    if (this.#isTimeUp) attempt.interrupt(shuttingDown())
+    try {
+      return await attempt.run()
+    } catch (error) {
+      this.#ports.logger.error(
+        { jobId: job.id, err: error },
+        'The end of a run could not be recorded; its lease will run out and the job is run again.',
+      )
+      return undefined
+    } finally {
+      if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { StemworkError } from '../errors.js'
+import type { JobRecord } from '../job/job.js'
+import { growingOutputFile } from '../runner/output-file.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { WorkflowRegistry } from '../workflow/registry.js'
+import type { OutputDeclaration } from '../workflow/workflow.js'
+import type { Dispatcher } from './dispatcher.js'
+
+/** How soon new bytes are seen. */
+const lookMs = 200
+/** The job itself is looked at less often. */
+const looksForJob = 10
+const chunkBytes = 64 * 1024
+
+/** A result of a job that runs in this process, as far as it is made. */
+export interface GrowingResult {
+  readonly contentType: string
+  readonly fileName: string
+  /** What can be read by now. */
+  readonly bytes: number
+  /** Bytes of `start` to `end`, both inclusive and there already. Ends the reading. */
+  part(start: number, end: number): AsyncIterable<Uint8Array>
+  /**
+   * All from the start to the end of the file, each byte as soon as it is there. Ends the reading.
+   *
+   * @throws StemworkError `NOT_FOUND` if the job ends without this result, or is run again
+   */
+  follow(signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** To be called if nothing is read; does nothing a second time. */
+  close(): Promise<void>
+}
+
+interface GrowingFile {
+  job: JobRecord
+  output: string
+  declaration: OutputDeclaration
+  /** Folder of the run. */
+  directory: string
+  /** The job as it is now. */
+  look(): Promise<JobRecord | undefined>
+}
+
+/** See `JobEngine.growingResult`. */
+export async function growingResult(
+  job: JobRecord,
+  output: string,
+  { jobs, workflows, dispatcher }: { jobs: JobStore; workflows: WorkflowRegistry; dispatcher: Dispatcher },
+): Promise<GrowingResult | undefined> {
+  const workflow = workflows.get(job.workflow)
+  const directory = job.status === 'STARTED' ? await dispatcher.scratchOf(job) : undefined
+  if (!workflow || directory === undefined) return undefined
+  const declared = workflow.outputs(workflow.params.parse(job.params) as Record<string, unknown>)
+  const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
+  if (!declaration) return undefined
+  return openGrowingResult({ job, output, declaration, directory, look: () => jobs.get(job.id) })
+}
+
+/** `undefined`: nothing of the file is here, or all of it is and it is about to be published. */
+async function openGrowingResult({
+  job,
+  output,
+  declaration,
+  directory,
+  look,
+}: GrowingFile): Promise<GrowingResult | undefined> {
+  const { fileName, contentType } = declaration
+  const path = join(directory, growingOutputFile(output, fileName))
+  const opened = await openFile(path)
+  if (!opened) return undefined
+  const file: FileHandle = opened
+  const { size: bytes } = await file.stat()
+
+  /** How much there is; `undefined` once the file has its name: then it is the store's, which may add what is no part of the result. */
+  async function growingBytes(): Promise<number | undefined> {
+    const { ino, size } = await file.stat()
+    const named = await lstat(path).catch(() => undefined)
+    return named?.ino === ino ? size : undefined
+  }
+
+  return {
+    contentType,
+    fileName,
+    bytes,
+    part: (start, end) => reading(file, (from) => read(file, from, end + 1), start),
+    follow: (signal) => reading(file, (from) => followed(from, signal), 0),
+    close: () => file.close(),
+  }
+
+  async function* followed(start: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    let at = start
+    for (let turn = 0; ; turn++) {
+      const there = await growingBytes()
+      if (there !== undefined) {
+        yield* read(file, at, there)
+        at = Math.max(at, there)
+      }
+      if (there === undefined || turn % looksForJob === 0) {
+        const now = await look()
+        const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
+        if (total !== undefined) return yield* read(file, at, total)
+        if (now?.status !== 'STARTED' || now.token !== job.token) throw endedWithout()
+      }
+      await wait(lookMs, undefined, { signal })
+    }
+  }
+}
+
+async function* reading(
+  file: FileHandle,
+  source: (start: number) => AsyncIterable<Uint8Array>,
+  start: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* source(start)
+  } finally {
+    await file.close()
+  }
+}
+
+async function* read(file: FileHandle, from: number, until: number): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let at = from; at < until;) {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, until - at))
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+    if (bytesRead === 0) throw endedWithout()
+    yield buffer.subarray(0, bytesRead)
+    at += bytesRead
+  }
+}
+
+/** A link would show a file that is not the run's own. */
+async function openFile(path: string): Promise<FileHandle | undefined> {
+  const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch(() => undefined)
+  if (!file) return undefined
+  if ((await file.stat()).isFile()) return file
+  await file.close()
+  return undefined
+}
+
+function endedWithout(): StemworkError {
+  return new StemworkError('NOT_FOUND', 'The job has ended without this result, or is being run again.')
+}

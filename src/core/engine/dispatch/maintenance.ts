@@ -1,0 +1,92 @@
+import type { Logger } from '../ports/logger.js'
+import type { Batches } from '../batch/batches.js'
+import type { EngineOptions } from '../options.js'
+import type { Outbox } from '../webhooks/outbox.js'
+import type { Dispatcher } from './dispatcher.js'
+import type { FileSweep } from './file-sweep.js'
+import type { Sweep, SweepReport } from './sweep.js'
+
+/** Sweeps to one sweep of all files, of which nothing is urgent. */
+const fileSweepRounds = 20
+
+interface MaintainedParts {
+  sweep: Sweep
+  fileSweep: FileSweep
+  dispatcher: Dispatcher
+  outbox: Outbox
+  batches: Batches
+  options: Pick<EngineOptions, 'dispatch'>
+  logger: Logger
+}
+
+/** What a started engine does from time to time: sweeps, looks for jobs, sends webhooks. Its timers do not keep the process alive. */
+export class Maintenance {
+  readonly #parts: MaintainedParts
+  readonly #fileSweepMs: number
+  #timers: NodeJS.Timeout[] = []
+  #sweeping: Promise<unknown> | undefined
+  #sweepingFiles: Promise<unknown> | undefined
+
+  constructor(parts: MaintainedParts) {
+    this.#parts = parts
+    this.#fileSweepMs = fileSweepRounds * parts.options.dispatch.sweepIntervalMs
+  }
+
+  get isStarted(): boolean {
+    return this.#timers.length > 0
+  }
+
+  start(): void {
+    this.#timers = [
+      setInterval(() => this.#sweep(), this.#parts.options.dispatch.sweepIntervalMs).unref(),
+      setInterval(() => this.#sweepFiles(), this.#fileSweepMs).unref(),
+    ]
+    this.#sweep()
+    this.#sweepFiles()
+  }
+
+  /** Begins nothing any more. */
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#parts.fileSweep.stop()
+  }
+
+  /** Resolves when what is under way has ended. */
+  async finished(): Promise<void> {
+    await Promise.all([this.#sweeping, this.#sweepingFiles])
+  }
+
+  /** See `JobEngine.sweep`. */
+  async sweepNow({ files, allowMassRemoval }: { files: boolean; allowMassRemoval: boolean }): Promise<SweepReport> {
+    const { sweep, fileSweep } = this.#parts
+    const swept = await sweep.run()
+    const sweptFiles = files ? await fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
+    return { ...swept, ...sweptFiles }
+  }
+
+  /** See `JobEngine.sendWebhooks`. */
+  async sendWebhooks(): Promise<number> {
+    const { outbox, batches } = this.#parts
+    const [ofJobs, ofBatches] = await Promise.all([outbox.send(), batches.tend()])
+    return ofJobs + ofBatches
+  }
+
+  sendWebhooksSoon(): void {
+    this.sendWebhooks().catch((error: unknown) =>
+      this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
+    )
+  }
+
+  #sweep(): void {
+    this.#parts.dispatcher.wake()
+    this.#sweeping ??= this.#parts.sweep.run().finally(() => (this.#sweeping = undefined))
+    this.sendWebhooksSoon()
+  }
+
+  /** Apart from the sweep, which is not to wait for it: many files take minutes. */
+  #sweepFiles(): void {
+    // Shorter than the timer's time, which may be early.
+    const everyMs = this.#fileSweepMs / 2
+    this.#sweepingFiles ??= this.#parts.fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
+  }
+}

@@ -1,0 +1,56 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { JobEvents } from '../events.js'
+import { isTerminal, type JobRecord } from '../job/job.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Dispatcher } from './dispatcher.js'
+
+const firstWaitMs = 25
+const longestWaitMs = 1_000
+const steps = ['job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
+
+interface RunToEndPorts {
+  jobs: JobStore
+  events: JobEvents
+  dispatcher: Dispatcher
+}
+
+/**
+ * Runs a job until it has ended, attempt by attempt; attempts that another worker makes are waited for. `undefined`: the job is not there
+ * (any more), or without an id there is nothing to run.
+ *
+ * @throws the signal's reason; StemworkError `SHUTTING_DOWN`.
+ */
+export async function runToEnd(
+  { jobs, events, dispatcher }: RunToEndPorts,
+  id: string | undefined,
+  { signal, closing }: { signal: AbortSignal | undefined; closing: AbortSignal },
+): Promise<JobRecord | undefined> {
+  const ended = signal ? AbortSignal.any([signal, closing]) : closing
+  ended.throwIfAborted()
+  let job = await dispatcher.run(id, signal)
+  const jobId = id ?? job?.id
+  if (jobId === undefined) return undefined
+  for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
+    job ??= await jobs.get(jobId)
+    if (!job || isTerminal(job)) return job
+    ended.throwIfAborted()
+    await stepOf(jobId, events, waitMs, ended)
+    job = await dispatcher.run(jobId, signal)
+  }
+}
+
+/** Returns when this process has seen the job take a step, or after the time, for others write it too. */
+async function stepOf(jobId: string, events: JobEvents, waitMs: number, ended: AbortSignal): Promise<void> {
+  const step = new AbortController()
+  const listener = ({ job }: { job: JobRecord }) => {
+    if (job.id === jobId) step.abort()
+  }
+  for (const name of steps) events.on(name, listener)
+  try {
+    await delay(waitMs, undefined, { signal: AbortSignal.any([step.signal, ended]) })
+  } catch {
+    // The loop looks at the job and at the signal.
+  } finally {
+    for (const name of steps) events.off(name, listener)
+  }
+}

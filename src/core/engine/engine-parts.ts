@@ -1,0 +1,124 @@
+import { StemworkError } from './errors.js'
+import type { ApplicationStore } from './ports/application-store.js'
+import type { AudioPeaks } from './ports/audio-peaks.js'
+import type { BlobStore } from './ports/blob-store.js'
+import type { JobQueue } from './ports/job-queue.js'
+import type { JobStore } from './ports/job-store.js'
+import type { Runner } from './ports/runner.js'
+import type { Workflow } from './workflow/workflow.js'
+
+/** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
+export interface EngineParts<Offered extends Workflow = Workflow> {
+  jobs: JobStore
+  queue: JobQueue
+  blobs: BlobStore
+  applications: ApplicationStore
+  runner: Runner
+  workflows: readonly Offered[]
+  /** Measures results for players that draw them. Default: nothing is measured. */
+  audioPeaks?: AudioPeaks
+}
+
+interface PartKind {
+  what: string
+  methods: readonly string[]
+  from: string
+  hasScope: boolean
+}
+
+const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, PartKind> = {
+  jobs: {
+    what: 'a job store',
+    methods: [
+      'create',
+      'createAll',
+      'usage',
+      'backlog',
+      'findByIdempotencyKey',
+      'get',
+      'list',
+      'count',
+      'resultBytes',
+      'claim',
+      'apply',
+      'due',
+      'purge',
+      'unreadable',
+      'rules',
+      'changeRule',
+      'ahead',
+      'beginFilePass',
+    ],
+    from: 'what memoryJobs() or keyvJobs() returns, or `jobs` of sqliteStores() or postgresStores()',
+    hasScope: true,
+  },
+  queue: {
+    what: 'a queue',
+    methods: ['notify', 'subscribe', 'check', 'close'],
+    from: 'what localQueue(), postgresQueue() or bullmqQueue() returns',
+    hasScope: true,
+  },
+  blobs: {
+    what: 'a blob store',
+    methods: ['put', 'get', 'stat', 'delete', 'deletePrefix', 'list'],
+    from: 'what memoryBlobs(), fsBlobs() or s3Blobs() returns',
+    hasScope: true,
+  },
+  applications: {
+    what: 'an application store',
+    methods: ['putApplication', 'getApplication', 'listApplications', 'putKey', 'getKey', 'listKeys'],
+    from: 'what memoryApplications() or keyvApplications() returns, or `applications` of sqliteStores() or postgresStores()',
+    hasScope: false,
+  },
+  runner: {
+    what: 'a runner',
+    methods: ['run', 'status', 'close'],
+    from: 'what processRunner() or inlineRunner() returns',
+    hasScope: false,
+  },
+}
+
+/** @throws StemworkError `INVALID_OPTIONS` for a part that is none of its kind, and for parts that cannot be correct together. */
+export function checkParts(parts: EngineParts): void {
+  for (const name of Object.keys(kinds) as (keyof typeof kinds)[]) checkPart(name, parts[name], kinds[name])
+  const workflows: unknown = parts.workflows
+  if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'workflows must be a list of what defineWorkflow() or stemsWorkflow() returns.',
+    )
+  }
+  refuseUnsafePair(parts)
+}
+
+function checkPart(name: string, part: unknown, { what, methods, from, hasScope }: PartKind): void {
+  const given = (typeof part === 'object' && part !== null ? part : {}) as Record<string, unknown>
+  const missing = methods.filter((method) => typeof given[method] !== 'function')
+  const { scope } = (given.traits ?? {}) as { scope?: unknown }
+  const lacks = [...missing, ...(hasScope && scope !== 'process' && scope !== 'shared' ? ['traits.scope'] : [])]
+  if (lacks.length === 0) return
+  const lack = lacks.length === methods.length + Number(hasScope) ? 'all that one has' : lacks.join(', ')
+  throw new StemworkError('INVALID_OPTIONS', `${name} is not ${what}: it lacks ${lack}. Pass ${from}.`)
+}
+
+function isWorkflow(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, stages, outputs } = value as Record<string, unknown>
+  return typeof id === 'string' && Array.isArray(stages) && typeof outputs === 'function'
+}
+
+function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
+  if (queue.traits.scope !== 'shared') return
+  if (jobs.traits.scope !== 'shared') {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.',
+    )
+  }
+  if (blobs.traits.scope !== 'shared') {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a shared folder; this one exists in one process only.',
+    )
+  }
+}

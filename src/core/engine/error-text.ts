@@ -1,0 +1,50 @@
+import { StemworkError } from './errors.js'
+
+const maxLength = 8_000
+const maxDepth = 8
+
+/**
+ * An error for its operator: class, code, message and stack, then the same of its cause, and so on; at most 8,000 characters. It may hold
+ * paths and addresses and is not for clients.
+ */
+export function errorText(error: unknown): string {
+  const text = described(error, 0)
+  return text.length > maxLength ? `${text.slice(0, maxLength)}...` : text
+}
+
+/** The same in one line, without stacks: for what is no fault of the service. */
+export function errorLine(error: unknown): string {
+  return errorText(error)
+    .replace(/^ {4}at .*$/gm, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .trim()
+}
+
+function described(error: unknown, depth: number): string {
+  if (!(error instanceof Error) && !StemworkError.is(error)) return typeof error === 'string' ? error : safeJson(error)
+  const { name, message, stack = '', cause } = error
+  const labels = labelsOf(error)
+  // A stack begins with the name and the message as they were when the error was made.
+  const frames = stack.slice(Math.max(0, stack.search(/^ {4}at /m)))
+  const own = `${name}${labels ? ` [${labels}]` : ''}: ${message}${/^ {4}at /.test(frames) ? `\n${frames}` : ''}`
+  const inner = [
+    ...(cause === undefined ? [] : [cause]),
+    ...(error instanceof AggregateError ? (error.errors as unknown[]) : []),
+  ]
+  if (inner.length === 0) return own
+  if (depth === maxDepth) return `${own}\ncaused by more`
+  return [own, ...inner.map((each) => `caused by ${described(each, depth + 1)}`)].join('\n')
+}
+
+function labelsOf(error: Error): string {
+  const { code, reason } = error as { code?: unknown; reason?: unknown }
+  return [code, reason].filter((label) => typeof label === 'string').join(' ')
+}
+
+function safeJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    return String(value)
+  }
+}

@@ -1,0 +1,132 @@
+/** Codes that a job carries in `error.code` when it ends FAILED. */
+export type JobErrorCode = 'BAD_INPUT' | 'TIMEOUT' | 'INTERNAL_ERROR' | 'CANCELED'
+
+/** Codes of errors that the library throws at its host. */
+export type EngineErrorCode =
+  | 'INVALID_OPTIONS'
+  | 'INVALID_PARAMS'
+  | 'UNKNOWN_WORKFLOW'
+  | 'UPLOAD_REFUSED'
+  | 'NOT_FOUND'
+  | 'QUEUE_FULL'
+  | 'QUOTA_EXCEEDED'
+  | 'NOT_FAILED'
+  | 'INPUT_EXPIRED'
+  | 'DRAINING'
+  | 'IDEMPOTENCY_CONFLICT'
+  | 'ALREADY_EXISTS'
+  | 'TOO_LARGE'
+  | 'SHUTTING_DOWN'
+  | 'CLOSE_FAILED'
+  | 'LEASE_LOST'
+  | 'STORE_UNAVAILABLE'
+  | 'MISSING_DEPENDENCY'
+  | 'MODEL_UNAVAILABLE'
+  | 'RUNNER_UNAVAILABLE'
+
+export type ErrorCode = JobErrorCode | EngineErrorCode
+
+/**
+ * Why a job ended with `BAD_INPUT` (or `copy_failed` and `worker_lost` with `INTERNAL_ERROR`, `deadline` with `TIMEOUT`). `download_http_<status>` carries the status
+ * that the file's server answered.
+ */
+export type FailureReason =
+  | 'download_failed'
+  | `download_http_${number}`
+  | 'blocked_address'
+  | 'too_large'
+  | 'too_long'
+  | 'unsupported_format'
+  | 'decode_failed'
+  | 'no_audio'
+  | 'upload_missing'
+  | 'copy_failed'
+  | 'worker_lost'
+  | 'deadline'
+
+export interface StemworkErrorOptions {
+  /** Machine-readable cause within the code. */
+  reason?: FailureReason
+  /** Whether the same request can succeed later without a change by the client. Default: false. */
+  retryable?: boolean
+  /** Facts for the operator and for field-level messages; never secrets, paths or signed URLs. */
+  details?: Record<string, unknown>
+  cause?: unknown
+}
+
+const brand = Symbol.for('stemwork.error')
+
+/**
+ * The one error class of the library. `message` says what happened, what was expected and what to do, in words that may be
+ * shown to a client; the technical cause is in `cause`.
+ */
+export class StemworkError extends Error {
+  override readonly name = 'StemworkError'
+  readonly [brand] = true
+  readonly code: ErrorCode
+  readonly reason: FailureReason | undefined
+  readonly retryable: boolean
+  readonly details: Record<string, unknown>
+
+  constructor(code: ErrorCode, message: string, options: StemworkErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.reason = options.reason
+    this.retryable = options.retryable ?? false
+    this.details = options.details ?? {}
+  }
+
+  /** True for an error of this library, also when it comes from a second installed copy of the package. */
+  static is(error: unknown): error is StemworkError {
+    return typeof error === 'object' && error !== null && (error as Record<symbol, unknown>)[brand] === true
+  }
+}
+
+/** Shorthand for the commonest failure of a job: the client's file cannot be used. */
+export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
+  return new StemworkError('BAD_INPUT', message, { reason, cause })
+}
+
+/** What a client may know of an error that is not the library's own: nothing of its text; the operator's log gets the cause. */
+export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    { retryable: true, details, cause },
+  )
+}
+
+const setupCodes: readonly ErrorCode[] = [
+  'INVALID_OPTIONS',
+  'MISSING_DEPENDENCY',
+  'MODEL_UNAVAILABLE',
+  'RUNNER_UNAVAILABLE',
+  'UNKNOWN_WORKFLOW',
+]
+
+/** Whether only a change of the host's set-up helps: neither another attempt nor another file. */
+export function isSetupError(error: unknown): error is StemworkError {
+  return StemworkError.is(error) && setupCodes.includes(error.code) && !error.retryable
+}
+
+/** What a client may know of such an error. */
+export function notSetUp(cause: StemworkError): StemworkError {
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The service is not set up to run this job. Submitting it again does not help until its operator has fixed this. Tell the operator the job id.',
+    { cause },
+  )
+}
+
+/** The client's file is over the limit. */
+export function tooLarge(maxBytes: number): StemworkError {
+  const message = `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`
+  return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
+}
+
+/** A part of the engine takes no new work, or interrupts what it has, because the engine closes. */
+export function shuttingDown(): StemworkError {
+  const message =
+    'The service is shutting down. Accepted jobs continue on another worker or after the restart. Try again in a moment.'
+  return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
+}

@@ -1,0 +1,45 @@
+import { EventEmitter } from 'eventemitter3'
+import type { JobRecord } from './job/job.js'
+import type { Logger } from './ports/logger.js'
+
+/** May be `async`: nothing waits for the promise, and a rejection is logged like an error that is thrown. */
+type JobListener = (event: { job: JobRecord }) => unknown
+
+/** Events of jobs that this process wrote. Each is emitted after the store has the change. */
+export interface EngineEvents {
+  'job.created': JobListener
+  'job.started': JobListener
+  'job.progressed': JobListener
+  'job.succeeded': JobListener
+  'job.failed': JobListener
+  /** Back in the queue after a failure that may pass, a shutdown, or a retry that was asked for. */
+  'job.requeued': JobListener
+  'job.deleted': JobListener
+}
+
+export type EngineEventName = keyof EngineEvents
+
+/** Calls listeners one by one, so that one that fails harms neither the job, nor the others, nor the host. */
+export class JobEvents extends EventEmitter<EngineEvents> {
+  readonly #logger: Logger
+
+  constructor(logger: Logger) {
+    super()
+    this.#logger = logger
+  }
+
+  announce(name: EngineEventName, job: JobRecord): void {
+    for (const listener of this.listeners(name)) void this.#call(name, listener, job)
+  }
+
+  async #call(name: EngineEventName, listener: JobListener, job: JobRecord): Promise<void> {
+    try {
+      await listener({ job })
+    } catch (error) {
+      this.#logger.error(
+        { event: name, jobId: job.id, err: error },
+        'A listener of a job event failed; the job and the other listeners are not affected.',
+      )
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** How long each part of a fetch may take, in milliseconds, and how slow its body may be. */
+export interface FetchTimeouts {
+  /** Resolving the name, connecting and the TLS handshake. Default: 10,000. */
+  connectMs: number
+  /** From the sent request to the headers of the answer. Default: 30,000. */
+  firstByteMs: number
+  /** Between two pieces of a body. Default: 30,000. */
+  idleMs: number
+  /** A body that comes more slowly than this for longer than `idleMs` is given up. Default: 8,192. */
+  minBytesPerSecond: number
+  /** Everything, redirects included. Default: 1,200,000. */
+  totalMs: number
+}
+
+export const defaultTimeouts: FetchTimeouts = {
+  connectMs: 10_000,
+  firstByteMs: 30_000,
+  idleMs: 30_000,
+  minBytesPerSecond: 8_192,
+  totalMs: 20 * 60_000,
+}
+
+/** The server answers, but not fast enough: to ask again would take as long. */
+export class TooSlowError extends Error {}
+
+/** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
+export class Deadline {
+  readonly #controller = new AbortController()
+  readonly #caller: AbortSignal | undefined
+  readonly #stopTotal: () => void
+  readonly #onAbort = () => this.#controller.abort(this.#caller?.reason)
+
+  constructor(caller: AbortSignal | undefined, totalMs: number) {
+    caller?.throwIfAborted()
+    this.#caller = caller
+    caller?.addEventListener('abort', this.#onAbort, { once: true })
+    const end = () => this.#controller.abort(new TooSlowError(`not finished after ${totalMs} ms`))
+    const timer = setTimeout(end, totalMs).unref()
+    this.#stopTotal = () => clearTimeout(timer)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Ends the fetch unless the returned function is called within `limitMs`. */
+  start(limitMs: number, awaited: string): () => void {
+    const end = () => this.#controller.abort(new Error(`timed out after ${limitMs} ms waiting for ${awaited}`))
+    const timer = setTimeout(end, limitMs).unref()
+    return () => clearTimeout(timer)
+  }
+
+  /** Rejects with the signal's reason as soon as it fires, though `work` may go on unseen. */
+  async race<Result>(work: Promise<Result>): Promise<Result> {
+    let onAbort = () => {}
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(this.signal.reason)
+      this.signal.addEventListener('abort', onAbort)
+      if (this.signal.aborted) onAbort()
+    })
+    try {
+      return await Promise.race([work, aborted])
+    } finally {
+      this.signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** Stops the clock; the fetch is over. */
+  end(): void {
+    this.#stopTotal()
+    this.#caller?.removeEventListener('abort', this.#onAbort)
+  }
+}

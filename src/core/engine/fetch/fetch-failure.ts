@@ -1,0 +1,49 @@
+import { StemworkError } from '../errors.js'
+
+/** One text for refused, blocked and timed out: more would let a client map the network that the service stands in. */
+const unreachable =
+  'The URL could not be fetched. It must be reachable from the public internet by http or https on the usual ports; ' +
+  'check it and try again.'
+
+interface Detail {
+  detail?: boolean
+}
+
+/**
+ * The address guard refused the URL for something that can be read off the URL itself.
+ *
+ * @param remedy for the operator alone, who reads it in the log
+ */
+export function blocked(what: string, { detail }: Detail, remedy?: string): StemworkError {
+  const cause = new Error(remedy === undefined ? what : `${what}. ${remedy}`)
+  return new StemworkError('BAD_INPUT', worded(what, detail), { reason: 'blocked_address', cause })
+}
+
+/** No usable answer came. */
+export function downloadFailed(
+  cause: unknown,
+  { detail }: Detail,
+  { retryable }: { retryable: boolean },
+): StemworkError {
+  return new StemworkError('BAD_INPUT', worded(textOf(cause), detail), { reason: 'download_failed', retryable, cause })
+}
+
+/** The server answered with a status other than success. Overload and faults of the server may pass; refusals do not. */
+export function httpFailure(status: number): StemworkError {
+  const retryable = status >= 500 || status === 429 || status === 408
+  return new StemworkError(
+    'BAD_INPUT',
+    `The file's server answered ${status} instead of 200. Check that the URL is right, has not expired and needs no sign-in.`,
+    { reason: `download_http_${status}`, retryable, details: { status } },
+  )
+}
+
+function worded(what: string, detail = false): string {
+  return detail ? `${unreachable} (${what})` : unreachable
+}
+
+/** Node leaves the message of several failed connections empty. */
+function textOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return cause.errors.map(textOf).join('; ')
+  return cause instanceof Error ? cause.message : String(cause)
+}

@@ -1,0 +1,198 @@
+import type { LookupAddress } from 'node:dns'
+import { once } from 'node:events'
+import { request as httpRequest, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { StemworkError } from '../errors.js'
+import { targetOf, vetAddresses, type AddressPolicy, type Target } from './address-guard.js'
+import { allowList } from './allow-list.js'
+import { Deadline, defaultTimeouts, type FetchTimeouts, TooSlowError } from './deadline.js'
+import { dial, type Dial } from './dial.js'
+import { blocked, downloadFailed } from './fetch-failure.js'
+import { resolvePublicName, resolveWithSystem } from './resolve-name.js'
+import { checkHeaders, responseBody } from './response-body.js'
+
+export interface GuardedFetchOptions {
+  /** Default: `GET`. */
+  method?: string
+  /** Lower-case names. Not sent on to another origin. */
+  headers?: Record<string, string>
+  /** A stream should go with a `content-length` header, else it is sent chunked. */
+  body?: Uint8Array | Readable
+  signal?: AbortSignal
+  /** Most bytes of the answer's body, after decoding. */
+  maxBytes: number
+  policy: AddressPolicy
+  timeouts?: Partial<FetchTimeouts>
+  /** Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the answer. Default: 3. */
+  maxRedirects?: number
+  /** How connections are opened; tests put their own here. */
+  dial?: Dial
+}
+
+export interface GuardedResponse {
+  /** Any status: the caller judges it. */
+  status: number
+  headers: IncomingHttpHeaders
+  /** Read it to its end, leave the loop, or call `cancel`; all three free the connection. */
+  body: AsyncIterable<Uint8Array>
+  /** Address of the answer, after redirects. */
+  url: string
+  cancel(): void
+}
+
+const redirectStatuses = [301, 302, 303, 307, 308]
+
+/**
+ * The only way in which the library reaches an address that a client named. The URL and every address of its host must be open by
+ * `policy`, only a vetted address is dialled, and each redirect goes through the same gate. Sends no cookies and no credentials.
+ *
+ * @throws StemworkError `BAD_INPUT` with reason `blocked_address`, `download_failed` or `too_large`; refused, blocked and timed out
+ * share one message unless `policy.detail` is set
+ * @throws the signal's reason when it fires
+ */
+export async function guardedFetch(address: string | URL, options: GuardedFetchOptions): Promise<GuardedResponse> {
+  const { method = 'GET', policy, maxBytes, signal, maxRedirects = 3 } = options
+  const timeouts = { ...defaultTimeouts, ...options.timeouts }
+  const deadline = new Deadline(signal, timeouts.totalMs)
+  const failure = (error: unknown) => failureOf(error, deadline, signal, policy)
+  const follows = maxRedirects > 0 && (method === 'GET' || method === 'HEAD')
+  let request: ClientRequest | undefined
+  const release = () => {
+    deadline.end()
+    request?.destroy()
+  }
+
+  try {
+    let target = targetOf(address, policy)
+    for (let redirects = 0; ; redirects++) {
+      const sameOrigin = target.url.origin === new URL(address).origin
+      const opening = { method, headers: sameOrigin ? options.headers : undefined, dial: options.dial ?? dial, policy }
+      request = await open(target, opening, timeouts, deadline)
+      const response = await answerOf(request, redirects === 0 ? options.body : undefined, timeouts, deadline)
+      const location = response.headers.location
+      const status = response.statusCode ?? 0
+      if (!follows || location === undefined || !redirectStatuses.includes(status)) {
+        checkHeaders(response, method === 'HEAD' ? Infinity : maxBytes, policy)
+        const body = responseBody(response, { maxBytes, timeouts, deadline, failure, release })
+        return { status, headers: response.headers, body, url: target.url.href, cancel: release }
+      }
+      request.destroy()
+      if (redirects === maxRedirects)
+        throw downloadFailed(new Error(`more than ${maxRedirects} redirects`), policy, { retryable: false })
+      const next = targetOf(URL.canParse(location, target.url.href) ? new URL(location, target.url) : location, policy)
+      if (target.secure && !next.secure) throw blocked('the redirect leads from https to http', policy)
+      target = next
+    }
+  } catch (error) {
+    release()
+    if (options.body && 'destroy' in options.body) options.body.destroy()
+    throw failure(error)
+  }
+}
+
+interface Opening {
+  method: string
+  headers: Record<string, string> | undefined
+  dial: Dial
+  policy: AddressPolicy
+}
+
+async function open(
+  target: Target,
+  opening: Opening,
+  timeouts: FetchTimeouts,
+  deadline: Deadline,
+): Promise<ClientRequest> {
+  const stopConnect = deadline.start(timeouts.connectMs, 'a connection')
+  try {
+    const vetted = await vettedAddresses(target, opening.policy, deadline)
+    const connection = await opening.dial(target, vetted, deadline.signal)
+    const { url, host } = target
+    const request = httpRequest({
+      method: opening.method,
+      path: url.pathname + url.search,
+      headers: {
+        'user-agent': 'stemwork',
+        accept: '*/*',
+        'accept-encoding': 'identity',
+        ...opening.headers,
+        host: url.host.replace(url.hostname, target.literal ? url.hostname : host),
+        connection: 'close',
+      },
+      createConnection: () => connection,
+    })
+    // Errors are met where the answer and its body are awaited; one that nobody awaits must not end the host.
+    request.on('error', () => {})
+    deadline.signal.addEventListener('abort', () => request.destroy(), { once: true })
+    return request
+  } finally {
+    stopConnect()
+  }
+}
+
+async function vettedAddresses(target: Target, policy: AddressPolicy, deadline: Deadline) {
+  if (target.literal) return vetAddresses(target, [{ address: target.host, family: 0 }], policy)
+  return vetAddresses(target, await deadline.race(resolve(target.host, policy, deadline.signal)), policy)
+}
+
+function resolve(host: string, policy: AddressPolicy, signal: AbortSignal): Promise<LookupAddress[]> {
+  if (policy.resolver) return policy.resolver(host, signal)
+  const isOperators = policy.allowPrivate === true || allowList(policy.allow ?? []).lists(host)
+  // Loopback by definition (RFC 6761, section 6.3): no name server is asked.
+  const isLocal = host === 'localhost' || host.endsWith('.localhost')
+  return isOperators || isLocal ? resolveWithSystem(host) : resolvePublicName(host, signal)
+}
+
+async function answerOf(
+  request: ClientRequest,
+  body: Uint8Array | Readable | undefined,
+  timeouts: FetchTimeouts,
+  deadline: Deadline,
+): Promise<IncomingMessage> {
+  const answered: Promise<IncomingMessage> = once(request, 'response').then(([response]) => response)
+  const sentThenAnswered = async () => {
+    await send(request, body, timeouts, deadline)
+    const stopFirstByte = deadline.start(timeouts.firstByteMs, 'an answer')
+    return await answered.finally(stopFirstByte)
+  }
+  // A server may answer before it has read everything.
+  const response = await deadline.race(Promise.race([answered, sentThenAnswered()]))
+  response.on('error', () => {})
+  return response
+}
+
+async function send(
+  request: ClientRequest,
+  body: Uint8Array | Readable | undefined,
+  { idleMs }: FetchTimeouts,
+  deadline: Deadline,
+): Promise<void> {
+  if (body === undefined || body instanceof Uint8Array) return void request.end(body)
+  const closing = new AbortController()
+  request.once('close', () => closing.abort())
+  for await (const piece of body) {
+    if (request.write(piece)) continue
+    const stopIdle = deadline.start(idleMs, 'the server to read')
+    await once(request, 'drain', { signal: closing.signal }).finally(stopIdle)
+  }
+  request.end()
+}
+
+function failureOf(
+  error: unknown,
+  deadline: Deadline,
+  caller: AbortSignal | undefined,
+  policy: AddressPolicy,
+): unknown {
+  if (caller?.aborted) return caller.reason
+  if (StemworkError.is(error)) return error
+  const cause: unknown = deadline.signal.aborted ? deadline.signal.reason : error
+  return downloadFailed(cause, policy, { retryable: !isPermanent(cause) })
+}
+
+/** Failures that the next attempt would meet again: the name does not exist, the certificate is not for it, the server is too slow. */
+function isPermanent(cause: unknown): boolean {
+  if (cause instanceof TooSlowError) return true
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  return /^(ENOTFOUND|ENODATA|ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|ERR_UNESCAPED|HPE_|Z_)/.test(code)
+}

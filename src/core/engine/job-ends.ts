@@ -1,0 +1,107 @@
+import { isOfBatch } from './batch/batch.js'
+import type { Batches } from './batch/batches.js'
+import type { Dispatcher } from './dispatch/dispatcher.js'
+import { leaseLost } from './dispatch/heartbeat.js'
+import type { Maintenance } from './dispatch/maintenance.js'
+import { finishDeletion } from './dispatch/sweep.js'
+import type { JobEvents } from './events.js'
+import { jobCheckpointPrefix } from './job/checkpoint-keys.js'
+import { canceled, jobError } from './job/failure.js'
+import type { JobRecord } from './job/job.js'
+import { jobInScope, type JobScope } from './job-scope.js'
+import type { EngineOptions } from './options.js'
+import type { BlobStore } from './ports/blob-store.js'
+import type { JobStore } from './ports/job-store.js'
+import type { Logger } from './ports/logger.js'
+import { webhookMessages } from './webhooks/webhook-message.js'
+import type { WorkerRegistry } from './workers/worker-registry.js'
+
+interface EndingParts {
+  jobs: JobStore
+  blobs: BlobStore
+  events: JobEvents
+  options: EngineOptions
+  logger: Logger
+  dispatcher: Dispatcher
+  maintenance: Maintenance
+  batches: Batches
+  workers: WorkerRegistry
+}
+
+/** How jobs come to their end on request, and what follows from the end of any job. */
+export class JobEnds {
+  readonly #parts: EndingParts
+
+  constructor(parts: EndingParts) {
+    this.#parts = parts
+  }
+
+  /** See `JobEngine.cancel`. */
+  async cancel(id: string, scope: JobScope): Promise<JobRecord | undefined> {
+    const { jobs, events, options, dispatcher } = this.#parts
+    const known = await jobInScope(jobs, id, scope)
+    if (!known) return undefined
+    const job = await jobs.apply(id, {
+      kind: 'cancel',
+      error: jobError(canceled()),
+      retentionMs: options.retention.failedInputsMs,
+      messages: webhookMessages(known, 'job.failed'),
+    })
+    if (!job) return jobInScope(jobs, id, scope)
+    if (job.status === 'FAILED') {
+      await this.#discardCheckpoint(job)
+      this.report(job)
+      events.announce('job.failed', job)
+    } else {
+      dispatcher.interrupt(id, canceled())
+    }
+    return job
+  }
+
+  /** See `JobEngine.delete`. */
+  async delete(id: string, scope: JobScope): Promise<JobRecord | undefined> {
+    const { jobs, events, logger, dispatcher } = this.#parts
+    const known = await jobInScope(jobs, id, scope)
+    if (!known) return undefined
+    const job = await jobs.apply(id, { kind: 'delete' })
+    if (!job) return undefined
+    dispatcher.interrupt(id, leaseLost())
+    try {
+      await finishDeletion(job, this.#parts)
+    } catch (error) {
+      logger.warn({ jobId: id, err: error }, 'The files of a deleted job could not be removed; the sweep will do it.')
+    }
+    events.announce('job.deleted', job)
+    this.lookAtBatch(job)
+    return known
+  }
+
+  /** Takes note of a job that has ended. No listener: those may be slow, fail, or be taken away by the host. */
+  report(job: JobRecord): void {
+    const { maintenance, workers } = this.#parts
+    if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
+    this.lookAtBatch(job)
+    if (maintenance.isStarted && job.webhook) maintenance.sendWebhooksSoon()
+  }
+
+  /** Nothing waits for it: what is missed is found by the next sweep. */
+  lookAtBatch(job: JobRecord): void {
+    if (!isOfBatch(job)) return
+    const { batches, logger, maintenance } = this.#parts
+    batches.look(job).then(
+      () => void (maintenance.isStarted && maintenance.sendWebhooksSoon()),
+      (error: unknown) =>
+        logger.warn({ jobId: job.id, err: error }, 'The batch of a job could not be looked at; a sweep does it.'),
+    )
+  }
+
+  async #discardCheckpoint({ id, startedAt }: JobRecord): Promise<void> {
+    if (startedAt === null) return
+    const { blobs, logger } = this.#parts
+    await blobs
+      .deletePrefix(jobCheckpointPrefix(id))
+      .catch((error: unknown) =>
+        logger.warn({ jobId: id, err: error }, 'A checkpoint could not be removed; the sweep will do it.'),
+      )
+  }
+}

@@ -1,0 +1,61 @@
+import { StemworkError } from '../errors.js'
+import type { JobRecord } from './job.js'
+
+/** Where the service's files lie in a blob store. Keys are made here only, from ids and checked names. */
+
+export const resultsPrefix = 'results/'
+export const uploadsPrefix = 'uploads/'
+/** Says which job store the files belong to. */
+export const deploymentKey = 'deployment'
+
+/** All result files of a job, of every attempt. */
+export function jobResultsPrefix(jobId: string): string {
+  return `${resultsPrefix}${jobId}/`
+}
+
+/** Result files of one claim. Its worker, also a superseded one, writes and removes nothing outside. */
+export function attemptPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
+  return `${jobResultsPrefix(id)}${token}${lease?.nonce ? `-${lease.nonce}` : ''}/`
+}
+
+/** Where the peaks of a result file are kept once somebody has asked for them. */
+export function peaksKey(resultKey: string): string {
+  return `${resultKey}.peaks`
+}
+
+export function uploadKey(app: string, ticketId: string): string {
+  return `${uploadsPrefix}${app}/${ticketId}`
+}
+
+/** Job id, fencing token and nonce of a result's key; `undefined` for a key of another form. */
+export function parseResultKey(key: string): { jobId: string; token: number; nonce: string } | undefined {
+  const [, jobId, token, nonce = ''] = /^results\/([^/]+)\/(\d+)(?:-([^/]+))?\//.exec(key) ?? []
+  return jobId === undefined ? undefined : { jobId, token: Number(token), nonce }
+}
+
+const segment = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,200}'
+const keyPattern = new RegExp(`^${segment}(?:/${segment})*$`)
+const maxKeyLength = 900
+
+/**
+ * The key, if it has the form that every blob store takes: 1 to 900 characters, segments of `[A-Za-z0-9._-]` (at most 200, not
+ * `.` or `..`) joined by `/`.
+ *
+ * @throws StemworkError `INVALID_PARAMS`.
+ */
+export function checkBlobKey(key: string): string {
+  if (key.length <= maxKeyLength && keyPattern.test(key)) return key
+  throw new StemworkError(
+    'INVALID_PARAMS',
+    `${JSON.stringify(key.slice(0, 100))} is not a blob key. Expected segments of letters, digits, ".", "_" and "-" joined by "/".`,
+  )
+}
+
+/** The prefix, if it is a folder: a key of the form above and a `/`. @throws StemworkError `INVALID_PARAMS`. */
+export function checkBlobPrefix(prefix: string): string {
+  if (prefix.endsWith('/') && prefix.length <= maxKeyLength && keyPattern.test(prefix.slice(0, -1))) return prefix
+  throw new StemworkError(
+    'INVALID_PARAMS',
+    `${JSON.stringify(prefix.slice(0, 100))} is not a prefix of blob keys. Expected a folder that ends in "/", for example "results/".`,
+  )
+}

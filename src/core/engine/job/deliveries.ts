@@ -1,0 +1,52 @@
+import type { Delivery } from './job.js'
+
+/** Records that carry webhook messages: jobs and batches. Pure functions from one to the next. */
+interface Outgoing {
+  deliveries: Delivery[]
+}
+
+/** A message that is to be sent now. */
+export function announced(message: Pick<Delivery, 'id' | 'url' | 'event'>, now: number): Delivery {
+  return { ...message, occurredAt: now, attempts: 0, nextAttemptAt: now, outcome: 'pending', lastStatus: null }
+}
+
+export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
+  return outcome === 'pending'
+}
+
+/** Takes the next try, of several processes in one: `undefined` unless so many were made. @param retryInMs as of the change `beginDelivery` */
+export function withTryBegun<Carrier extends Outgoing>(
+  record: Carrier,
+  { deliveryId, attempts, retryInMs }: { deliveryId: string; attempts: number; retryInMs: number | null },
+  now: number,
+): Carrier | undefined {
+  return withDelivery(record, deliveryId, (delivery) =>
+    delivery.attempts === attempts
+      ? { ...delivery, attempts: attempts + 1, nextAttemptAt: retryInMs === null ? null : now + retryInMs }
+      : undefined,
+  )
+}
+
+/** Notes how a try went. */
+export function withTryEnded<Carrier extends Outgoing>(
+  record: Carrier,
+  { deliveryId, outcome, status }: { deliveryId: string; outcome: Delivery['outcome']; status: number | null },
+): Carrier | undefined {
+  return withDelivery(record, deliveryId, (delivery) => ({
+    ...delivery,
+    outcome,
+    lastStatus: status,
+    nextAttemptAt: outcome === 'pending' ? delivery.nextAttemptAt : null,
+  }))
+}
+
+/** Changes one pending message. */
+function withDelivery<Carrier extends Outgoing>(
+  record: Carrier,
+  id: string,
+  change: (delivery: Delivery) => Delivery | undefined,
+): Carrier | undefined {
+  const pending = record.deliveries.find((delivery) => delivery.id === id && isPending(delivery))
+  const changed = pending && change(pending)
+  return changed && { ...record, deliveries: record.deliveries.with(record.deliveries.indexOf(pending), changed) }
+}

@@ -1,0 +1,19 @@
+const maxLength = 255
+
+/** A file name without separators of paths and control characters, and not too long; whatever a workflow or a client called it. */
+export function downloadName(text: string): string {
+  const safe = text.replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}/\\]/gu, '_')
+  return Array.from(safe).slice(0, maxLength).join('')
+}
+
+/** The last part of a URL's path, decoded; `undefined` if there is none. */
+export function nameInUrl(url: string): string | undefined {
+  const last = URL.canParse(url) ? new URL(url).pathname.split('/').at(-1) : undefined
+  if (!last) return undefined
+  try {
+    return downloadName(decodeURIComponent(last))
+  } catch {
+    // Not UTF-8.
+    return downloadName(last)
+  }
+}

@@ -1,0 +1,40 @@
+import { isTerminal, type JobRecord } from './job.js'
+
+/**
+ * The times that a store indexes: one column or key each, `null` where the job has no business there. A job is due when its
+ * time is not later than the store's now; deleted jobs are due for nothing but their removal.
+ */
+
+/** Since when (or from when on) the job waits for a worker; null for jobs that are not queued. */
+export function waitingSince(job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore'>): number | null {
+  return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, job.notBefore)
+}
+
+/** When another worker may take over a started job; null for others. */
+export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): number | null {
+  if (job.deleted || job.status !== 'STARTED') return null
+  return job.lease === null ? 0 : job.lease.until
+}
+
+/** When a job that waits for a worker has missed its deadline; null for others. */
+export function overdueAt(job: Pick<JobRecord, 'deleted' | 'status' | 'deadline'>): number | null {
+  return job.deleted || job.status !== 'QUEUED' ? null : job.deadline
+}
+
+/** When retention removes the result files; null for jobs that have none (any more). */
+export function removableAt(
+  job: Pick<JobRecord, 'deleted' | 'status' | 'expired' | 'outputs' | 'expiresAt'>,
+): number | null {
+  return job.deleted || job.expired || job.outputs === null || !isTerminal(job) ? null : job.expiresAt
+}
+
+/** When the first of the outbox's waiting messages is tried next. */
+export function deliverableAt(job: Pick<JobRecord, 'deleted' | 'deliveries'>): number | null {
+  if (job.deleted) return null
+  let first: number | null = null
+  for (const { outcome, nextAttemptAt } of job.deliveries) {
+    if (outcome === 'pending' && nextAttemptAt !== null && (first === null || nextAttemptAt < first))
+      first = nextAttemptAt
+  }
+  return first
+}

@@ -1,0 +1,32 @@
+/** One thing that is wrong with what a client sent. */
+export interface FieldIssue {
+  path: string
+  message: string
+}
+
+/** Who sends thousands of wrong values learns enough from the first few. */
+const maxIssues = 20
+const maxTextLength = 300
+
+interface GivenIssue {
+  path: readonly PropertyKey[]
+  message: string
+}
+
+/** The first issues of a check by a schema, in bounded text. `prefix` goes before each path. */
+export function fieldIssues(issues: readonly GivenIssue[], prefix: readonly string[] = []): FieldIssue[] {
+  return issues.slice(0, maxIssues).map(({ path, message }) => ({
+    path: shortened([...prefix, ...path].join('.')),
+    message: shortened(message),
+  }))
+}
+
+/** The issues in one line, for a message. @param total how many there are, if not all are given. */
+export function issuesText(issues: readonly FieldIssue[], total = issues.length): string {
+  const shown = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
+  return total > issues.length ? `${shown}; and ${total - issues.length} more` : shown
+}
+
+function shortened(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text
+}

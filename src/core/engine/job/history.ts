@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+const fields = z.object({
+  /** The token of its claim: 1 for the first. */
+  token: z.number().int().positive(),
+  worker: z.string(),
+  startedAt: z.number(),
+  /** Null while it runs. */
+  endedAt: z.number().nullable(),
+  /** `requeued`: it failed, and another follows. `handed_back`: by a worker that was stopped. `lapsed`: its worker was lost. */
+  outcome: z.enum(['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'lapsed']),
+  /** Why it failed, in a line for the operator alone: it may hold paths and addresses. */
+  reason: z.string().nullable(),
+})
+export const pastAttemptSchema = fields.loose() as unknown as z.ZodType<PastAttempt>
+/** One claim of a job. */
+export type PastAttempt = z.infer<typeof fields>
+
+/** With these, a record grows by 5 kB at most. */
+export const maxAttemptsKept = 10
+const maxReasonLength = 400
+
+type History = readonly PastAttempt[]
+
+/** A job with an attempt that has begun. One that has not ended was lost with its lease, at `lostAt`. */
+export function withAttempt(
+  history: History,
+  begun: Pick<PastAttempt, 'token' | 'worker' | 'startedAt'>,
+  lostAt: number,
+): PastAttempt[] {
+  const attempt: PastAttempt = { ...begun, endedAt: null, outcome: 'running', reason: null }
+  return [...withEnd(history, lostAt, 'lapsed'), attempt].slice(-maxAttemptsKept)
+}
+
+/** @param failure the text of the error, with stacks */
+export function withEnd(
+  history: History,
+  endedAt: number,
+  outcome: PastAttempt['outcome'],
+  failure?: string,
+): PastAttempt[] {
+  const reason = failure === undefined ? null : inOneLine(failure)
+  return history.map((attempt) => (attempt.endedAt === null ? { ...attempt, endedAt, outcome, reason } : attempt))
+}
+
+function inOneLine(failure: string): string {
+  const line = failure
+    .replace(/^ {4}at .*$/gm, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .trim()
+  return line.length > maxReasonLength ? `${line.slice(0, maxReasonLength)}...` : line
+}

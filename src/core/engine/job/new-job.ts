@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import type { JobRecord } from './job.js'
+
+/** What is settled about a job before it exists. */
+export type JobRequest = Pick<
+  JobRecord,
+  | 'app'
+  | 'name'
+  | 'workflow'
+  | 'params'
+  | 'uploads'
+  | 'batchName'
+  | 'metadata'
+  | 'copyResultsTo'
+  | 'webhook'
+  | 'idempotency'
+> &
+  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered' | 'trace'>>
+
+/** A queued job with an id of its own; the store that takes it sets `createdAt`. */
+export function newJob(request: JobRequest): JobRecord {
+  return {
+    id: randomUUID(),
+    app: request.app,
+    name: request.name,
+    workflow: request.workflow,
+    params: request.params,
+    uploads: request.uploads,
+    batchName: request.batchName,
+    metadata: request.metadata,
+    copyResultsTo: request.copyResultsTo,
+    webhook: request.webhook,
+    status: 'QUEUED',
+    progress: 0,
+    stage: null,
+    outputs: null,
+    details: {},
+    error: null,
+    failure: null,
+    createdAt: 0,
+    startedAt: null,
+    completedAt: null,
+    expiresAt: null,
+    expired: false,
+    lease: null,
+    token: 0,
+    attempts: 0,
+    lapses: 0,
+    shutdownRequeues: 0,
+    history: [],
+    retries: 0,
+    notBefore: request.notBefore ?? 0,
+    deadline: request.deadline ?? null,
+    pool: request.pool ?? '',
+    metered: request.metered ?? false,
+    priority: request.priority ?? 0,
+    cancelRequested: false,
+    deleted: false,
+    idempotency: request.idempotency,
+    deliveries: [],
+    trace: request.trace ?? null,
+  }
+}

@@ -1,0 +1,14 @@
+import { StemworkError } from '../errors.js'
+
+/** For a store that is asked to create a job of an application that has `maxQueued` queued ones. */
+export function queueFull(maxQueued: number): StemworkError {
+  return new StemworkError(
+    'QUEUE_FULL',
+    `The application has ${maxQueued} jobs waiting, which is the limit. Wait for some to finish, then submit again.`,
+    { retryable: true },
+  )
+}
+
+export function alreadyExists(id: string): StemworkError {
+  return new StemworkError('ALREADY_EXISTS', `A job with the id ${id} already exists. Give each job its own id.`)
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+
+/** What an application may use in a day, which ends at midnight UTC. What is left out is not limited. */
+export const quotaSchema = z.strictObject({
+  jobs: z.number().int().nonnegative().optional().describe('Jobs that are created or run again.'),
+  audioMinutes: z.number().nonnegative().optional().describe('Minutes of audio of jobs that have succeeded.'),
+  bytes: z.number().int().nonnegative().optional().describe('Bytes of the inputs of jobs that have ended.'),
+})
+export type Quota = z.infer<typeof quotaSchema>
+
+export const limitsSchema = quotaSchema.extend({ maxQueuedJobs: z.number().positive().optional() })
+/** Jobs that may wait, and what may be used in a day (UTC). What is left out is not limited, or is as for all. */
+export type Limits = z.infer<typeof limitsSchema>
+
+const figure = z.number().int().nonnegative().nullable().optional()
+/** What is given is changed; null: as for all from now on. */
+export const limitChangeSchema = z.strictObject({
+  maxQueuedJobs: z.number().int().positive().nullable().optional(),
+  jobs: figure,
+  audioMinutes: z.number().nonnegative().nullable().optional(),
+  bytes: figure,
+} satisfies Record<keyof Limits, z.ZodType>)
+export type LimitChange = z.input<typeof limitChangeSchema>
+
+/** What an application has used today. */
+export interface Usage {
+  jobs: number
+  audioSeconds: number
+  bytes: number
+}
+
+export const dayMs = 24 * 60 * 60 * 1000
+
+/** Days since 1970, in UTC. */
+export function dayOf(now: number): number {
+  return Math.floor(now / dayMs)
+}
+
+/**
+ * Why an application that has used so much may add no more jobs. How long a file is shows only when it is decoded: so what was
+ * accepted is finished, and minutes and bytes are counted at its end.
+ */
+export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: number): StemworkError | undefined {
+  const resetsAt = new Date((dayOf(now) + 1) * dayMs).toISOString()
+  const refused = (what: string, limit: number, usedSoFar: number, unit: string) =>
+    new StemworkError(
+      'QUOTA_EXCEEDED',
+      `The application may use ${limit} ${unit} a day and has used ${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is renewed at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
+      { retryable: true, details: { quota: what, limit, used: usedSoFar, resetsAt } },
+    )
+  if (quota.jobs !== undefined && used.jobs + jobs > quota.jobs) return refused('jobs', quota.jobs, used.jobs, 'jobs')
+  const minutes = Math.round(used.audioSeconds / 0.6) / 100
+  if (quota.audioMinutes !== undefined && used.audioSeconds >= quota.audioMinutes * 60)
+    return refused('audioMinutes', quota.audioMinutes, minutes, 'minutes of audio')
+  if (quota.bytes !== undefined && used.bytes >= quota.bytes)
+    return refused('bytes', quota.bytes, used.bytes, 'bytes of input')
+  return undefined
+}
+
+export const noUsage: Usage = { jobs: 0, audioSeconds: 0, bytes: 0 }
+
+export function addUsage(a: Usage, b: Partial<Usage>): Usage {
+  return {
+    jobs: a.jobs + (b.jobs ?? 0),
+    audioSeconds: a.audioSeconds + (b.audioSeconds ?? 0),
+    bytes: a.bytes + (b.bytes ?? 0),
+  }
+}

@@ -1,0 +1,36 @@
+import { StemworkError } from '../errors.js'
+import type { JobRecord } from './job.js'
+
+/**
+ * Whether the files that a retry of this job would need are kept: uploads, and the work and the downloads of its attempts. They are kept
+ * until `expiresAt`.
+ */
+export function keepsInputs(job: Pick<JobRecord, 'status' | 'expiresAt'>, now: number): boolean {
+  return job.status === 'FAILED' && job.expiresAt !== null && job.expiresAt > now
+}
+
+/** Likewise what its attempts have made. Not where a retry would fail on it again, or nobody wants it. */
+export function keepsWork(job: Pick<JobRecord, 'status' | 'expiresAt' | 'error'>, now: number): boolean {
+  return keepsInputs(job, now) && isWorthKeeping(job.error)
+}
+
+export function isWorthKeeping(error: JobRecord['error']): boolean {
+  return error?.code === 'INTERNAL_ERROR' || (error?.code === 'TIMEOUT' && error.reason !== 'deadline')
+}
+
+/** Why this job is not run again. */
+export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'status' | 'deadline'>): StemworkError {
+  const why =
+    status === 'FAILED'
+      ? `its deadline, ${new Date(deadline ?? 0).toISOString()}, has passed. Submit it again with a later one`
+      : `it is ${status}: only a FAILED job is. Submit a new job instead`
+  return new StemworkError('NOT_FAILED', `The job ${id} is not run again, for ${why}.`)
+}
+
+/** For a job whose uploaded input is gone. */
+export function inputExpired({ id }: Pick<JobRecord, 'id'>): StemworkError {
+  return new StemworkError(
+    'INPUT_EXPIRED',
+    `The uploaded input of the job ${id} has been removed. Inputs of failed jobs are kept until \`expiresAt\`. Upload the file again and submit a new job.`,
+  )
+}

@@ -1,0 +1,223 @@
+import { announced, withTryBegun, withTryEnded } from './deliveries.js'
+import { withAttempt, withEnd } from './history.js'
+import type { Quota, Usage } from './quota.js'
+import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
+import { isTerminal } from './job.js'
+
+/**
+ * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this
+ * record, and nothing may be written.
+ *
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (another attempt, hand-back)      FAILED -> QUEUED (retry)
+ *     any -> deleted
+ *
+ * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set),
+ * with its own clock, so there is one state machine and no adapter has a second opinion.
+ */
+export type JobChange =
+  /** Renews the lease and carries progress up. `kept`: work was kept that no later attempt does again, so attempts and lapses count anew. */
+  | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
+  /** Ends the claim with results. */
+  | ({
+      kind: 'succeed'
+      outputs: Record<string, JobOutput>
+      details: Record<string, unknown>
+      /** Counted for the job's application and the day, by the store, in the same write. */
+      usage?: Partial<Usage>
+      retentionMs: number
+      messages: readonly WebhookMessage[]
+    } & HeldClaim)
+  /** Ends the claim, and the job, with an error. */
+  | ({
+      kind: 'fail'
+      error: JobError
+      /** For the operator alone. */
+      failure?: string
+      /** As of `succeed`. */
+      usage?: Partial<Usage>
+      retentionMs: number
+      messages: readonly WebhookMessage[]
+    } & HeldClaim)
+  /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
+  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
+  /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
+  | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /** Ends a queued job whose deadline has passed. */
+  | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /**
+   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the store checks in
+   * the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
+   */
+  | { kind: 'retry'; maxQueued?: number; quota?: Quota }
+  /** Hides the job for good and fences its worker off. */
+  | { kind: 'delete' }
+  /** Notes that retention removed the result files. */
+  | { kind: 'expire' }
+  /**
+   * Takes the next try of a webhook message: of several processes that find it due, only one has the count right. The try after
+   * it is due in `retryInMs`, also when the process dies in this one; null: this is the last.
+   */
+  | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
+  /** Notes how that try went; `pending` leaves the message to its next try. */
+  | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
+
+/**
+ * The claim whose holder makes a change, which applies only as long as it is the present one. The nonce tells it from another claim
+ * with the same token, which a database grants that has lost its last commits.
+ */
+export interface HeldClaim {
+  token: number
+  /** As it was given with the claim. Default: none. */
+  nonce?: string
+}
+
+/** A webhook message that a change puts into the job's outbox, in the same write. */
+export interface WebhookMessage {
+  id: string
+  url: string
+  event: string
+}
+
+export interface ClaimRequest {
+  /** Name of the claiming worker, for operators. */
+  owner: string
+  leaseMs: number
+  /** Text of this claim alone, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
+  nonce?: string
+}
+
+/** Whether `job` may be claimed at `now`: queued and due, or started under a lease that ran out. */
+export function isClaimable(job: JobRecord, now: number): boolean {
+  if (job.deleted || isTerminal(job)) return false
+  if (job.status === 'QUEUED') return job.notBefore <= now
+  return job.lease === null || job.lease.until <= now
+}
+
+/** Grants the next fencing token. Counts the attempt, or the lapse that it follows, now: so an input that kills its process cannot loop. */
+export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
+  if (!isClaimable(job, now)) return undefined
+  const token = job.token + 1
+  const isLapsed = job.status === 'STARTED'
+  return {
+    ...job,
+    status: 'STARTED',
+    startedAt: job.startedAt ?? now,
+    progress: 0,
+    stage: null,
+    token,
+    lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
+    attempts: isLapsed ? job.attempts : job.attempts + 1,
+    lapses: isLapsed ? job.lapses + 1 : job.lapses,
+    history: withAttempt(job.history, { token, worker: request.owner, startedAt: now }, job.lease?.until ?? now),
+  }
+}
+
+export function transition(job: JobRecord, change: JobChange, now: number): JobRecord | undefined {
+  switch (change.kind) {
+    case 'heartbeat': {
+      const lease = heldLease(job, change)
+      if (!lease) return undefined
+      return {
+        ...job,
+        progress: Math.max(job.progress, change.progress),
+        stage: change.stage,
+        attempts: change.kept ? Math.min(job.attempts, 1) : job.attempts,
+        lapses: change.kept ? 0 : job.lapses,
+        lease: { ...lease, until: now + change.leaseMs },
+      }
+    }
+    case 'succeed':
+      if (!heldLease(job, change)) return undefined
+      return {
+        ...ended(job, now, change),
+        status: 'SUCCEEDED',
+        progress: 1,
+        failure: null,
+        history: withEnd(job.history, now, 'succeeded'),
+        outputs: change.outputs,
+        details: change.details,
+      }
+    case 'fail':
+      if (!heldLease(job, change)) return undefined
+      return {
+        ...ended(job, now, change),
+        status: 'FAILED',
+        error: change.error,
+        failure: change.failure ?? job.failure,
+        history: withEnd(job.history, now, 'failed', change.failure ?? change.error.message),
+      }
+    case 'requeue':
+      if (!heldLease(job, change)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        lease: null,
+        progress: 0,
+        stage: null,
+        notBefore: now + change.delayMs,
+        failure: change.failure ?? job.failure,
+        attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
+        shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
+        history: withEnd(job.history, now, change.failure === undefined ? 'handed_back' : 'requeued', change.failure),
+      }
+    case 'cancel':
+      if (job.deleted || isTerminal(job)) return undefined
+      if (job.status === 'STARTED') return { ...job, cancelRequested: true }
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'miss':
+      if (job.deleted || job.status !== 'QUEUED' || job.deadline === null || job.deadline > now) return undefined
+      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+    case 'retry':
+      if (job.deleted || job.status !== 'FAILED' || (job.deadline !== null && job.deadline <= now)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        progress: 0,
+        error: null,
+        completedAt: null,
+        expiresAt: null,
+        attempts: 0,
+        lapses: 0,
+        shutdownRequeues: 0,
+        retries: job.retries + 1,
+        metered: job.metered || change.quota !== undefined,
+        // It has had its turn: it waits from now on.
+        notBefore: Math.max(job.notBefore, now),
+        cancelRequested: false,
+      }
+    case 'delete':
+      if (job.deleted) return undefined
+      // The token rises, so that a heartbeat or a late result of the present worker finds no lease.
+      return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
+    case 'expire':
+      if (job.deleted || !isTerminal(job) || job.expired) return undefined
+      return { ...job, expired: true }
+    case 'beginDelivery':
+      return withTryBegun(job, change, now)
+    case 'endDelivery':
+      return withTryEnded(job, change)
+    default:
+      return change satisfies never
+  }
+}
+
+function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | undefined {
+  if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
+    return undefined
+  return job.lease
+}
+
+function ended(
+  job: JobRecord,
+  now: number,
+  change: { retentionMs: number; messages: readonly WebhookMessage[] },
+): JobRecord {
+  return {
+    ...job,
+    lease: null,
+    stage: null,
+    completedAt: now,
+    expiresAt: now + change.retentionMs,
+    deliveries: [...job.deliveries, ...change.messages.map((message) => announced(message, now))],
+  }
+}

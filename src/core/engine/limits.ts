@@ -1,0 +1,102 @@
+import { isDeepStrictEqual } from 'node:util'
+import { StemworkError } from './errors.js'
+import { type LimitChange, limitChangeSchema, type Limits, limitsSchema, type Usage } from './job/quota.js'
+import type { EngineOptions, EngineSettings } from './options.js'
+import type { Application, ApplicationStore } from './ports/application-store.js'
+import type { DocumentStore } from './ports/document-store.js'
+import type { JobStore } from './ports/job-store.js'
+import type { Logger } from './ports/logger.js'
+import { issueTexts } from './workflow/schema-issues.js'
+
+/** What an application may do and has done. */
+export interface ApplicationLimits {
+  /** Its own figures. */
+  own: Limits
+  /** What holds: its own figures before those for all. */
+  effective: Limits
+  /** Today; counted while it has a quota. */
+  used: Usage
+}
+
+/** Its own figures. */
+export function ownLimits(application: Application | undefined): Limits {
+  const { quota, maxQueuedJobs } = application ?? {}
+  return { ...quota, ...(maxQueuedJobs !== undefined && { maxQueuedJobs }) }
+}
+
+/** What holds for an application. */
+export function effectiveLimits(application: Application | undefined, options: EngineOptions): Limits {
+  return { ...limitsForAll(options), ...ownLimits(application) }
+}
+
+/** See `JobEngine.limits`. */
+export async function limitsOf(
+  app: string,
+  { jobs, applications, options }: { jobs: JobStore; applications: ApplicationStore; options: EngineOptions },
+): Promise<ApplicationLimits> {
+  const application = await applications.getApplication(app)
+  const effective = effectiveLimits(application, options)
+  return { own: ownLimits(application), effective, used: await jobs.usage(app) }
+}
+
+/** See `JobEngine.setLimits`. */
+export async function setLimits(app: string, change: LimitChange, applications: ApplicationStore): Promise<void> {
+  const checked = limitChangeSchema.safeParse(change)
+  if (!checked.success) {
+    const problems = issueTexts(checked.error, 'limits')
+    throw new StemworkError('INVALID_PARAMS', `Invalid limits. ${problems.join('; ')}.`)
+  }
+  const application = await applications.getApplication(app)
+  if (!application)
+    throw new StemworkError('NOT_FOUND', `There is no application ${JSON.stringify(app)}. Create it first.`)
+  const changed = Object.entries({ ...ownLimits(application), ...checked.data })
+  const { maxQueuedJobs, ...quota } = Object.fromEntries(
+    changed.filter(([, value]) => value !== null && value !== undefined),
+  ) as Limits
+  await applications.putApplication({ ...application, quota, maxQueuedJobs })
+}
+
+function limitsForAll({ limits, quota }: EngineOptions): Limits {
+  return { ...quota, maxQueuedJobs: limits.maxQueuedJobs }
+}
+
+const place = { kind: 'limits', key: 'deployment' }
+/** As long as a deployment lasts. */
+const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
+
+/**
+ * The limits for all applications, which the programs that accept jobs have in their options. They are kept in the store, too, so that
+ * `stemwork jobs retry` keeps to them.
+ */
+export class DeploymentLimits {
+  readonly #parts: { jobs: JobStore; options: EngineOptions; logger: Logger }
+  #told: Promise<void> | undefined
+
+  constructor(parts: { jobs: JobStore; options: EngineOptions; logger: Logger }) {
+    this.#parts = parts
+  }
+
+  /** Writes them down once, if they are not there. It never throws: a failure is logged, and the next call tries again. */
+  tell(): Promise<void> {
+    this.#told ??= this.#tell().catch((error: unknown) => {
+      this.#told = undefined
+      this.#parts.logger.warn({ err: error }, 'The limits of this deployment could not be stored for its tools.')
+    })
+    return this.#told
+  }
+
+  async #tell(): Promise<void> {
+    const { documents } = this.#parts.jobs
+    const value = limitsForAll(this.#parts.options)
+    const known = await documents.get(place.kind, place.key)
+    if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...place, value, ttlMs })
+  }
+
+  /** The settings of an engine that works on the store of a deployment whose options it does not have. */
+  static async settings(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
+    const known = limitsSchema.safeParse((await documents.get(place.kind, place.key))?.value)
+    if (!known.success) return {}
+    const { maxQueuedJobs, ...quota } = known.data
+    return { limits: { maxQueuedJobs }, quota }
+  }
+}

@@ -1,0 +1,258 @@
+import { z } from 'zod'
+import { StemworkError } from './errors.js'
+import { labelSchema } from './job/pool.js'
+import { quotaSchema } from './job/quota.js'
+import type { AddressPolicy } from './fetch/address-guard.js'
+import { allowList } from './fetch/allow-list.js'
+import { workflowPolicySchema } from './workflow/policy.js'
+import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
+import { isTracing, noTracing, type Tracing } from './ports/tracing.js'
+import { childOptionsSchema } from './runner/child-options.js'
+import { nicenessSchema } from './runner/process-priority.js'
+import { issueTexts } from './workflow/schema-issues.js'
+
+const milliseconds = z.number().int().nonnegative()
+const seconds = 1000
+const minutes = 60 * seconds
+const hours = 60 * minutes
+const days = 24 * hours
+
+export const limitsSchema = z.strictObject({
+  maxFileBytes: z
+    .number()
+    .int()
+    .positive()
+    .default(1024 ** 3)
+    .describe('Largest input or upload, in bytes.'),
+  maxAudioSeconds: z.number().positive().default(3600).describe('Longest audio of an input, in seconds.'),
+  maxQueuedJobs: z
+    .number()
+    .positive()
+    .default(1000)
+    .describe('Queued jobs an application may have; more are refused with QUEUE_FULL.'),
+  jobTimeoutMs: milliseconds
+    .positive()
+    .default(2 * hours)
+    .describe('Longest run of one attempt; then the job ends with TIMEOUT.'),
+})
+
+export const retentionSchema = z.strictObject({
+  resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
+  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload is kept that no job uses.'),
+  orphansMs: milliseconds
+    .default(1 * hours)
+    .describe(
+      'Age from which files that belong to no result are removed. A newer one may belong to a write that is not recorded yet.',
+    ),
+  failedInputsMs: milliseconds
+    .default(72 * hours)
+    .describe(
+      'How long the input of a failed job and the work of its attempts are kept, so that the job can be run again: its upload and, with checkpoints, also a downloaded input.',
+    ),
+  jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
+})
+
+export const dispatchSchema = z.strictObject({
+  concurrency: z
+    .number()
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
+    ),
+  labels: z
+    .array(labelSchema)
+    .default([])
+    .describe(
+      'What this worker has, such as `gpu`. It takes only jobs whose needs (`needs` of their workflow) it meets.',
+    ),
+  niceness: nicenessSchema.describe(
+    'Niceness of the child processes that do the work: with 10, other programs have priority; with 0, all are equal.',
+  ),
+  leaseMs: milliseconds
+    .min(300)
+    .default(30 * seconds)
+    .describe('How long a claim lasts without a heartbeat; a dead worker is noticed after this time.'),
+  progressIntervalMs: milliseconds
+    .min(10)
+    .default(1 * seconds)
+    .describe('How often progress is written to the store while it changes.'),
+  maxAttempts: z
+    .number()
+    .int()
+    .positive()
+    .default(3)
+    .describe('Attempts before a job whose failure may be temporary ends FAILED.'),
+  maxLapses: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(5)
+    .describe(
+      'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting an attempt. After one more, it ends FAILED.',
+    ),
+  maxShutdownRequeues: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(20)
+    .describe('Graceful shutdowns that do not count as an attempt.'),
+  storageOutageMs: milliseconds
+    .default(30 * minutes)
+    .describe(
+      'How long a job waits for an unavailable blob store, to read its upload or to store its results; then it ends FAILED.',
+    ),
+  retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
+  maxRetryDelayMs: milliseconds.default(10 * minutes).describe('Longest wait between attempts.'),
+  retryJitter: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe(
+      'The wait is extended at random by up to this share of it, so that jobs that failed together are not retried together.',
+    ),
+  sweepIntervalMs: milliseconds
+    .min(10)
+    .default(15 * seconds)
+    .describe(
+      'How often the worker looks for waiting jobs, expired files and unfinished deletions without a notification.',
+    ),
+})
+
+export const checkpointsSchema = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job continues from there. Never in a store that exists in one process only.',
+    ),
+  afterMs: milliseconds
+    .default(10 * seconds)
+    .describe('Work of a job before its first checkpoint: shorter jobs keep none.'),
+  everyMs: milliseconds
+    .positive()
+    .default(2 * seconds)
+    .describe(
+      'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 15 times this value.',
+    ),
+  maxBytes: z
+    .number()
+    .int()
+    .positive()
+    .default(1024 ** 3)
+    .describe('Most bytes that the checkpoint of one job may take. 10 minutes of one stem take 212 MB.'),
+})
+
+export const inputsSchema = z.strictObject({
+  slowInputs: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(16)
+    .describe('How many slow inputs this process may fetch in addition to those of the running jobs.'),
+  slowInputsPerApplication: z
+    .number()
+    .int()
+    .positive()
+    .default(4)
+    .describe('How many of these one application may have. At this number, this process claims no more jobs of it.'),
+  minBytesPerSecond: z
+    .number()
+    .positive()
+    .default(8192)
+    .describe('An input that arrives more slowly than this fails and is not fetched again.'),
+  totalMs: milliseconds
+    .positive()
+    .default(20 * minutes)
+    .describe('Longest download of one input.'),
+})
+
+export const webhooksSchema = z.strictObject({
+  concurrency: z.number().int().positive().default(50).describe('Messages that this process sends at a time.'),
+  concurrencyPerApplication: z.number().int().positive().default(5).describe('Of these, how many of one application.'),
+
+  secret: z
+    .string()
+    .optional()
+    .describe(
+      'Used for applications without their own webhook secret: the secret of each is derived from it (`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
+    ),
+  timeoutMs: milliseconds
+    .positive()
+    .default(15 * seconds)
+    .describe('How long a receiver may take to answer.'),
+  retryDelaysMs: z
+    .array(milliseconds)
+    .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
+    .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
+})
+
+const policySchema = z.custom<AddressPolicy>((value) => typeof value === 'object' && value !== null)
+
+export const engineOptionsSchema = z.strictObject({
+  limits: limitsSchema.prefault({}),
+  retention: retentionSchema.prefault({}),
+  dispatch: dispatchSchema.prefault({}),
+  checkpoints: checkpointsSchema.prefault({}),
+  quota: quotaSchema
+    .optional()
+    .describe(
+      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have their own quotas. Default: no limit.',
+    ),
+  policies: z
+    .record(z.string(), workflowPolicySchema)
+    .default({})
+    .describe(
+      'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+    ),
+  inputs: inputsSchema.prefault({}),
+  webhooks: webhooksSchema.prefault({}),
+  fetch: policySchema
+    .default({})
+    .describe('Which addresses inputs, webhooks and copy targets may have. Default: public ones only.'),
+  scratchDirectory: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Folder for files of running jobs. Default: the system's temporary folder."),
+  owner: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Name of this worker in leases and logs. Default: host name and process id.'),
+  child: childOptionsSchema.prefault({}),
+  logger: z
+    .custom<Logger>(isLogger, 'must have the methods debug, info, warn and error, as pino and console have')
+    .optional()
+    .describe('Takes log lines: pino, `console` or your own. Default: warnings and errors go to stderr.'),
+  tracing: z
+    .custom<Tracing>(
+      isTracing,
+      'must be what openTelemetry() of stemwork/opentelemetry returns, or have a method begin',
+    )
+    .optional()
+    .describe(
+      'Records submits, attempts, their steps and webhook calls as spans: `openTelemetry()` or your own. Default: none are recorded; a context that a request carries is passed on.',
+    ),
+})
+
+/** What a host may set; everything has a default. */
+export type EngineSettings = z.input<typeof engineOptionsSchema>
+export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger; tracing: Tracing }
+
+/** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
+export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
+  const result = engineOptionsSchema.safeParse(settings)
+  if (result.success) {
+    // Read here for its check alone: a wrong entry is an error of the start, not of a job.
+    allowList(result.data.fetch.allow ?? [])
+    const { logger = defaultLogger, tracing = noTracing } = result.data
+    return { ...result.data, logger, tracing }
+  }
+  const problems = issueTexts(result.error, 'options')
+  throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {
+    details: { problems },
+  })
+}

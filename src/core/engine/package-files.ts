@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { StemworkError } from './errors.js'
+
+// A bundler that makes CommonJS leaves nothing here; one that makes a module gives the address of the bundle.
+const here: string | undefined = import.meta.url
+const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
+
+/**
+ * The address of a file of this package, which need not be there. Files are named in this one place and not by
+ * `new URL('./name', import.meta.url)`: bundlers would copy each alone, without what it imports.
+ *
+ * @param path from the package's folder, for example `dist/console/`
+ */
+export function packageFile(path: string): URL {
+  return new URL(path, root)
+}
+
+/**
+ * The path of a file or folder of this package.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY`, which says what to do, when this code was bundled or copied without the package's files
+ */
+export function installedFile(path: string): string {
+  const url = packageFile(path)
+  assertInstalled()
+  if (!existsSync(url)) throw bundled(url)
+  return fileURLToPath(url)
+}
+
+/**
+ * Makes sure that this code runs from an installed package. Beside a bundle, a file of the right name can be the host's own: to run that
+ * as a child would start the host again and again.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` as above
+ */
+export function assertInstalled(): void {
+  const url = packageFile('package.json')
+  let name: unknown
+  try {
+    name = (JSON.parse(readFileSync(url, 'utf8')) as { name?: unknown }).name
+  } catch (error) {
+    throw bundled(url, error)
+  }
+  if (name !== 'stemwork') throw bundled(url)
+}
+
+function bundled(url: URL, cause?: unknown): StemworkError {
+  return new StemworkError(
+    'MISSING_DEPENDENCY',
+    'A file of the stemwork package is missing, probably because a bundler copied its code without its other files. Keep the package out of the bundle and install it where the program runs. esbuild: --external:stemwork; webpack: ' +
+      'externals: [/^stemwork/]; Next.js: withStemwork() of stemwork/next. All of it: ' +
+      'https://github.com/stemwork/stemwork/blob/main/docs/platforms.md',
+    { cause: cause ?? new Error(`there is no ${fileURLToPath(url)} of the package stemwork`) },
+  )
+}

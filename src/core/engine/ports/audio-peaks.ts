@@ -1,0 +1,10 @@
+/**
+ * Measures an audio file for players that draw it: the lowest and the highest sample of each stretch, as JSON in the format of
+ * audiowaveform (version 2).
+ *
+ * @throws StemworkError `BAD_INPUT` for a file that holds no readable audio; the signal's reason.
+ */
+export type AudioPeaks = (
+  file: { body: AsyncIterable<Uint8Array>; fileName: string },
+  signal: AbortSignal,
+) => Promise<string>

@@ -1,0 +1,52 @@
+import { errorText } from '../error-text.js'
+
+/** Structured log hook. pino, Fastify's logger and `console` fit as they are. An error is the field `err`, which pino writes whole. */
+export interface Logger {
+  debug(fields: Record<string, unknown>, message: string): void
+  info(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+  error(fields: Record<string, unknown>, message: string): void
+}
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+type Level = (typeof levels)[number]
+
+const ignore = () => {}
+
+/** Logs nothing at all: not even why a job failed. */
+export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
+
+/**
+ * Lines for people: time, level, message, fields as JSON, and under it an error with its stack and causes.
+ *
+ * @param level the lowest that is written
+ * @param shown how the name of a level is written, for example in colour
+ */
+export function textLogger(
+  stream: { write(text: string): unknown },
+  level: Level,
+  shown: (level: Level) => string = (name) => name,
+): Logger {
+  const write =
+    (name: Level) =>
+    ({ err, ...fields }: Record<string, unknown>, message: string) => {
+      const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ''
+      const cause = err === undefined ? '' : `\n  ${errorText(err).replaceAll('\n', '\n  ')}`
+      stream.write(`${new Date().toISOString()} ${shown(name)} ${message}${details}${cause}\n`)
+    }
+  const logger = { ...silentLogger }
+  for (const name of levels.slice(levels.indexOf(level))) logger[name] = write(name)
+  return logger
+}
+
+export function isLogger(value: unknown): value is Logger {
+  // Fastify's and pino's are objects with a prototype, pino's own child loggers too.
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    levels.every((level) => typeof (value as Logger)[level] === 'function')
+  )
+}
+
+/** What is used where no logger is given: warnings and errors go to stderr, nothing else anywhere. */
+export const defaultLogger: Logger = textLogger({ write: (text) => process.stderr.write(`stemwork ${text}`) }, 'warn')

@@ -1,0 +1,13 @@
+/** What `read` returned last, for a while. A failure is not remembered. */
+export function remembered<Result>(read: () => Promise<Result>, forMs: number): () => Promise<Result> {
+  let last: { at: number; found: Promise<Result> } | undefined
+  return () => {
+    const now = performance.now()
+    if (!last || now > last.at + forMs) {
+      const found = read()
+      last = { at: now, found }
+      found.catch(() => (last = undefined))
+    }
+    return last.found
+  }
+}

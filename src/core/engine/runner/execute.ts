@@ -1,0 +1,111 @@
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { internalError, StemworkError } from '../errors.js'
+import { downloadName as safeDownloadName } from '../job/download-name.js'
+import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
+import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
+import { outputFile } from './output-file.js'
+import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
+import { stageProgress } from './stage-progress.js'
+
+/**
+ * Runs the stages of a workflow one after the other and collects the files they left. Progress is reported over all stages and
+ * never falls.
+ *
+ * @throws the signal's reason when it fired between two stages or a stage stopped because of it
+ * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is missing
+ */
+export async function execute(
+  workflow: Workflow,
+  order: WorkOrder,
+  { signal, onProgress, checkpoint: host }: RunOptions,
+): Promise<WorkResult> {
+  const params = paramsOf(workflow, order)
+  const declared = workflow.outputs(params)
+  const details = new Map<string, unknown>()
+  const downloadNames = new Map<string, string>()
+  const progress = stageProgress(workflow.stages, onProgress)
+  const checkpoint =
+    order.checkpoint && host ? new StageCheckpoint(order.directory, order.checkpoint, host) : noCheckpoint
+  const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
+
+  for (const [index, stage] of workflow.stages.entries()) {
+    signal.throwIfAborted()
+    progress.report(index, 0)
+    try {
+      await stage.run({
+        jobId: order.jobId,
+        params,
+        inputs: order.inputs,
+        directory: order.directory,
+        limits: order.limits,
+        signal,
+        checkpoint,
+        trace: order.trace,
+        outputPath,
+        downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
+        progress: (fraction) => progress.report(index, fraction),
+        detail: (name, value) => void details.set(name, value),
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw stageError(error, stage.name)
+    }
+    progress.report(index, 1)
+  }
+  signal.throwIfAborted()
+  return {
+    outputs: await collect(declared, outputPath, downloadNames, workflow.id),
+    details: Object.fromEntries(details),
+  }
+}
+
+/** The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply here. */
+function paramsOf(workflow: Workflow, order: WorkOrder): Record<string, unknown> {
+  const checked = workflow.params.safeParse(order.params)
+  if (!checked.success) throw internalError(checked.error)
+  return checked.data as Record<string, unknown>
+}
+
+function stageError(error: unknown, stage: string): StemworkError {
+  return StemworkError.is(error) ? error : internalError(error, { stage })
+}
+
+/** The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the format. */
+function pathOf(
+  name: string,
+  declared: Record<string, OutputDeclaration>,
+  directory: string,
+  workflow: string,
+): string {
+  const declaration = Object.hasOwn(declared, name) ? declared[name] : undefined
+  if (!declaration || !/^[A-Za-z0-9_-]+$/.test(name) || !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(declaration.fileName)) {
+    const known = Object.keys(declared).join(', ') || 'none'
+    throw new StemworkError(
+      'INTERNAL_ERROR',
+      `Workflow ${workflow} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the operator the job id.`,
+    )
+  }
+  return join(directory, outputFile(name, declaration.fileName))
+}
+
+async function collect(
+  declared: Record<string, OutputDeclaration>,
+  outputPath: (name: string) => string,
+  downloadNames: ReadonlyMap<string, string>,
+  workflow: string,
+): Promise<Record<string, OutputFile>> {
+  const outputs: [string, OutputFile][] = []
+  for (const [name, { contentType, fileName, optional }] of Object.entries(declared)) {
+    const path = outputPath(name)
+    // lstat: a link would publish a file that is not the run's own.
+    const stat = await lstat(path).catch(() => undefined)
+    const downloadName = downloadNames.get(name)
+    if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
+    else if (!optional || stat) {
+      const message = `Workflow ${workflow} ended without its output "${name}". This is its fault: tell the operator the job id.`
+      throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
+    }
+  }
+  return Object.fromEntries(outputs)
+}

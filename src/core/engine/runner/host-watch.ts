@@ -1,0 +1,43 @@
+import { Worker } from 'node:worker_threads'
+
+const hostIntervalMs = 1000
+/** Memory is filled at some hundred megabytes in that time, at most. */
+const memoryIntervalMs = 50
+
+/**
+ * Ends this process when its parent is gone, or when it holds more memory than `limit[0]`, from a thread of its own: a stage that never
+ * yields does not see the channel close, and would burn a core for ever after the host was killed.
+ *
+ * @param limit in bytes, in shared memory; 0 for none
+ */
+export function watchProcess(limit: Float64Array): void {
+  // The parent is asked for here: by the time the thread runs, a killed host may already have been replaced by process 1.
+  new Worker(watch(process.ppid), {
+    eval: true,
+    execArgv: [],
+    workerData: limit,
+    resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
+  }).unref()
+}
+
+/** Source text, not a file: it must run whatever the loader, and it needs nothing but Node. The runner looks for "FATAL ERROR". */
+const watch = (host: number) => `
+const limit = require('node:worker_threads').workerData
+setInterval(() => {
+  try {
+    process.kill(${host}, 0)
+    if (process.ppid === ${host}) return
+  } catch (error) {
+    if (error.code === 'EPERM') return
+  }
+  process.kill(process.pid, 'SIGKILL')
+}, ${hostIntervalMs})
+setInterval(() => {
+  if (limit[0] === 0 || process.memoryUsage.rss() <= limit[0]) return
+  try {
+    require('node:fs').writeSync(2, 'FATAL ERROR: the process holds more memory than the ' + limit[0] + ' bytes that its stage may take\\n')
+  } finally {
+    process.kill(process.pid, 'SIGKILL')
+  }
+}, ${memoryIntervalMs})
+`

@@ -1,0 +1,49 @@
+import { defaultLogger, type Logger } from '../ports/logger.js'
+import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { Workflow } from '../workflow/workflow.js'
+import { execute } from './execute.js'
+import { RunGroup } from './run-group.js'
+import { workflowFromModule } from './workflow-module.js'
+
+/**
+ * Runs every order in this process: for tests and for hosts whose workflows are light. A stage that blocks the thread blocks the
+ * host, and an aborted stage that ignores its signal goes on unseen; `processRunner` has neither fault.
+ */
+export function inlineRunner(options: { resolve(workflowId: string): Workflow; logger?: Logger }): Runner {
+  const { resolve, logger = defaultLogger } = options
+  const runs = new RunGroup()
+
+  return {
+    run: (order, { signal, onProgress, checkpoint }) =>
+      runs.run(signal, (ending) => {
+        const workflow = async () =>
+          order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
+        return runInline(workflow, order, { signal: ending, onProgress, checkpoint }, logger)
+      }),
+    status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
+    close: async () => runs.close(),
+  }
+}
+
+/** Runs the stages here. An abort rejects at once, though code that ignores its signal cannot be stopped. */
+export function runInline(
+  workflow: () => Promise<Workflow>,
+  order: WorkOrder,
+  { signal, onProgress, checkpoint }: RunOptions,
+  logger: Logger,
+): Promise<WorkResult> {
+  const report = (progress: WorkProgress) => {
+    if (signal.aborted) return
+    try {
+      onProgress(progress)
+    } catch (error) {
+      logger.warn({ jobId: order.jobId, err: error }, 'a progress listener threw')
+    }
+  }
+  return new Promise<WorkResult>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    workflow()
+      .then((found) => execute(found, order, { signal, onProgress: report, checkpoint }))
+      .then(resolve, reject)
+  })
+}

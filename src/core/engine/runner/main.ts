@@ -1,0 +1,98 @@
+import { internalError, StemworkError } from '../errors.js'
+import { execute } from './execute.js'
+import { memoryLimit } from '../workflow/memory-limit.js'
+import { watchProcess } from './host-watch.js'
+import { throttleProgress } from './progress-throttle.js'
+import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
+import { workflowFromModule } from './workflow-module.js'
+
+// The entry of the child process that processRunner forks: takes one order at a time over the channel, until the host goes.
+
+const progressIntervalMs = 100
+const lastWordMs = 1000
+/** The host ends a run by killing this process. */
+const neverAborted = new AbortController().signal
+
+let currentRun: number | undefined
+let handBack = new AbortController()
+let partStored = () => {}
+
+function send(message: ChildMessage, sent?: () => void): void {
+  process.send?.(message, undefined, undefined, () => sent?.())
+}
+
+/** SIGKILL, because a plain exit aborts noisily while a thread of the inference library runs. */
+function die(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+function fail(run: number, error: unknown, fatal: boolean): void {
+  const failure = failureOf(StemworkError.is(error) ? error : internalError(error))
+  send({ type: 'failed', run, failure, fatal }, fatal ? die : undefined)
+  if (fatal) setTimeout(die, lastWordMs)
+}
+
+async function take(message: HostRequest & { run: number }): Promise<void> {
+  const { run } = message
+  currentRun = run
+  handBack = new AbortController()
+  const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
+  try {
+    const { module, settings } = message.type === 'run' ? message.order : message
+    if (module === null) throw new TypeError('an order without a module cannot be run in a child')
+    // A module that failed to load stays failed in this process: only a fresh one can try again.
+    const workflow = await workflowFromModule(module, settings).catch((error: unknown) => void fail(run, error, true))
+    if (!workflow) return
+    if (message.type === 'prepare') {
+      await workflow.prepare?.()
+      send({ type: 'done', run, result: { outputs: {}, details: {} } })
+      return
+    }
+    const checkpoint = {
+      handBack: handBack.signal,
+      store: (part: number) => {
+        send({ type: 'part', run, part })
+        return new Promise<void>((resolve) => (partStored = resolve))
+      },
+    }
+    const result = await execute(workflow, message.order, {
+      signal: neverAborted,
+      onProgress: progress.push,
+      checkpoint,
+    })
+    progress.flush()
+    send({ type: 'done', run, result })
+  } catch (error) {
+    progress.flush()
+    fail(run, error, false)
+  } finally {
+    currentRun = undefined
+    memoryLimit[0] = 0
+  }
+}
+
+function receive(message: HostMessage): void {
+  if (message.type === 'run' || message.type === 'prepare') return void take(message)
+  if (message.run !== currentRun) return
+  if (message.type === 'stored') partStored()
+  else handBack.abort()
+}
+
+function lost(error: unknown): void {
+  if (currentRun === undefined) die()
+  else fail(currentRun, internalError(error), true)
+}
+
+process.on('disconnect', die)
+process.on('uncaughtException', lost)
+process.on('unhandledRejection', lost)
+// Ctrl-C and a service manager's stop reach the whole group; the host decides what becomes of a running job.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+watchProcess(memoryLimit)
+process.on('message', (value) => {
+  const message = hostMessageSchema.safeParse(value)
+  if (message.success) receive(message.data)
+  else lost(new TypeError('the host sent a message of another version of this library', { cause: message.error }))
+})
+send({ type: 'ready' })

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import { defaultLogger, isLogger, type Logger } from '../ports/logger.js'
+import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
+import type { Workflow } from '../workflow/workflow.js'
+import { type ChildOptions, childOptionsSchema } from './child-options.js'
+import { runInline } from './inline-runner.js'
+import { nicenessSchema } from './process-priority.js'
+import { ProcessSlot } from './process-slot.js'
+import type { HostRequest } from './protocol.js'
+import { RunGroup } from './run-group.js'
+import { firstIssueText } from '../workflow/schema-issues.js'
+
+export interface ProcessRunnerOptions extends ChildOptions {
+  /** The workflow of an order without a module; such orders run in this process. */
+  resolve(workflowId: string): Workflow
+  /** Child processes, each with one order at a time. Default: 1, as a network uses all cores but one anyway. */
+  slots?: number
+  /** Added to the children's scheduling priority value, -20..19. Default: 10, so that the host stays responsive. */
+  niceness?: number
+  logger?: Logger
+}
+
+const optionsSchema = childOptionsSchema.extend({
+  resolve: z.custom<ProcessRunnerOptions['resolve']>(
+    (value) => typeof value === 'function',
+    'must be a function that returns the workflow with an id',
+  ),
+  slots: z.number().int().positive().default(1),
+  niceness: nicenessSchema,
+  logger: z.custom<Logger>(isLogger, 'must have the methods debug, info, warn and error').optional(),
+})
+
+/**
+ * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker thread
+ * without ending the host. Children start when first needed and stay warm; orders beyond the slots wait in their order.
+ *
+ * An idle child does not keep the host's process alive, and no child outlives it.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects
+ */
+export function processRunner(options: ProcessRunnerOptions): Runner {
+  const checked = optionsSchema.safeParse(options)
+  if (!checked.success) {
+    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked.error, 'options')}.`)
+  }
+  const { resolve, slots: count, logger = defaultLogger, ...child } = checked.data
+  const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
+  // The last one given back is taken first: it is the warmest.
+  const free = [...slots]
+  // Not p-queue: it lets the next run in when a signal fires, while the aborted run's process is still ending in its slot.
+  const waiting: ((slot: ProcessSlot) => void)[] = []
+  const runs = new RunGroup()
+
+  function take(signal: AbortSignal): Promise<ProcessSlot> {
+    const slot = free.pop()
+    if (slot) return Promise.resolve(slot)
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        waiting.splice(waiting.indexOf(onSlot), 1)
+        reject(signal.reason)
+      }
+      const onSlot = (given: ProcessSlot) => {
+        signal.removeEventListener('abort', onAbort)
+        resolve(given)
+      }
+      waiting.push(onSlot)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  function giveBack(slot: ProcessSlot): void {
+    const next = waiting.shift()
+    if (next) next(slot)
+    else free.push(slot)
+  }
+
+  async function inChild(request: HostRequest, run: RunOptions): Promise<WorkResult> {
+    const slot = await take(run.signal)
+    try {
+      return await slot.run(request, run)
+    } finally {
+      giveBack(slot)
+    }
+  }
+
+  return {
+    run: (order, { signal, onProgress, checkpoint }) =>
+      runs.run(signal, async (ending) => {
+        const run = { signal: ending, onProgress, checkpoint }
+        if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
+        return await inChild({ type: 'run', order }, run)
+      }),
+    prepare: ({ module, settings }, { signal }) =>
+      runs.run(signal, async (ending) => {
+        if (module === null) return
+        await inChild({ type: 'prepare', module, settings }, { signal: ending, onProgress: () => {} })
+      }),
+    status: () => ({
+      slots: slots.length,
+      busy: slots.length - free.length,
+      restarts: slots.reduce((sum, { losses }) => sum + losses, 0),
+    }),
+    async close() {
+      runs.close()
+      await Promise.all(slots.map((slot) => slot.close()))
+    },
+  }
+}

@@ -1,0 +1,248 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { internalError, StemworkError } from '../errors.js'
+import { installedFile } from '../package-files.js'
+import type { Logger } from '../ports/logger.js'
+import type { RunOptions, WorkResult } from '../ports/runner.js'
+import { childArguments, plugAndPlayArguments } from './child-arguments.js'
+import { childEnvironment } from './child-environment.js'
+import { setSessionPriority } from './process-priority.js'
+import { childMessageSchema, errorOf, type HostMessage, type HostRequest } from './protocol.js'
+
+const maxStderrLength = 8_000
+/** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
+const maxExitWaitMs = 2_000
+/** How long the last words of a dead child are waited for; a program that it started may hold its stderr open for ever. */
+const maxLastWordsMs = 100
+
+export interface ChildSettings {
+  niceness: number
+  startTimeoutMs: number
+  idleMs: number
+  environment: Record<string, string>
+  nodeArguments: readonly string[]
+  logger: Logger
+}
+
+/** A slot for one child process: forked when first needed, kept warm between orders, replaced after it died or was killed. */
+export class ProcessSlot {
+  readonly #settings: ChildSettings
+  #child: ChildProcess | undefined
+  #ready = false
+  #stderr = ''
+  #idleTimer: NodeJS.Timeout | undefined
+  #runs = 0
+  #losses = 0
+
+  constructor(settings: ChildSettings) {
+    this.#settings = settings
+  }
+
+  /** Children that died or were killed, so that a run after them had to start another one. */
+  get losses(): number {
+    return this.#losses
+  }
+
+  /** One request at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
+  async run(request: HostRequest, options: RunOptions): Promise<WorkResult> {
+    options.signal.throwIfAborted()
+    clearTimeout(this.#idleTimer)
+    const child = this.#child?.connected ? this.#child : this.#start()
+    this.#stderr = ''
+    hold(child, true)
+    try {
+      return await this.#converse(child, request, options)
+    } finally {
+      if (this.#child === child) {
+        hold(child, false)
+        this.#idleTimer = setTimeout(() => void this.close(), this.#settings.idleMs).unref()
+      }
+    }
+  }
+
+  /** Kills the child if there is one; the next order starts a new one. */
+  async close(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    const child = this.#child
+    this.#child = undefined
+    if (child) await kill(child)
+  }
+
+  #converse(
+    child: ChildProcess,
+    request: HostRequest,
+    { signal, onProgress, checkpoint }: RunOptions,
+  ): Promise<WorkResult> {
+    const run = ++this.#runs
+    const jobId = request.type === 'run' ? request.order.jobId : undefined
+    const { logger, startTimeoutMs } = this.#settings
+    const detach = new AbortController()
+    let isReady = this.#ready
+    // A channel that is already closed is followed by the exit, which tells more.
+    const tell = (message: HostMessage) => void child.send(message, () => {})
+
+    return new Promise<WorkResult>((resolve, reject) => {
+      const killThenReject = (reason: unknown) => {
+        this.#lose(child)
+        detach.abort()
+        void kill(child).then(() => reject(reason))
+      }
+      const onMessage = (value: unknown) => {
+        // Anything else on the channel is a workflow's own business.
+        const message = childMessageSchema.safeParse(value).data
+        if (message?.type === 'ready') {
+          isReady = true
+          clearTimeout(startTimer)
+        }
+        if (!message || message.type === 'ready' || message.run !== run) return
+        if (message.type === 'done') resolve(message.result)
+        else if (message.type === 'part') void store(message.part)
+        else if (message.type === 'failed') {
+          const error = errorOf(message.failure)
+          if (message.fatal) killThenReject(error)
+          else reject(error)
+        } else {
+          try {
+            onProgress(message.progress)
+          } catch (error) {
+            logger.warn({ jobId, err: error }, 'a progress listener threw')
+          }
+        }
+      }
+      const store = async (part: number) => {
+        await checkpoint?.store(part)
+        tell({ type: 'stored', run })
+      }
+      const onHandBack = () => tell({ type: 'handBack', run })
+      const onLost = async (cause?: unknown) => {
+        this.#lose(child)
+        // The exit may be heard before the last message, which knows better how the run ended.
+        await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
+        if (detach.signal.aborted) return
+        const error = isReady ? workerLost(child, this.#stderr, cause) : startFailed(child, this.#stderr, cause)
+        logger.debug({ jobId, pid: child.pid, err: error }, 'a runner process ended during a run')
+        reject(error)
+      }
+      const onSpawnError = (error: unknown) => {
+        if (child.pid === undefined) void onLost(error)
+      }
+      const onExit = () => void onLost()
+      const onAbort = () => killThenReject(signal.reason)
+      const startTimer = this.#ready
+        ? undefined
+        : setTimeout(() => killThenReject(startedTooSlowly(startTimeoutMs, this.#stderr)), startTimeoutMs)
+
+      child.on('message', onMessage).on('exit', onExit).on('error', onSpawnError)
+      signal.addEventListener('abort', onAbort)
+      checkpoint?.handBack.addEventListener('abort', onHandBack)
+      detach.signal.addEventListener('abort', () => {
+        clearTimeout(startTimer)
+        child.off('message', onMessage).off('exit', onExit).off('error', onSpawnError)
+        signal.removeEventListener('abort', onAbort)
+        checkpoint?.handBack.removeEventListener('abort', onHandBack)
+      })
+
+      tell({ ...request, run })
+      if (checkpoint?.handBack.aborted) onHandBack()
+    }).finally(() => detach.abort())
+  }
+
+  #start(): ChildProcess {
+    const { environment, nodeArguments, niceness, logger } = this.#settings
+    const child = fork(installedFile('dist/core/engine/runner/main.js'), [], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      serialization: 'json',
+      execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],
+      env: childEnvironment(process.env, environment),
+      // A process group of its own: it can be killed with the programs it started, and Ctrl-C stays with the host.
+      detached: process.platform !== 'win32',
+    })
+    this.#child = child
+    this.#ready = false
+    child.on('exit', () => this.#lose(child))
+    child.on('error', () => {})
+    child.on('message', (value) => {
+      if (this.#child === child && childMessageSchema.safeParse(value).data?.type === 'ready') this.#ready = true
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      if (this.#child === child || this.#child === undefined)
+        this.#stderr = (this.#stderr + text).slice(-maxStderrLength)
+    })
+    if (child.pid !== undefined) {
+      setSessionPriority(child.pid, niceness).catch((error: unknown) => {
+        logger.debug({ pid: child.pid, niceness, err: error }, 'the priority of a runner process could not be set')
+      })
+    }
+    logger.debug({ pid: child.pid }, 'runner process started')
+    return child
+  }
+
+  #lose(child: ChildProcess): void {
+    if (this.#child !== child) return
+    this.#child = undefined
+    this.#losses++
+  }
+}
+
+/** While held, the child keeps the host's process alive. */
+function hold(child: ChildProcess, held: boolean): void {
+  const action = held ? 'ref' : 'unref'
+  child[action]()
+  child.channel?.[action]()
+  ;(child.stderr as Socket | null)?.[action]()
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  hold(child, true)
+  const gone = once(child, 'exit', { signal: AbortSignal.timeout(maxExitWaitMs) })
+  try {
+    if (process.platform === 'win32') child.kill('SIGKILL')
+    else process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    child.kill('SIGKILL')
+  }
+  await gone.catch(() => {})
+}
+
+/** What V8 prints when its heap is full, or the watch when other memory is: the same work would fill it again. */
+const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
+
+function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
+  const isMemoryFull = memoryFull.test(stderr)
+  const ending = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    isMemoryFull
+      ? 'The process that ran the job ran out of memory and would do so again: the input is damaged or far too large. Send another copy of it.'
+      : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the operator the job id.',
+    {
+      reason: 'worker_lost',
+      retryable: !isMemoryFull,
+      details: { exitCode: child.exitCode, signal: child.signalCode },
+      cause: cause ?? new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
+    },
+  )
+}
+
+const outOfBundles =
+  'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: serverExternalPackages), and its folder in node_modules complete.'
+
+/** The child has said nothing yet. One that ends so by itself does it every time; what the system ends may start another time. */
+function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
+  if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
+  return new StemworkError(
+    'RUNNER_UNAVAILABLE',
+    `The child process that runs jobs exited with code ${child.exitCode} while it was starting; the cause contains its last output. Check that it finds its program and packages without the host's loaders (Yarn PnP, tsx, a bundle). ${outOfBundles} To give it arguments and environment variables, use createEngine({ child: { nodeArguments, environment } }).`,
+    { cause: new Error(`the runner process ${child.pid} ended with exit code ${child.exitCode}; ${endOf(stderr)}`) },
+  )
+}
+
+function startedTooSlowly(startTimeoutMs: number, stderr: string): StemworkError {
+  return internalError(new Error(`the runner process was not ready after ${startTimeoutMs} ms; ${endOf(stderr)}`))
+}
+
+function endOf(stderr: string): string {
+  return `the end of its stderr: ${stderr || '(nothing)'}`
+}

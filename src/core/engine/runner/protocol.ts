@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { errorText } from '../error-text.js'
+import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
+import { traceContextSchema } from '../job/trace-context.js'
+import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+
+const workOrderSchema = z.object({
+  jobId: z.string(),
+  workflow: z.string(),
+  module: z.string().nullable(),
+  settings: z.unknown(),
+  params: z.record(z.string(), z.unknown()),
+  inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })),
+  directory: z.string(),
+  limits: z.looseObject({ maxAudioSeconds: z.number() }),
+  checkpoint: z
+    .object({
+      parts: z.array(z.object({ path: z.string(), bytes: z.number() })),
+      afterMs: z.number(),
+      everyMs: z.number(),
+      maxBytes: z.number(),
+    })
+    .optional(),
+  trace: traceContextSchema.optional(),
+}) satisfies z.ZodType<WorkOrder>
+
+const workProgressSchema = z.object({
+  stage: z.string(),
+  progress: z.number().min(0).max(1),
+}) satisfies z.ZodType<WorkProgress>
+
+const workResultSchema = z.object({
+  outputs: z.record(
+    z.string(),
+    z.object({
+      path: z.string(),
+      bytes: z.number(),
+      contentType: z.string(),
+      fileName: z.string(),
+      downloadName: z.string().optional(),
+    }),
+  ),
+  details: z.record(z.string(), z.unknown()),
+}) satisfies z.ZodType<WorkResult>
+
+const failureSchema = z.object({
+  code: z.string(),
+  reason: z.string().nullable(),
+  message: z.string(),
+  retryable: z.boolean(),
+  details: z.record(z.string(), z.unknown()),
+  // The rest is for the operator alone.
+  stack: z.string(),
+  cause: z.object({ name: z.string(), code: z.string().optional(), message: z.string(), stack: z.string() }).nullable(),
+})
+/** A `StemworkError` as plain JSON. */
+export type Failure = z.infer<typeof failureSchema>
+
+/**
+ * What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. To `prepare` is a
+ * run without outputs.
+ */
+export const hostMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),
+  z.object({ type: z.literal('prepare'), run: z.number(), module: z.string(), settings: z.unknown() }),
+  /** The part of the checkpoint that was on its way has been stored. */
+  z.object({ type: z.literal('stored'), run: z.number() }),
+  /** The run is about to end: what it wants to keep has to be kept now. */
+  z.object({ type: z.literal('handBack'), run: z.number() }),
+])
+export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
+export type HostMessage = (HostRequest | { type: 'stored' | 'handBack' }) & { run: number }
+
+/** What the child tells the host. */
+export const childMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('ready') }),
+  z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
+  /** A part of the checkpoint lies in the order's folder; the next one comes after `stored`. */
+  z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
+  z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
+  /** `fatal`: the child ends itself and must not get another order. */
+  z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),
+])
+export type ChildMessage = z.infer<typeof childMessageSchema>
+
+export function failureOf(error: StemworkError): Failure {
+  return {
+    code: error.code,
+    reason: error.reason ?? null,
+    message: error.message,
+    retryable: error.retryable,
+    details: plainDetails(error.details),
+    stack: error.stack ?? '',
+    cause: error.cause === undefined ? null : causeOf(error.cause),
+  }
+}
+
+/** The error that `failureOf` described, with the texts of its stack and causes. */
+export function errorOf(failure: Failure): StemworkError {
+  const error = new StemworkError(failure.code as ErrorCode, failure.message, {
+    reason: (failure.reason as FailureReason | null) ?? undefined,
+    retryable: failure.retryable,
+    details: failure.details,
+    cause: failure.cause ? Object.assign(new Error(failure.cause.message), failure.cause) : undefined,
+  })
+  return Object.assign(error, { stack: failure.stack })
+}
+
+/** The stack tells of the causes behind this one, too. */
+function causeOf(cause: unknown): Failure['cause'] {
+  if (!(cause instanceof Error)) return { name: 'Error', message: String(cause), stack: errorText(cause) }
+  const { name, message } = cause
+  const { code } = cause as NodeJS.ErrnoException
+  return { name, code: typeof code === 'string' ? code : undefined, message, stack: errorText(cause) }
+}
+
+function plainDetails(details: Record<string, unknown>): Record<string, unknown> {
+  try {
+    return JSON.parse(JSON.stringify(details))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,101 @@
+import { rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
+import type { Checkpoint } from '../workflow/checkpoint.js'
+
+/** The longer an attempt has run, the less often it keeps a part: this share of its time, up to so many times `everyMs`. */
+const shareOfWork = 0.05
+const longestPause = 15
+
+/** File name of a part in the run's folder. */
+export function partName(part: number): string {
+  return `checkpoint-${part}`
+}
+
+/** The checkpoint as the stages of one run see it. One part at a time is on its way to the host. */
+export class StageCheckpoint implements Checkpoint {
+  parts: readonly KeptPart[]
+  readonly #directory: string
+  readonly #limits: NonNullable<WorkOrder['checkpoint']>
+  readonly #host: RunCheckpoint
+  readonly #clock: () => number
+  readonly #startedAt: number
+  /** Number of the next part. */
+  #next: number
+  #bytes: number
+  #lastAt: number
+  #isOn = true
+  #isStoring = false
+
+  constructor(
+    directory: string,
+    checkpoint: NonNullable<WorkOrder['checkpoint']>,
+    host: RunCheckpoint,
+    clock = () => performance.now(),
+  ) {
+    this.#directory = directory
+    this.#limits = checkpoint
+    this.#host = host
+    this.#clock = clock
+    this.parts = checkpoint.parts
+    this.#next = checkpoint.parts.length
+    this.#bytes = checkpoint.parts.reduce((sum, { bytes }) => sum + bytes, 0)
+    this.#startedAt = this.#lastAt = clock()
+  }
+
+  get isOn(): boolean {
+    return this.#isOn
+  }
+
+  isDue(): boolean {
+    if (!this.#isOn || this.#isStoring) return false
+    if (this.#host.handBack.aborted) return true
+    const { afterMs, everyMs } = this.#limits
+    const now = this.#clock()
+    const workMs = now - this.#startedAt
+    if (this.#next === 0) return workMs >= afterMs
+    return now - this.#lastAt >= Math.min(Math.max(everyMs, shareOfWork * workMs), longestPause * everyMs)
+  }
+
+  async keep(path: string): Promise<void> {
+    const part = this.#next
+    try {
+      const { size } = await stat(path)
+      this.#bytes += size
+      if (!this.#isOn || this.#bytes > this.#limits.maxBytes) {
+        this.#isOn = false
+        return await rm(path, { force: true })
+      }
+      await rename(path, join(this.#directory, partName(part)))
+    } catch {
+      this.#isOn = false
+      return
+    }
+    this.#next++
+    this.#isStoring = true
+    void this.#host.store(part).then(() => {
+      this.#isStoring = false
+      this.#lastAt = this.#clock()
+    })
+  }
+
+  stop(): void {
+    this.#isOn = false
+  }
+
+  restart(): void {
+    this.parts = []
+    this.#next = 0
+    this.#bytes = 0
+  }
+}
+
+/** For runs that keep nothing. */
+export const noCheckpoint: Checkpoint = {
+  parts: [],
+  isOn: false,
+  isDue: () => false,
+  keep: (path) => rm(path, { force: true }),
+  stop() {},
+  restart() {},
+}

@@ -1,0 +1,25 @@
+import type { WorkProgress } from '../ports/runner.js'
+import type { Stage } from '../workflow/workflow.js'
+
+/**
+ * Turns the progress within a stage into the progress of the whole run, by the stages' weights. Reports only what is news and
+ * never less than before; fractions outside 0..1 are clamped.
+ */
+export function stageProgress(stages: readonly Stage[], onProgress: (progress: WorkProgress) => void) {
+  let total = 0
+  const shares = stages.map(({ name, weight = 1 }) => ({ name, weight, start: (total += weight) - weight }))
+  let highest = 0
+  let last: WorkProgress | undefined
+
+  return {
+    report(index: number, fraction: number): void {
+      const share = shares[index]
+      if (!share) throw new RangeError(`stage ${index} of ${stages.length} has no progress`)
+      const within = Number.isNaN(fraction) ? 0 : Math.min(1, Math.max(0, fraction))
+      highest = Math.min(1, Math.max(highest, (share.start + share.weight * within) / total))
+      if (last?.stage === share.name && last.progress === highest) return
+      last = { stage: share.name, progress: highest }
+      onProgress(last)
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { StemworkError } from '../errors.js'
+import type { Workflow } from '../workflow/workflow.js'
+
+const workflows = new Map<string, Promise<Workflow>>()
+
+/**
+ * The workflow that the module's default export, `(settings) => workflow`, makes. Made once per process for equal settings, so
+ * what it keeps (a loaded network) stays warm between runs.
+ *
+ * @throws StemworkError as the module throws it, else `INTERNAL_ERROR`
+ */
+export function workflowFromModule(module: string, settings: unknown): Promise<Workflow> {
+  const key = JSON.stringify([module, settings])
+  const known = workflows.get(key)
+  if (known) return known
+  const loading = load(module, settings)
+  workflows.set(key, loading)
+  loading.catch(() => workflows.delete(key))
+  return loading
+}
+
+async function load(module: string, settings: unknown): Promise<Workflow> {
+  let workflow: unknown
+  try {
+    const loaded: { default?: unknown } = await import(module)
+    if (typeof loaded.default !== 'function')
+      throw new TypeError(`${module} has no default export (settings) => workflow`)
+    workflow = await loaded.default(settings)
+    if (!isWorkflow(workflow))
+      throw new TypeError(`the default export of ${module} returned no workflow; use defineWorkflow`)
+  } catch (error) {
+    if (StemworkError.is(error)) throw error
+    const message = 'The workflow could not be loaded by its process. Tell the operator the job id.'
+    throw new StemworkError('INTERNAL_ERROR', message, { cause: error })
+  }
+  return workflow
+}
+
+function isWorkflow(value: unknown): value is Workflow {
+  if (typeof value !== 'object' || value === null || !('stages' in value) || !('outputs' in value)) return false
+  return Array.isArray(value.stages) && typeof value.outputs === 'function'
+}

@@ -1,0 +1,45 @@
+import type { JobRecord } from './job/job.js'
+import { jobAttributes } from './job/span-attributes.js'
+import type { TraceContext } from './job/trace-context.js'
+import { traced, type Tracing } from './ports/tracing.js'
+
+/** Stores a new job in a span, to which its attempts and webhook messages then belong. */
+export function inSubmitSpan<Result>(
+  tracing: Tracing,
+  job: JobRecord,
+  parent: TraceContext | undefined,
+  store: (job: JobRecord) => Promise<Result>,
+): Promise<Result> {
+  const attributes = {
+    ...jobAttributes(job),
+    'messaging.operation.name': 'submit',
+    'messaging.operation.type': 'send',
+  }
+  return traced(tracing, { name: `submit ${job.workflow}`, kind: 'producer', parent, attributes }, (span) =>
+    store({ ...job, trace: span.context ?? null }),
+  )
+}
+
+/** Stores the jobs of one request in one span, to which the attempts of all of them and the webhook messages of their batch belong. */
+export function inBatchSpan<Result>(
+  tracing: Tracing,
+  { app, name, jobs }: { app: string; name: string; jobs: readonly JobRecord[] },
+  parent: TraceContext | undefined,
+  store: (jobs: JobRecord[], trace: TraceContext | null) => Promise<Result>,
+): Promise<Result> {
+  const attributes = {
+    'messaging.system': 'stemwork',
+    'messaging.operation.name': 'submit',
+    'messaging.operation.type': 'send',
+    'messaging.batch.message_count': jobs.length,
+    'stemwork.app': app,
+    'stemwork.batch': name,
+  }
+  return traced(tracing, { name: 'submit batch', kind: 'producer', parent, attributes }, (span) => {
+    const trace = span.context ?? null
+    return store(
+      jobs.map((job) => ({ ...job, trace })),
+      trace,
+    )
+  })
+}

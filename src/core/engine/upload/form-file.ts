@@ -1,0 +1,118 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { Busboy, type BusboyFileStream } from '@fastify/busboy'
+import { badInput, StemworkError } from '../errors.js'
+
+/** Name of the form field that carries the file. */
+export const fileField = 'filedata'
+
+/** A form's boundaries and headers around the file, at most. */
+export const formOverheadBytes = 256 * 1024
+
+const boundaryLine = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])[ \t]*\r\n/
+/** How much of a body tells whether it is a form: the longest boundary with its line breaks, and the first header's name. */
+export const peekBytes = 128
+
+/** A body with its first bytes looked at, and the boundary if it is a form. */
+export interface PeekedBody {
+  boundary: string | undefined
+  bytes: AsyncIterable<Uint8Array>
+}
+
+/** The file in a multipart form, or the bytes as they are if they are no form. @throws StemworkError as `fileFromForm`. */
+export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const iterator = source[Symbol.asyncIterator]()
+  try {
+    const { boundary, bytes } = await peekBoundary(iterator)
+    yield* boundary === undefined ? bytes : fileFromForm(bytes, boundary)
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+/**
+ * Tells by its first bytes whether a body is a multipart form. Some clients announce `multipart/form-data` and send the raw file,
+ * others send a form and announce nothing, so the header decides nothing.
+ */
+export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<PeekedBody> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  while (length < peekBytes) {
+    const { done, value } = await source.next()
+    if (done) break
+    chunks.push(value)
+    length += value.byteLength
+  }
+  const head = Buffer.concat(chunks)
+  return { boundary: findBoundary(head), bytes: replay(head, source) }
+}
+
+function findBoundary(head: Buffer): string | undefined {
+  const text = head.toString('latin1', 0, peekBytes)
+  const match = boundaryLine.exec(text)
+  // A part begins with headers; without one this is a file that happens to begin with dashes.
+  return match && /^content-[a-z-]*:/i.test(text.slice(match[0].length)) ? match[1] : undefined
+}
+
+async function* replay(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  if (head.byteLength > 0) yield head
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
+}
+
+/**
+ * The bytes of the form's field `filedata`, as they come.
+ *
+ * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, a damaged one or one that breaks off.
+ */
+export async function* fileFromForm(
+  source: AsyncIterable<Uint8Array>,
+  boundary: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const parser = new Busboy({
+    headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
+    isPartAFile: (name) => name === fileField,
+    limits: { fieldSize: 64 * 1024, fields: 100, parts: 200, headerPairs: 100, headerSize: 16 * 1024 },
+  })
+  let sourceError: { cause: unknown } | undefined
+  let file: BusboyFileStream | undefined
+  const found = new Promise<BusboyFileStream | undefined>((resolve) => {
+    parser.on('file', (_name, stream) => {
+      if (file) return stream.resume()
+      file = stream
+      resolve(stream)
+    })
+    parser.once('finish', () => resolve(file))
+    parser.once('close', () => resolve(file))
+  })
+  const watched = async function* () {
+    try {
+      yield* source
+    } catch (error) {
+      sourceError = { cause: error }
+      throw error
+    }
+  }
+  const feeding = pipeline(Readable.from(watched(), { objectMode: false }), parser)
+  // The reader below would wait for ever for a part that breaks off.
+  feeding.catch((error: unknown) => file?.destroy(error instanceof Error ? error : new Error(String(error))))
+  try {
+    const part = await found
+    if (part) yield* part as AsyncIterable<Uint8Array>
+    await feeding
+    if (!part)
+      throw badInput(
+        'decode_failed',
+        `The form has no field named "${fileField}". Send the file in that field, or as the plain body.`,
+      )
+  } catch (error) {
+    if (sourceError) throw sourceError.cause
+    if (StemworkError.is(error)) throw error
+    throw badInput(
+      'decode_failed',
+      'The multipart form is damaged or breaks off before its last boundary. Send the file again, or as the plain body.',
+      error,
+    )
+  } finally {
+    parser.destroy()
+  }
+}

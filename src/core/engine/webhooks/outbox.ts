@@ -1,0 +1,123 @@
+import type { Delivery, JobRecord } from '../job/job.js'
+import type { EngineOptions } from '../options.js'
+import type { ApplicationStore } from '../ports/application-store.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { Lanes } from './lanes.js'
+import { jittered, outcomeOf, postMessage } from './post-message.js'
+
+export interface OutboxPorts {
+  jobs: JobStore
+  applications: ApplicationStore
+  options: EngineOptions
+  logger: Logger
+}
+
+/**
+ * Sends the webhook messages that jobs carry. A message is in the job's record since the change that it reports, so a crash
+ * loses none; the receiver may see one twice and tells by `webhook-id`.
+ */
+export class Outbox {
+  readonly #ports: OutboxPorts
+  readonly #closed = new AbortController()
+  #sending: Promise<number> | undefined
+  #again = false
+  #onAgain: () => void = () => {}
+
+  constructor(ports: OutboxPorts) {
+    this.#ports = ports
+  }
+
+  /** Sends all that is due. A call while messages are being sent looks again for what is due then. */
+  send(): Promise<number> {
+    this.#again = true
+    this.#onAgain()
+    this.#sending ??= this.#sendAllDue().finally(() => (this.#sending = undefined))
+    return this.#sending
+  }
+
+  /** Gives up the requests in flight; their messages stay due. */
+  async close(): Promise<void> {
+    this.#closed.abort()
+    this.#onAgain()
+    await this.#sending?.catch(() => {})
+  }
+
+  /**
+   * A window that moves on by itself: a message is begun as soon as another one has ended, whatever the slowest receiver does.
+   * Each application has a share of it.
+   */
+  async #sendAllDue(): Promise<number> {
+    const { concurrency, concurrencyPerApplication } = this.#ports.options.webhooks
+    const lanes = new Lanes(concurrencyPerApplication)
+    /** Jobs that were handled since the last call of `send`: one that stays due, as when the store is away, is left. */
+    const handled = new Set<string>()
+    let sent = 0
+    for (;;) {
+      if (this.#again) handled.clear()
+      this.#again = false
+      const room = this.#closed.signal.aborted ? 0 : concurrency - lanes.size
+      const due =
+        room > 0
+          ? await this.#ports.jobs.due('deliverable', room + handled.size + lanes.size, { exceptApps: lanes.full })
+          : []
+      const begun = due.filter((job) => {
+        if (handled.has(job.id) || lanes.size >= concurrency || !lanes.hasRoom(job.app)) return false
+        handled.add(job.id)
+        lanes.add(
+          job.app,
+          this.#sendDue(job).then((count) => void (sent += count)),
+        )
+        return true
+      })
+      if (begun.length > 0) continue
+      if (lanes.size === 0) {
+        if (this.#again && !this.#closed.signal.aborted) continue
+        return sent
+      }
+      const again = new Promise<void>((resolve) => (this.#onAgain = resolve))
+      if (!this.#again) await Promise.race([lanes.next(), again])
+    }
+  }
+
+  async #sendDue(job: JobRecord): Promise<number> {
+    let sent = 0
+    for (const delivery of job.deliveries) {
+      if (delivery.outcome !== 'pending' || delivery.nextAttemptAt === null) continue
+      try {
+        if (await this.#try(job, delivery)) sent++
+      } catch (error) {
+        this.#ports.logger.warn(
+          { jobId: job.id, deliveryId: delivery.id, err: error },
+          'A webhook message could not be handled; its next try is due later.',
+        )
+      }
+    }
+    return sent
+  }
+
+  async #try(job: JobRecord, delivery: Delivery): Promise<boolean> {
+    const { jobs, options, logger } = this.#ports
+    const { retryDelaysMs } = options.webhooks
+    const nextDelayMs = retryDelaysMs[delivery.attempts]
+    const taken = await jobs.apply(job.id, {
+      kind: 'beginDelivery',
+      deliveryId: delivery.id,
+      attempts: delivery.attempts,
+      retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
+    })
+    if (!taken) return false
+    const { id, status: jobStatus, workflow, name, batchName, metadata } = job
+    const data = { id, status: jobStatus, workflow, name, batchName, metadata }
+    const message = { app: job.app, delivery, data, about: { jobId: id }, trace: job.trace }
+    const status = await postMessage(message, this.#ports, this.#closed.signal)
+    const outcome = outcomeOf(status, nextDelayMs === undefined)
+    await jobs.apply(job.id, { kind: 'endDelivery', deliveryId: delivery.id, outcome, status })
+    if (outcome === 'given_up')
+      logger.warn(
+        { jobId: job.id, deliveryId: delivery.id, status },
+        'A webhook message was given up after its last try.',
+      )
+    return true
+  }
+}

@@ -1,0 +1,104 @@
+import { guardedFetch } from '../fetch/guarded-fetch.js'
+import type { Delivery } from '../job/job.js'
+import { type TraceContext, traceHeaders } from '../job/trace-context.js'
+import type { EngineOptions } from '../options.js'
+import type { ApplicationStore } from '../ports/application-store.js'
+import type { Logger } from '../ports/logger.js'
+import { type SpanOrder, traced } from '../ports/tracing.js'
+import { webhookHeaders } from './signature.js'
+import { signingSecrets } from './signing-secrets.js'
+
+export interface PostPorts {
+  applications: ApplicationStore
+  options: EngineOptions
+  logger: Logger
+}
+
+interface Message {
+  app: string
+  delivery: Delivery
+  data: unknown
+  /** What the log calls it. */
+  about: { jobId: string } | { batch: string }
+  /** Of what the message is about. */
+  trace?: TraceContext | null
+}
+
+/**
+ * Makes one try of a message, signed by the secrets of its application, in a span.
+ *
+ * @returns the receiver's status; null when it could not be reached
+ */
+export async function postMessage(message: Message, ports: PostPorts, signal: AbortSignal): Promise<number | null> {
+  const { delivery, about, trace } = message
+  const { hostname, port } = new URL(delivery.url)
+  const order: SpanOrder = {
+    name: 'POST webhook',
+    kind: 'client',
+    parent: trace,
+    attributes: {
+      'http.request.method': 'POST',
+      'server.address': hostname,
+      'server.port': Number(port) || 443,
+      'http.request.resend_count': delivery.attempts,
+      'messaging.message.id': delivery.id,
+      'stemwork.event': delivery.event,
+      ...('jobId' in about ? { 'stemwork.job.id': about.jobId } : {}),
+    },
+  }
+  return await traced(ports.options.tracing, order, async (span) => {
+    const status = await post(message, ports, signal, span.context)
+    if (status !== null) span.set({ 'http.response.status_code': status })
+    if (status === null || status >= 400)
+      span.end(new Error(`The receiver ${status === null ? 'could not be reached' : `answered ${status}`}.`))
+    return status
+  })
+}
+
+async function post(
+  { app, delivery, data, about }: Message,
+  { applications, options, logger }: PostPorts,
+  signal: AbortSignal,
+  trace: TraceContext | undefined,
+): Promise<number | null> {
+  const payload = JSON.stringify({
+    type: delivery.event,
+    timestamp: new Date(delivery.occurredAt).toISOString(),
+    data,
+  })
+  try {
+    const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, Date.now())
+    if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
+    const response = await guardedFetch(delivery.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...traceHeaders(trace),
+        ...webhookHeaders(secrets, { id: delivery.id, sentAt: Date.now(), payload }),
+      },
+      body: Buffer.from(payload),
+      signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), signal]),
+      // Only the status counts.
+      maxBytes: Infinity,
+      policy: options.fetch,
+      maxRedirects: 0,
+    })
+    response.cancel()
+    return response.status
+  } catch (error) {
+    logger.info({ ...about, deliveryId: delivery.id, err: error }, 'A webhook receiver could not be reached.')
+    return null
+  }
+}
+
+/** What a try has come to. @param isLast whether no other follows */
+export function outcomeOf(status: number | null, isLast: boolean): Delivery['outcome'] {
+  if (status !== null && status >= 200 && status < 300) return 'delivered'
+  if (status === 410) return 'gone'
+  return isLast ? 'given_up' : 'pending'
+}
+
+/** Up to 20 % later, so that messages that failed together do not come back together. */
+export function jittered(delayMs: number): number {
+  return Math.round(delayMs * (1 + Math.random() * 0.2))
+}

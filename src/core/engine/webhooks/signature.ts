@@ -1,0 +1,43 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { StemworkError } from '../errors.js'
+
+/**
+ * Headers that sign a webhook message after the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of
+ * HMAC-SHA256 over `<id>.<timestamp>.<payload>`, keyed with the bytes behind `whsec_`. Several secrets sign side by side; a receiver
+ * that knows one of them is satisfied.
+ *
+ * @param sentAt epoch milliseconds of this try; the header carries seconds.
+ */
+export function webhookHeaders(
+  secrets: readonly string[],
+  message: { id: string; sentAt: number; payload: string },
+): Record<string, string> {
+  const timestamp = String(Math.floor(message.sentAt / 1000))
+  const signed = `${message.id}.${timestamp}.${message.payload}`
+  const signatures = secrets.map(
+    (secret) => `v1,${createHmac('sha256', secretKey(secret)).update(signed).digest('base64')}`,
+  )
+  return { 'webhook-id': message.id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+}
+
+/** A new signing secret: `whsec_` and 32 random bytes in base64. */
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+export function isWebhookSecret(text: string): boolean {
+  return keyOf(text) !== undefined
+}
+
+/** @throws StemworkError `INVALID_OPTIONS` for a secret of another form. */
+export function secretKey(secret: string): Buffer {
+  const key = keyOf(secret)
+  if (key) return key
+  throw new StemworkError('INVALID_OPTIONS', 'A webhook secret must be "whsec_" followed by 24 to 64 bytes in base64.')
+}
+
+function keyOf(secret: string): Buffer | undefined {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
+  const key = Buffer.from(encoded ?? '', 'base64')
+  return key.length >= 24 && key.length <= 64 ? key : undefined
+}

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import type { JobRecord } from '../job/job.js'
+import { labelsOf } from '../job/pool.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { remembered } from '../remembered.js'
+import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
+
+/** Beats that may be missed before a worker counts as dead. */
+const beatsToLive = 3
+const mostWorkers = 20_000
+const perPage = 1000
+/** Health checks, metrics and waiting clients ask often. */
+const rememberedMs = 2_000
+/** The mean follows the last so many jobs. */
+const rememberedJobs = 50
+
+export interface RegistryParts {
+  jobs: JobStore
+  /** What this process says of itself, when it is a worker. */
+  self: Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
+  running(): number
+  beatMs: number
+  logger: Logger
+}
+
+/** The workers that are alive: each says so in a document of its own, which ends when it does not. */
+export class WorkerRegistry {
+  readonly #parts: RegistryParts
+  readonly #key: string
+  readonly #durations = new Map<string, { jobs: number; seconds: number }>()
+  readonly #startedAt = Date.now()
+  #timer: NodeJS.Timeout | undefined
+  #beating: Promise<void> = Promise.resolve()
+  readonly #recent = remembered(() => this.workers(), rememberedMs)
+  readonly #pools = remembered(() => this.#readPools(), rememberedMs)
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts
+    // Two engines may have one name.
+    this.#key = `${parts.self.owner.slice(0, 300)}#${randomBytes(4).toString('hex')}`
+  }
+
+  async start(): Promise<void> {
+    await this.#beat()
+    this.#timer = setInterval(() => void (this.#beating = this.#beat()), this.#parts.beatMs).unref()
+  }
+
+  /** Takes this worker off the list. */
+  async stop(): Promise<void> {
+    if (this.#timer === undefined) return
+    clearInterval(this.#timer)
+    await this.#beating
+    await this.#parts.jobs.documents.delete(workerKind, this.#key).catch(() => {})
+  }
+
+  /** Notes how long a job took that succeeded here. */
+  noteSuccess({ workflow, startedAt, completedAt }: JobRecord): void {
+    if (startedAt === null || completedAt === null) return
+    const known = this.#durations.get(workflow) ?? { jobs: 0, seconds: 0 }
+    const kept = known.jobs < rememberedJobs ? 1 : (rememberedJobs - 1) / rememberedJobs
+    const seconds = Math.max(0, completedAt - startedAt) / 1000
+    this.#durations.set(workflow, {
+      jobs: Math.min(rememberedJobs, known.jobs + 1),
+      seconds: known.seconds * kept + seconds,
+    })
+  }
+
+  async workers(): Promise<Worker[]> {
+    const found: Worker[] = []
+    let after: string | undefined
+    do {
+      const page = await this.#parts.jobs.documents.list(workerKind, { limit: perPage, after })
+      // What a newer version has written in another form is no worker that this one could tell of.
+      for (const { value } of page) {
+        const worker = workerSchema.safeParse(value)
+        if (worker.success) found.push(worker.data)
+      }
+      after = page.length === perPage ? page.at(-1)?.key : undefined
+    } while (after !== undefined && found.length < mostWorkers)
+    return found
+  }
+
+  /** What waits and runs, and who can take it; as of a moment ago. */
+  pools(): Promise<PoolStatus[]> {
+    return this.#pools()
+  }
+
+  /** The workers as of a moment ago. */
+  recent(): Promise<Worker[]> {
+    return this.#recent()
+  }
+
+  async #readPools(): Promise<PoolStatus[]> {
+    const [backlog, workers] = await Promise.all([this.#parts.jobs.backlog(), this.workers()])
+    return backlog.map(({ workflow, pool, queued, oldestMs, running }) => {
+      const able = workers.filter((worker) => serves(worker, { workflow, pool }))
+      const mean = meanSeconds(workers, workflow)
+      return {
+        workflow,
+        needs: labelsOf(pool),
+        queued,
+        oldestMs,
+        running,
+        workers: able.length,
+        slots: able.reduce((sum, { slots }) => sum + slots, 0),
+        backlogSeconds: mean === undefined ? null : queued * mean,
+      }
+    })
+  }
+
+  async #beat(): Promise<void> {
+    const { jobs, self, running, beatMs, logger } = this.#parts
+    const value: Worker = {
+      ...self,
+      running: running(),
+      startedAt: this.#startedAt,
+      seenAt: Date.now(),
+      durations: Object.fromEntries(this.#durations),
+    }
+    try {
+      await jobs.documents.put({ kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * beatMs })
+    } catch (error) {
+      logger.warn({ err: error }, 'This worker could not tell the job store that it is alive; it tries again.')
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { servesPool } from '../job/pool.js'
+
+export const workerKind = 'worker'
+
+/** A process that runs jobs, as it says of itself. */
+export const workerSchema = z.looseObject({
+  /** As in the leases that it holds. */
+  owner: z.string(),
+  workflows: z.array(z.string()),
+  labels: z.array(z.string()),
+  /** Jobs that it runs at a time. */
+  slots: z.number(),
+  running: z.number(),
+  /** Epoch milliseconds, by its own clock. */
+  startedAt: z.number(),
+  seenAt: z.number(),
+  /** Jobs that it has run to success, and the seconds that they took, by workflow: of the last ones. */
+  durations: z.record(z.string(), z.object({ jobs: z.number(), seconds: z.number() })),
+})
+export type Worker = z.infer<typeof workerSchema>
+
+/** Whether the worker takes such jobs. */
+export function serves(
+  worker: Pick<Worker, 'workflows' | 'labels'>,
+  { workflow, pool }: { workflow: string; pool: string },
+): boolean {
+  return worker.workflows.includes(workflow) && servesPool(worker.labels, pool)
+}
+
+/** What waits and runs of one kind, and who can take it. */
+export interface PoolStatus {
+  workflow: string
+  /** Labels that its jobs need. */
+  needs: string[]
+  /** Jobs that wait and are due, counted up to 10,000. */
+  queued: number
+  /** For how long the first of them has been due, in milliseconds. */
+  oldestMs: number
+  running: number
+  /** Living workers that take such jobs. */
+  workers: number
+  /** Jobs that they run at a time, of all that they take. */
+  slots: number
+  /** Seconds of work for one slot that wait, by the mean of what such jobs took lately; null while none is known. */
+  backlogSeconds: number | null
+}
+
+/** How long a job of the workflow takes; undefined where no worker has ended one. */
+export function meanSeconds(workers: readonly Worker[], workflow: string): number | undefined {
+  const known = workers.flatMap(({ durations }) => durations[workflow] ?? [])
+  const jobs = known.reduce((sum, each) => sum + each.jobs, 0)
+  return jobs === 0 ? undefined : known.reduce((sum, { seconds }) => sum + seconds, 0) / jobs
+}

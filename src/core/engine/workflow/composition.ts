@@ -1,0 +1,280 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import { needsOf } from './needs.js'
+import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
+import { firstIssueText } from './schema-issues.js'
+import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
+
+const stepName = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must begin with a letter and have letters, digits, "-" and "_"')
+const reference = z.string().regex(/^[A-Za-z][\w-]*\.[\w-]+$/, 'must be "<step>.<name>"')
+
+const stepSchema = z.strictObject({
+  workflow: z.union([
+    z.string().min(1),
+    z.custom<Workflow>((value) => isWorkflow(value), 'must be a workflow or the id of one'),
+  ]),
+  inputs: z.record(z.string(), z.string().min(1)).default({}),
+  params: z.record(z.string(), z.unknown()).default({}),
+  weight: z.number().positive().optional(),
+  policy: workflowPolicySchema.default({}),
+  mayFail: z.boolean().default(false),
+})
+
+const compositionSchema = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  inputs: z.array(stepName).min(1).default(['inputUrl']),
+  params: z.record(stepName, reference).default({}),
+  steps: z.record(stepName, stepSchema),
+  outputs: z.record(stepName, reference),
+  policy: workflowPolicySchema.optional(),
+})
+
+/** A step as a composition declares it. */
+export interface StepDefinition {
+  /** The workflow that it runs, or the id of one of those that `composeWorkflow` is given. */
+  workflow: Workflow | string
+  /**
+   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the whole. Default: the
+   * input of the whole with the same name.
+   */
+  inputs?: Record<string, string>
+  /** Its other params, unless a job sets them. */
+  params?: Record<string, unknown>
+  /** Share of the progress, relative to the other steps. Default: 1. */
+  weight?: number
+  /**
+   * How it is run and tried again, while the other steps keep what they have made. What is left out is as its workflow says (`policy`), then
+   * as for all workflows; `timeoutMs` is by default that of the job. The host's `policies` for its workflow go before it. The job waits
+   * between the attempts, and keeps its place on the worker.
+   */
+  policy?: WorkflowPolicy
+  /** Whether the job goes on without it; `details.failed` says why it failed. Default: false. */
+  mayFail?: boolean
+}
+
+/** A workflow made of others: plain data but for `steps.<name>.workflow`, which may be an id. */
+export interface Composition {
+  id: string
+  name: string
+  description: string
+  /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
+  inputs?: string[]
+  /** Params that a job may set, each as that of a step: `{ format: 'encode.format' }`. */
+  params?: Record<string, string>
+  steps: Record<string, StepDefinition>
+  /** What is published, each as an output of a step: `{ vocals: 'encode.audio' }`. */
+  outputs: Record<string, string>
+  /** How its jobs are run and tried again when a step has failed for good or the worker is lost; the host's `policies` go before it. */
+  policy?: WorkflowPolicy
+}
+
+/** Files of earlier steps are local, and a step's params want an address. */
+const localAddress = 'http://localhost/'
+
+/**
+ * Makes one workflow of several whose inputs are each other's outputs. All of it is checked here: names, missing inputs, circles. What
+ * depends on the params of a job is checked when it is submitted.
+ *
+ * @param options `workflows` are those that steps name by id, so that a composition can be JSON
+ * @example
+ * composeWorkflow({
+ *   id: 'service/vocals-flac', name: 'Vocals', description: 'The vocals as FLAC, and their loudness.',
+ *   params: { gainDb: 'encode.gainDb' },
+ *   steps: {
+ *     separate: { workflow: stemsWorkflow({ format: '32f' }), weight: 20 },
+ *     measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'separate.vocals' }, mayFail: true },
+ *     encode: { workflow: transcodeWorkflow(), inputs: { inputUrl: 'separate.vocals' }, params: { format: 'flac' } },
+ *   },
+ *   outputs: { vocals: 'encode.audio', loudness: 'measure.report' },
+ * })
+ * @throws StemworkError `INVALID_OPTIONS` naming what is wrong
+ */
+export function composeWorkflow(composition: Composition, options: { workflows?: readonly Workflow[] } = {}): Workflow {
+  const checked = compositionSchema.safeParse(composition)
+  const problem = (text: string) =>
+    new StemworkError(
+      'INVALID_OPTIONS',
+      `Composed workflow ${JSON.stringify((composition as Composition | null)?.id)}: ${text}.`,
+    )
+  if (!checked.success) throw problem(firstIssueText(checked.error, 'composition'))
+  const { id, name, description, inputs, params, outputs, policy, steps: declared } = checked.data
+  const steps = inOrder(declared, problem).map((stepId) => step(stepId))
+  const published = Object.fromEntries(Object.entries(outputs).map(([output, text]) => [output, referred(text)]))
+  for (const [output, { step: from }] of Object.entries(published))
+    if (!Object.hasOwn(declared, from)) throw problem(`outputs.${output} names the step "${from}", which there is not`)
+  if (Object.keys(published).length === 0) throw problem('outputs names none')
+
+  const composed = defineWorkflow({
+    id,
+    name,
+    description,
+    inputs,
+    policy,
+    params: paramsSchema(),
+    outputs: (given: Record<string, unknown>) => declaredOutputs(given),
+    stages: steps.map((each) => ({
+      name: each.name,
+      weight: declared[each.name]?.weight,
+      run: () =>
+        Promise.reject(new StemworkError('INTERNAL_ERROR', `${id} is composed of steps, which only an engine runs.`)),
+    })),
+  })
+  return {
+    ...composed,
+    needs: (given) => steps.flatMap((each) => needsOf(each.workflow, each.params(given))),
+    composition: { steps, outputs: published },
+  }
+
+  function step(stepId: string): Step {
+    const given = declared[stepId]
+    if (!given) throw problem(`there is no step "${stepId}"`)
+    const workflow =
+      typeof given.workflow === 'string' ? options.workflows?.find((one) => one.id === given.workflow) : given.workflow
+    if (!workflow)
+      throw problem(`steps.${stepId} names the workflow ${JSON.stringify(given.workflow)}, which is not given`)
+    if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
+    for (const input of Object.keys(given.inputs))
+      if (!workflow.inputs.includes(input))
+        throw problem(`steps.${stepId}.inputs.${input} is no input of ${workflow.id}`)
+    const sources = workflow.inputs.map(
+      (input) => [input, sourceOf(stepId, input, given.inputs[input] ?? input)] as const,
+    )
+    const exposed = Object.entries(params).flatMap(([param, text]) => {
+      const { step: of, name: its } = referred(text)
+      return of === stepId ? [[param, its] as const] : []
+    })
+    return {
+      name: stepId,
+      workflow,
+      inputs: Object.fromEntries(sources),
+      policy: { ...workflow.policy, ...given.policy },
+      mayFail: given.mayFail,
+      params: (job) => ({
+        ...given.params,
+        ...Object.fromEntries(
+          exposed.filter(([param]) => job[param] !== undefined).map(([param, its]) => [its, job[param]]),
+        ),
+        ...Object.fromEntries(
+          sources.map(([input, from]) => [input, from.step === undefined ? job[from.name] : localAddress]),
+        ),
+      }),
+    }
+  }
+
+  function sourceOf(stepId: string, input: string, text: string): { step: string | undefined; name: string } {
+    if (inputs.includes(text)) return { step: undefined, name: text }
+    if (!reference.safeParse(text).success)
+      throw problem(
+        `steps.${stepId}.inputs.${input} is "${text}"; expected "<step>.<output>" or one of ${inputs.join(', ')}`,
+      )
+    const source = referred(text)
+    if (declared[source.step]?.mayFail && !declared[stepId]?.mayFail)
+      throw problem(`the step "${stepId}" needs "${source.step}", which may fail; then it may fail, too`)
+    return source
+  }
+
+  function paramsSchema(): z.ZodType<Record<string, unknown>> {
+    const shape: Record<string, z.ZodType> = Object.fromEntries(
+      inputs.map((input) => [input, z.url({ protocol: /^https?$/ }).max(8192)]),
+    )
+    for (const [param, text] of Object.entries(params)) {
+      const { step: of, name: its } = referred(text)
+      const found = steps.find((each) => each.name === of)
+      if (!found) throw problem(`params.${param} names the step "${of}", which there is not`)
+      if (inputs.includes(param)) throw problem(`params.${param} has the name of an input`)
+      const known = shapeOf(found.workflow.params)
+      if (known && !Object.hasOwn(known, its))
+        throw problem(`params.${param}: ${found.workflow.id} has no param "${its}"`)
+      shape[param] = (known?.[its] ?? z.unknown()).optional()
+    }
+    return z.strictObject(shape).superRefine((given, context) => {
+      for (const [path, message] of paramIssues(given)) context.addIssue({ code: 'custom', path, message })
+    })
+  }
+
+  /** What the steps say to these params, and outputs that they do not have with them. */
+  function paramIssues(given: Record<string, unknown>): [path: PropertyKey[], message: string][] {
+    const issues: [PropertyKey[], string][] = []
+    const made = new Map<string, readonly string[]>()
+    for (const each of steps) {
+      const result = each.workflow.params.safeParse(each.params(given))
+      if (result.success) {
+        made.set(each.name, Object.keys(each.workflow.outputs(result.data as Record<string, unknown>)))
+        continue
+      }
+      for (const { path, message } of result.error.issues) {
+        const param = Object.entries(params).find(([, text]) => text === `${each.name}.${String(path[0])}`)?.[0]
+        // What the schema of the whole has refused already is not said twice.
+        if (each.inputs[String(path[0])]?.step === undefined && String(path[0]) in each.inputs) continue
+        if (param === undefined) issues.push([[], `step ${each.name}: ${path.join('.')}: ${message}`])
+        else if (!shapeOf(each.workflow.params)) issues.push([[param], message])
+      }
+    }
+    const needed = [
+      ...Object.values(published),
+      ...steps.flatMap((each) => Object.values(each.inputs).filter((from) => from.step !== undefined)),
+    ]
+    for (const { step: from, name: output } of needed) {
+      const known = made.get(from ?? '')
+      if (known && !known.includes(output))
+        issues.push([
+          [],
+          `the step ${from} makes no "${output}" with these params; it makes ${known.join(', ') || 'none'}`,
+        ])
+    }
+    return issues
+  }
+
+  function declaredOutputs(given: Record<string, unknown>): Record<string, OutputDeclaration> {
+    const all: Record<string, OutputDeclaration> = {}
+    for (const [output, { step: from, name: its }] of Object.entries(published)) {
+      const found = steps.find((each) => each.name === from)
+      const made = found?.workflow.outputs(found.workflow.params.parse(found.params(given)) as Record<string, unknown>)[
+        its
+      ]
+      if (!found || !made) continue
+      // The steps' own names may meet: two reports are both called loudness.json.
+      const fileName = `${output}${made.fileName.slice(made.fileName.indexOf('.'))}`
+      all[output] = { ...made, fileName, optional: made.optional === true || found.mayFail }
+    }
+    return all
+  }
+}
+
+/** The names of the steps, each after those that it needs. */
+function inOrder(
+  steps: Record<string, { inputs: Record<string, string> }>,
+  problem: (text: string) => StemworkError,
+): string[] {
+  const ordered: string[] = []
+  const visit = (name: string, path: readonly string[]): void => {
+    if (ordered.includes(name)) return
+    if (path.includes(name))
+      throw problem(`steps wait for each other: ${[...path.slice(path.indexOf(name)), name].join(' -> ')}`)
+    const given = steps[name]
+    if (!given) throw problem(`the step "${path.at(-1) ?? ''}" needs the step "${name}", which there is not`)
+    for (const text of Object.values(given.inputs)) if (text.includes('.')) visit(referred(text).step, [...path, name])
+    ordered.push(name)
+  }
+  for (const name of Object.keys(steps)) visit(name, [])
+  if (ordered.length === 0) throw problem('steps names none')
+  return ordered
+}
+
+function referred(text: string): { step: string; name: string } {
+  const at = text.indexOf('.')
+  return { step: text.slice(0, at), name: text.slice(at + 1) }
+}
+
+/** The members of an object's schema, if it tells them. */
+function shapeOf(schema: z.ZodType): Record<string, z.ZodType> | undefined {
+  return schema instanceof z.ZodObject ? schema.shape : undefined
+}
+
+function isWorkflow(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'outputs' in value && 'stages' in value && 'params' in value
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import type { JobError } from '../job/job.js'
+
+/** Tells of a failure whether another attempt may succeed. */
+export type MayPass = (failure: JobError) => boolean
+
+const milliseconds = z.number().int().nonnegative()
+/** Timers of Node count in 31 bits. */
+const longestTimerMs = 2 ** 31 - 1
+
+export const workflowPolicySchema = z.strictObject({
+  maxAttempts: z.number().int().positive().optional(),
+  retryDelayMs: milliseconds.optional(),
+  maxRetryDelayMs: milliseconds.optional(),
+  retryJitter: z.number().min(0).max(1).optional(),
+  timeoutMs: milliseconds.positive().max(longestTimerMs).optional(),
+  mayPass: z
+    .union([
+      z.array(z.string().min(1)).readonly(),
+      z.custom<MayPass>((value) => typeof value === 'function', 'must be a list of codes and reasons, or a function'),
+    ])
+    .optional(),
+})
+
+/** How a workflow's jobs are run and tried again. What is left out is as for all workflows (`dispatch` and `limits` of the engine). */
+export interface WorkflowPolicy {
+  /** Attempts before a job whose failure may pass ends FAILED. Default: `dispatch.maxAttempts`. */
+  maxAttempts?: number
+  /** Wait before the second attempt, in milliseconds; doubles with each one. Default: `dispatch.retryDelayMs`. */
+  retryDelayMs?: number
+  /** The wait grows to this and no further. Default: `dispatch.maxRetryDelayMs`. */
+  maxRetryDelayMs?: number
+  /** Share of the wait, 0 to 1, by which it is made longer at random. Default: `dispatch.retryJitter`. */
+  retryJitter?: number
+  /** Longest run of one attempt, in milliseconds. Default: `limits.jobTimeoutMs`. */
+  timeoutMs?: number
+  /**
+   * Which failures another attempt may mend: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. A canceled job and one
+   * beyond its deadline are never tried again. Default: those that say so themselves (`retryable`).
+   */
+  mayPass?: readonly string[] | MayPass
+}

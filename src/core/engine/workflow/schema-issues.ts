@@ -1,0 +1,14 @@
+/** The part of a zod error that is read here. */
+interface SchemaError {
+  issues: readonly { path: readonly PropertyKey[]; message: string }[]
+}
+
+/** What a schema found wrong, each as `path: message`; `whole` stands for the path of an issue of the value itself. */
+export function issueTexts({ issues }: SchemaError, whole: string): string[] {
+  return issues.map(({ path, message }) => `${path.join('.') || whole}: ${message}`)
+}
+
+/** The first of them, for a message that names one. */
+export function firstIssueText(error: SchemaError, whole: string): string {
+  return issueTexts(error, whole)[0] ?? `${whole}: is not valid`
+}

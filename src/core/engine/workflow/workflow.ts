@@ -1,0 +1,257 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import type { TraceContext } from '../job/trace-context.js'
+import { labelSchema } from '../job/pool.js'
+import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
+import type { InputFile, WorkLimits } from '../ports/runner.js'
+import type { Checkpoint } from './checkpoint.js'
+import { firstIssueText } from './schema-issues.js'
+
+/** Input files by param name. One whose param may be left out may be missing. */
+export type InputFiles<Params, Input extends string> = {
+  readonly [Name in Input]: Name extends keyof Params
+    ? unknown extends Params[Name]
+      ? InputFile
+      : undefined extends Params[Name]
+        ? InputFile | undefined
+        : InputFile
+    : InputFile
+}
+
+/** What a stage works with. `Input` and `Output` are the names that the workflow declares. */
+export interface StageContext<
+  Params = Record<string, unknown>,
+  Input extends string = string,
+  Output extends string = string,
+> {
+  readonly jobId: string
+  readonly params: Params
+  /** Already fetched to local disk. */
+  readonly inputs: InputFiles<Params, Input>
+  /** Folder for intermediate files; gone after the run. */
+  readonly directory: string
+  readonly limits: WorkLimits
+  /** Fires on cancel, delete, timeout, lost lease and shutdown. */
+  readonly signal: AbortSignal
+  /** Keeps finished work for the next attempt of the job, should this one be killed or handed back. */
+  readonly checkpoint: Checkpoint
+  /** Where the run is in a trace, for a stage that calls other services or records spans of its own. */
+  readonly trace?: TraceContext
+  /**
+   * Path at which the stage writes the named output. If it writes the file from start to end, it may call it `<path>.part` until it is
+   * complete: so much of it as there is can then be read while the job runs.
+   */
+  outputPath(name: Output): string
+  /**
+   * Names the output for those who download it; without this they are offered its `fileName`. Control characters and separators
+   * of paths are replaced.
+   */
+  downloadName(name: Output, fileName: string): void
+  /** 0..1 within this stage. */
+  progress(fraction: number): void
+  /** Adds to the job's `details`. */
+  detail(name: string, value: unknown): void
+}
+
+export interface Stage<
+  Params = Record<string, unknown>,
+  Input extends string = string,
+  Output extends string = string,
+> {
+  name: string
+  /** Share of the whole run's progress, relative to the other stages. Default: 1. */
+  weight?: number
+  run(context: StageContext<Params, Input, Output>): Promise<void>
+}
+
+export interface OutputDeclaration {
+  /** For example `vocals.wav`: the end of the result URL's path. */
+  fileName: string
+  contentType: string
+  /** An optional output may be missing after the run. */
+  optional?: boolean
+}
+
+export interface WorkflowDefinition<
+  Schema extends z.ZodType = z.ZodType,
+  Input extends string = string,
+  Output extends string = string,
+  Id extends string = string,
+  Outputs = unknown,
+> {
+  /** `service/<name>` for workflows open to every application. */
+  id: Id
+  name: string
+  description: string
+  /** What `params` must look like; unknown keys are refused or kept as the schema says. */
+  params: Schema
+  /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
+  inputs?: readonly Input[]
+  /** The outputs, or those that the given params ask for; one that is `undefined` is not asked for. */
+  outputs: Outputs &
+    (
+      | Record<Output, OutputDeclaration>
+      | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
+    )
+  stages: readonly Stage<z.output<Schema>, Input, Output>[]
+  /**
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; of a function, for the given params. Default: none.
+   */
+  needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
+  /** How its jobs are run and tried again; the host's `policies` go before it. */
+  policy?: WorkflowPolicy
+  /**
+   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
+   * stages run in the host's process, which suits light work only.
+   */
+  module?: { url: string | URL; settings?: unknown }
+  /**
+   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first job, so that
+   * what is missing shows when the worker starts. What it throws is thrown by `engine.start()`.
+   */
+  prepare?(): Promise<void>
+}
+
+/**
+ * Result links by output name, as the compiler knows them: those of optional outputs, and of outputs that depend on the params, may
+ * be missing.
+ */
+export type ResultOf<Outputs, Output extends string> = Outputs extends (...params: never) => unknown
+  ? { [Name in Output]?: string }
+  : { [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? Name : never]: string } & {
+      [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? never : Name]?: string
+    }
+
+type AlwaysThere = Pick<OutputDeclaration, 'fileName'> & { optional?: false }
+
+/**
+ * A checked workflow, as the registry keeps it. The type parameters say what its jobs are made of, for `submit` and for typed clients:
+ * params before they are checked, the names of those that are files, and result links by output name.
+ */
+export interface Workflow<
+  Id extends string = string,
+  Params = unknown,
+  Input extends string = string,
+  Result = unknown,
+> {
+  readonly id: Id
+  readonly name: string
+  readonly description: string
+  readonly params: z.ZodType
+  readonly inputs: readonly string[]
+  readonly stages: readonly Stage[]
+  readonly module: { url: string; settings: unknown } | null
+  readonly policy?: WorkflowPolicy
+  readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
+  /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
+  readonly composition?: Steps
+  prepare?(): Promise<void>
+  outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
+  /** For the compiler alone: no workflow has it. */
+  readonly types?: { params: Params; input: Input; result: Result }
+}
+
+/** A step of a composed workflow. */
+export interface Step {
+  readonly name: string
+  readonly workflow: Workflow
+  /** By the name of its input: an input of the whole, or an output of an earlier step. */
+  readonly inputs: Record<string, { step: string | undefined; name: string }>
+  /** Its own, and what its workflow says besides. */
+  readonly policy: WorkflowPolicy
+  readonly mayFail: boolean
+  /** Its params for those of a job. */
+  params(given: Record<string, unknown>): Record<string, unknown>
+}
+
+/** The parts of a composed workflow. */
+export interface Steps {
+  /** In an order in which each comes after those that it needs. */
+  readonly steps: readonly Step[]
+  readonly outputs: Record<string, { step: string; name: string }>
+}
+
+const definitionSchema = z.object({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, 'must be path-like, for example "service/loudness"')
+    .max(200),
+  name: z.string().min(1),
+  description: z.string(),
+  inputs: z.array(z.string().min(1)).default(['inputUrl']),
+  stages: z
+    .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
+    .min(1),
+  needs: z.union([z.array(labelSchema), z.function()]).optional(),
+  policy: workflowPolicySchema.optional(),
+})
+
+const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
+const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
+
+/**
+ * Checks a workflow and makes it ready for `createEngine({ workflows })`.
+ *
+ * @example
+ * const sizes = defineWorkflow({
+ *   id: 'service/size',
+ *   name: 'File size',
+ *   description: 'Reports how many bytes the input has.',
+ *   params: z.object({ inputUrl: z.url() }),
+ *   outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
+ *   stages: [{
+ *     name: 'measure',
+ *     async run({ inputs, outputPath }) {
+ *       await writeFile(outputPath('report'), JSON.stringify({ bytes: inputs.inputUrl.bytes }))
+ *     },
+ *   }],
+ * })
+ * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong.
+ */
+export function defineWorkflow<
+  Schema extends z.ZodType,
+  const Input extends string = 'inputUrl',
+  Output extends string = string,
+  const Id extends string = string,
+  const Outputs = unknown,
+>(
+  definition: WorkflowDefinition<Schema, Input, Output, Id, Outputs>,
+): Workflow<NoInfer<Id>, z.input<Schema>, NoInfer<Input>, ResultOf<Outputs, Output>> {
+  const checked = definitionSchema.safeParse(definition)
+  if (!checked.success) {
+    const issue = firstIssueText(checked.error, 'definition')
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
+  }
+  const { outputs } = definition
+  return {
+    id: definition.id,
+    name: definition.name,
+    description: definition.description,
+    params: definition.params,
+    inputs: checked.data.inputs,
+    stages: definition.stages as readonly Stage[],
+    module: definition.module
+      ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
+      : null,
+    ...(definition.needs ? { needs: definition.needs as Workflow['needs'] } : {}),
+    ...(definition.policy ? { policy: definition.policy } : {}),
+    ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
+    outputs(params) {
+      const given: Record<string, OutputDeclaration | undefined> =
+        typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
+      const declared: Record<string, OutputDeclaration> = {}
+      for (const [name, declaration] of Object.entries(given)) {
+        if (declaration === undefined) continue
+        const { fileName } = declaration
+        if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
+          throw new StemworkError(
+            'INVALID_OPTIONS',
+            `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`,
+          )
+        }
+        declared[name] = declaration
+      }
+      return declared
+    },
+  }
+}

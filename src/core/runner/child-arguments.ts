@@ -1,5 +1,0 @@
-/**
- * How V8 is set up in the children. Tensors move to the network's thread and back, which V8 counts as memory given up and taken anew:
- * its small first heap would be collected once for every segment, a sixth of the processor time of a light network.
- */
-export const childArguments: readonly string[] = ['--initial-old-space-size=64']

@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { StemworkError } from '../../engine/errors.js'
+
+export interface FfmpegLimits {
+  /** Without output for this long, although output is wanted, it is killed. */
+  silenceMs: number
+  /** Resident memory, watched where the system tells it (Linux). */
+  maxBytes: number
+}
+
+export const ffmpegLimits: FfmpegLimits = { silenceMs: 30_000, maxBytes: 512 * 1024 * 1024 }
+
+const watchIntervalMs = 200
+const pageBytes = 4096
+const mostLogCharacters = 32_000
+
+/** A run of ffmpeg. Its output is read as it is wanted: while nobody reads, the full pipe stops it. */
+export interface FfmpegProcess {
+  output: AsyncGenerator<Buffer, void, undefined>
+  /** What it logged so far, up to a limit. */
+  log(): string
+  /** Why it ended, after `output` has ended: an exit status of 0, or a sentence on what went wrong. */
+  ending(): Promise<0 | string>
+  /** Kills it, if it still runs. Resolves when it is gone. */
+  end(): Promise<void>
+}
+
+/**
+ * Starts ffmpeg, without a shell and with almost none of the environment. It is killed when the signal fires, when it exceeds a limit, and
+ * when `output` is given up.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` when the program cannot be started
+ */
+export async function startFfmpeg(
+  program: string,
+  args: readonly string[],
+  { signal, limits = ffmpegLimits }: { signal?: AbortSignal; limits?: FfmpegLimits },
+): Promise<FfmpegProcess> {
+  signal?.throwIfAborted()
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, LC_ALL: 'C', AV_LOG_FORCE_NOCOLOR: '1' },
+    windowsHide: true,
+  })
+  let log = ''
+  let broken: string | undefined
+  const closed = once(child, 'close').then(
+    () => undefined,
+    () => undefined,
+  )
+  const kill = () => void child.kill('SIGKILL')
+  const breakOff = (why: string) => {
+    broken ??= why
+    kill()
+  }
+  await Promise.race([
+    once(child, 'spawn'),
+    once(child, 'error').then(([error]) => Promise.reject(error as Error)),
+  ]).catch((error: unknown) => {
+    throw notStarted(program, error)
+  })
+  child.on('error', () => undefined)
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (log.length < mostLogCharacters) log = (log + text).slice(0, mostLogCharacters)
+  })
+  signal?.addEventListener('abort', kill)
+  const watch = setInterval(() => {
+    void residentBytes(child.pid).then((bytes) => {
+      if (bytes > limits.maxBytes) breakOff(`it took more than ${limits.maxBytes / 2 ** 20} MiB of memory`)
+    })
+  }, watchIntervalMs).unref()
+  void closed.then(() => {
+    clearInterval(watch)
+    signal?.removeEventListener('abort', kill)
+  })
+
+  const end = async (): Promise<void> => {
+    kill()
+    // What lies unread in the pipe would keep it open.
+    child.stdout.destroy()
+    await closed
+  }
+
+  async function* output(): AsyncGenerator<Buffer, void, undefined> {
+    const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    try {
+      for (;;) {
+        const timer = setTimeout(
+          () => breakOff(`it gave nothing for ${limits.silenceMs / 1000} seconds`),
+          limits.silenceMs,
+        )
+        const chunk = await chunks.next().finally(() => clearTimeout(timer))
+        signal?.throwIfAborted()
+        if (chunk.done) return
+        yield chunk.value
+      }
+    } finally {
+      await end()
+    }
+  }
+
+  return {
+    output: output(),
+    log: () => log,
+    end,
+    async ending() {
+      await closed
+      if (broken !== undefined) return broken
+      if (child.exitCode === 0) return 0
+      return child.signalCode ? `it was ended by ${child.signalCode}` : `it ended with exit status ${child.exitCode}`
+    },
+  }
+}
+
+function notStarted(program: string, cause: unknown): StemworkError {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new StemworkError(
+    'MISSING_DEPENDENCY',
+    `ffmpeg is allowed as a decoder, but "${program}" could not be started (${why}). Install ffmpeg, or set decoders.ffmpeg to its path.`,
+    { cause },
+  )
+}
+
+/** 0 where the system does not tell it. */
+async function residentBytes(pid: number | undefined): Promise<number> {
+  if (process.platform !== 'linux' || pid === undefined) return 0
+  const text = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '')
+  return Number(text.split(' ')[1] ?? 0) * pageBytes
+}

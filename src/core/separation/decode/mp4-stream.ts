@@ -1,0 +1,83 @@
+import { damagedFile } from './damaged-file.js'
+import type { FileBytes } from './file-bytes.js'
+import { topBoxes, writeBox, type Box } from './mp4-boxes.js'
+import { listSamples, type Samples } from './mp4-samples.js'
+import { readTrack, type Mp4Track } from './mp4-track.js'
+
+/** The sound of an MP4 file as a small MP4 file of its own. */
+export interface Mp4Sound {
+  pieces: AsyncGenerator<Uint8Array, void, undefined>
+  /** Length of the track by its header; undefined for fragmented files. */
+  seconds: number | undefined
+  warnings: readonly string[]
+}
+
+/** The index of a day of audio takes about 30 MB; a much larger one is damage or an attack. */
+const largestIndexBytes = 128 * 1024 * 1024
+
+/**
+ * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone: an index with
+ * tables that fit, then the samples in their order. So a decoder needs no random access, sees no pictures, and trusts no count that
+ * was not checked.
+ *
+ * @param pieceBytes about how many bytes a piece has
+ * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio` without a sound track
+ */
+export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4Sound> {
+  const index = await findIndex(file)
+  const bytes = await file.read(index.body, index.end - index.body)
+  const track = readTrack(bytes, { body: 0, end: bytes.length })
+  const samples = await listSamples(file, track, index.end, pieceBytes)
+  if (samples.sizes.length === 0)
+    throw damagedFile('The MP4 file ends before its audio begins, or its index lists no audio.')
+  return { seconds: track.seconds, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
+}
+
+/** Rounding and a last sample that lies past the end are no loss worth a word. */
+const leastMissing = 0.001
+
+function cutOff({ missing }: Samples, { seconds }: Mp4Track): string[] {
+  if (missing < leastMissing) return []
+  const lost = seconds === undefined ? '' : `, about ${(missing * seconds).toFixed(1)} of ${seconds.toFixed(1)} seconds`
+  return [`The MP4 file was cut off: ${(missing * 100).toFixed(1)} % of its sound is missing${lost}.`]
+}
+
+async function findIndex(file: FileBytes): Promise<Box> {
+  for await (const box of topBoxes(file, 0)) {
+    if (box.type !== 'moov') continue
+    if (box.end > file.size || box.end - box.body > largestIndexBytes) break
+    return box
+  }
+  throw damagedFile('The MP4 file has no complete index; it was cut off, or the recording was not finished.')
+}
+
+async function* piecesOf(
+  file: FileBytes,
+  track: Mp4Track,
+  samples: Samples,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  yield writeIndex(track, samples)
+  yield* file.ranges(samples.runs)
+}
+
+/** All samples lie in one chunk behind the index. */
+function writeIndex({ kept }: Mp4Track, { sizes }: Samples): Uint8Array {
+  const sizeTable = Buffer.alloc(12 + sizes.length * 4)
+  sizeTable.writeUInt32BE(sizes.length, 8)
+  for (const [index, size] of sizes.entries()) sizeTable.writeUInt32BE(size, 12 + index * 4)
+  const chunkTable = Buffer.alloc(20)
+  ;[1, 1, sizes.length, 1].forEach((value, index) => chunkTable.writeUInt32BE(value, 4 + index * 4))
+  const offset = Buffer.alloc(8)
+  offset.writeUInt32BE(1, 4)
+  const tables = [
+    writeBox('stsc', chunkTable),
+    writeBox('stsz', sizeTable),
+    writeBox('stco', Buffer.concat([offset, Buffer.alloc(4)])),
+  ]
+  const media = writeBox('minf', writeBox('stbl', ...kept.sampleTable, ...tables))
+  const track = writeBox('trak', ...kept.track, writeBox('mdia', ...kept.media, media))
+  const index = writeBox('moov', ...kept.movie, kept.tags, track)
+  // The last field is the offset of the chunk, which begins where the index ends.
+  index.writeUInt32BE(index.length, index.length - 4)
+  return index
+}

@@ -1,0 +1,139 @@
+import { badInput } from '../../engine/errors.js'
+import { damagedFile } from './damaged-file.js'
+import { childBoxes, findBox, tableOf, writeBox, type Box, type BoxRange, type Table } from './mp4-boxes.js'
+
+/** The first sound track of an MP4 file, from its index. */
+export interface Mp4Track {
+  id: number
+  /** Four characters, for example `mp4a`. */
+  codec: string
+  /** Length by the media header; undefined for fragmented files. */
+  seconds: number | undefined
+  tables: SampleTables
+  /** Bytes of a sample that a fragment does not state. */
+  fragmentSampleBytes: number
+  isFragmented: boolean
+  /** Boxes that a decoder needs beside the tables, complete with their headers. */
+  kept: { movie: Uint8Array[]; track: Uint8Array[]; media: Uint8Array[]; sampleTable: Uint8Array[]; tags: Uint8Array }
+}
+
+/** Where the samples lie (ISO/IEC 14496-12, 8.7); each count fits into its box. */
+export interface SampleTables {
+  sampleCount: number
+  /** 0 if each sample has its own size. */
+  fixedBytes: number
+  sizes: Table | undefined
+  /** Rows of first chunk and samples per chunk. */
+  samplesPerChunk: Table | undefined
+  chunkOffsets: Table | undefined
+}
+
+/** Decoders look through the description of the samples box by box. */
+const longestDescription = 1024 * 1024
+/** Of the tags, only iTunes' note on the encoder's padding is needed. */
+const longestTag = 4096
+
+/**
+ * Reads the index (`moov`) of an MP4 file.
+ *
+ * @throws StemworkError `BAD_INPUT`: `no_audio` without a sound track, `decode_failed` for tables that cannot be right
+ */
+export function readTrack(bytes: Uint8Array, movie: BoxRange): Mp4Track {
+  for (const track of childBoxes(bytes, movie.body, movie.end)) {
+    if (track.type !== 'trak') continue
+    const handler = findBox(bytes, track, 'mdia', 'hdlr')
+    const table = findBox(bytes, track, 'mdia', 'minf', 'stbl')
+    if (!handler || !table || text(bytes, handler.body + 8) !== 'soun') continue
+    const description = findBox(bytes, table, 'stsd')
+    if (!description || description.end < description.body + 24) continue
+    if (description.end - description.body > longestDescription)
+      throw damagedFile('The description of the samples in the MP4 file is far too long.')
+    return trackOf(bytes, movie, track, table, description)
+  }
+  throw badInput('no_audio', 'The file has no audio track; expected a song or a video with sound.')
+}
+
+function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, description: Box): Mp4Track {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const header = findBox(bytes, track, 'tkhd')
+  const mediaHeader = findBox(bytes, track, 'mdia', 'mdhd')
+  const edits = findBox(bytes, track, 'edts', 'elst')
+  const durations = findBox(bytes, table, 'stts')
+  if (edits) tableOf(bytes, edits, 8, bytes[edits.body] === 1 ? 20 : 12)
+  if (durations) tableOf(bytes, durations, 8, 8)
+  const idAt = header && header.body + (bytes[header.body] === 1 ? 20 : 12)
+  const id = idAt !== undefined && idAt + 4 <= bytes.length ? view.getUint32(idAt) : 0
+  const whole = (...boxes: (Box | undefined)[]) =>
+    boxes.filter((box) => box !== undefined).map((box) => writeBox(box.type, bytes.subarray(box.body, box.end)))
+  return {
+    id,
+    codec: text(bytes, description.body + 12),
+    seconds: mediaHeader && secondsOf(view, mediaHeader),
+    tables: readTables(bytes, table),
+    fragmentSampleBytes: defaultSampleBytes(bytes, movie, id),
+    isFragmented: findBox(bytes, movie, 'mvex') !== undefined,
+    kept: {
+      movie: whole(findBox(bytes, movie, 'mvhd')),
+      track: [...whole(header), ...(edits ? [writeBox('edts', ...whole(edits))] : [])],
+      media: whole(mediaHeader, findBox(bytes, track, 'mdia', 'hdlr')),
+      sampleTable: whole(description, durations),
+      tags: paddingTags(bytes, movie, track),
+    },
+  }
+}
+
+function secondsOf(view: DataView, { body, end }: Box): number | undefined {
+  if (end - body < 20) return undefined
+  const isLong = view.getUint8(body) === 1 && end - body >= 32
+  const timescale = view.getUint32(body + (isLong ? 20 : 12))
+  const duration = isLong ? Number(view.getBigUint64(body + 24)) : view.getUint32(body + 16)
+  // All ones means unknown; fragmented files state 0.
+  const isKnown = timescale > 0 && duration > 0 && duration < (isLong ? 2 ** 63 : 0xffff_ffff)
+  return isKnown ? duration / timescale : undefined
+}
+
+function readTables(bytes: Uint8Array, table: Box): SampleTables {
+  const sizes = findBox(bytes, table, 'stsz')
+  const perChunk = findBox(bytes, table, 'stsc')
+  const short = findBox(bytes, table, 'stco')
+  const long = findBox(bytes, table, 'co64')
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (sizes && sizes.end - sizes.body < 12) throw damagedFile('The table "stsz" of the MP4 file is cut off.')
+  const fixedBytes = sizes ? view.getUint32(sizes.body + 4) : 0
+  return {
+    sampleCount: sizes ? view.getUint32(sizes.body + 8) : 0,
+    fixedBytes,
+    sizes: sizes && fixedBytes === 0 ? tableOf(bytes, sizes, 12, 4) : undefined,
+    samplesPerChunk: perChunk && tableOf(bytes, perChunk, 8, 12),
+    chunkOffsets: short ? tableOf(bytes, short, 8, 4) : long && tableOf(bytes, long, 8, 8),
+  }
+}
+
+function defaultSampleBytes(bytes: Uint8Array, movie: BoxRange, trackId: number): number {
+  const fragments = findBox(bytes, movie, 'mvex')
+  if (!fragments) return 0
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (const { type, body, end } of childBoxes(bytes, fragments.body, fragments.end)) {
+    if (type === 'trex' && end - body >= 20 && view.getUint32(body + 4) === trackId) return view.getUint32(body + 16)
+  }
+  return 0
+}
+
+/** The free-form iTunes tags, in the boxes that hold them. */
+function paddingTags(bytes: Uint8Array, ...places: BoxRange[]): Uint8Array {
+  for (const place of places) {
+    const meta = findBox(bytes, place, 'udta', 'meta')
+    // In MP4, version and flags come first; in QuickTime they do not.
+    const list = meta && (findBox(bytes, { ...meta, body: meta.body + 4 }, 'ilst') ?? findBox(bytes, meta, 'ilst'))
+    if (!list) continue
+    const tags = [...childBoxes(bytes, list.body, list.end)]
+      .filter(({ type, body, end }) => type === '----' && end - body < longestTag)
+      .map(({ type, body, end }) => writeBox(type, bytes.subarray(body, end)))
+    return writeBox('udta', writeBox('meta', Buffer.alloc(4), writeBox('ilst', ...tags)))
+  }
+  return new Uint8Array(0)
+}
+
+function text(bytes: Uint8Array, at: number): string {
+  return String.fromCharCode(...bytes.subarray(at, at + 4))
+}

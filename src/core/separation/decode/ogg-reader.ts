@@ -1,0 +1,76 @@
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { openCodec } from './codec-stream.js'
+import { damagedFile } from './damaged-file.js'
+import type { FileBytes } from './file-bytes.js'
+import { openFlacPieces, readStreamInfo } from './flac-reader.js'
+import { mostGaps, openParts, positionsOf } from './ogg-gaps.js'
+import { packetsOf } from './ogg-pages.js'
+import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-stream.js'
+
+/**
+ * Opens the sound of an Ogg file, which may also hold pictures. Pages with a wrong checksum never reach a decoder.
+ *
+ * @throws UndecodedError, or StemworkError `BAD_INPUT` `decode_failed`, when there is no audio
+ */
+export async function openOgg(file: FileBytes, codec: OggCodec, pieceBytes: number): Promise<AudioStream> {
+  const losses: OggLosses = { gaps: 0, hasEnd: false }
+  const pages = (counted: OggLosses) => streamPages(file.pieces({ pieceBytes }), codec, counted)
+  // The sound of FLAC has numbers of its own, by which gaps are filled.
+  if (codec === 'ogg-flac') return withLosses(await openOggFlac(pages(losses)), losses, () => '')
+  const decoder = codec === 'vorbis' ? 'oga' : codec
+  const scan: OggLosses = { gaps: 0, hasEnd: false }
+  for await (const _ of pages(scan));
+  if (scan.gaps === 0 || scan.gaps > mostGaps) {
+    const stream = await openCodec(decoder, bytesOf(pages(losses)), codec)
+    return withLosses(stream, losses, () => ' and were left out, so what follows comes earlier')
+  }
+  const positions = await positionsOf(pages({ gaps: 0, hasEnd: false }), decoder)
+  const silent = { seconds: 0 }
+  const stream = await openParts(pages(losses), positions, decoder, silent)
+  return withLosses(
+    { ...stream, format: codec },
+    losses,
+    () => `, and ${silent.seconds.toFixed(2)} seconds are silent instead`,
+  )
+}
+
+function withLosses(stream: AudioStream, losses: OggLosses, instead: () => string): AudioStream {
+  const warnings: string[] = []
+  return {
+    ...stream,
+    warnings,
+    blocks: (async function* () {
+      yield* stream.blocks
+      warnings.push(...(stream.warnings ?? []), ...oggLossText(losses, instead()))
+    })(),
+  }
+}
+
+async function* bytesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const { bytes } of pages) yield bytes
+}
+
+/** Bytes before the stream's own header in the first packet (the mapping of FLAC into Ogg, version 1.0; RFC 9639, 10.1). */
+const mappingBytes = 9
+
+async function openOggFlac(pages: ReturnType<typeof streamPages>): Promise<AudioStream> {
+  const first = await pages.next()
+  const head = first.done ? undefined : packetsOf(first.value).packets[0]
+  // The marker, the header of the first metadata block, and its content.
+  if (!head || head.length < mappingBytes + 4 + 4 + 34)
+    throw damagedFile("The header of the file's FLAC stream is missing or cut off.")
+  const { info, sampleCount } = readStreamInfo(head.subarray(mappingBytes + 8))
+  return openFlacPieces(framesOf(pages), info, sampleCount, 'ogg-flac')
+}
+
+/** The packets that hold frames; those before them hold metadata. */
+async function* framesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<Uint8Array, void, undefined> {
+  let isMetadata = true
+  for await (const page of pages) {
+    for (const [index, packet] of packetsOf(page).packets.entries()) {
+      const isStart = index > 0 || !page.isContinued
+      if (isStart && packet[0] === 0xff) isMetadata = false
+      if (!isMetadata) yield packet
+    }
+  }
+}

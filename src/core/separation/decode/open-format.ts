@@ -1,0 +1,88 @@
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { openAiff } from './aiff-reader.js'
+import { openAu } from './au-reader.js'
+import { openCodec } from './codec-stream.js'
+import type { FileBytes } from './file-bytes.js'
+import { openFlac } from './flac-reader.js'
+import { openMp4 } from './mp4-stream.js'
+import { openOgg } from './ogg-reader.js'
+import type { InputFormat } from './sniff.js'
+import { statedSeconds } from './stated-length.js'
+import { UndecodedError } from './undecoded.js'
+import { openWav } from './wav-reader.js'
+
+/** Where the audio begins, behind tags, and its first bytes. */
+export interface Head {
+  bytes: Uint8Array
+  position: number
+}
+
+export interface OpenedFormat {
+  stream: AudioStream
+  /** The length that a header states, which may be wrong; absent where it follows from the size of the file. */
+  seconds?: number
+}
+
+/** Small, because a codec may expand each byte of silence to a thousand samples. */
+const codecPieceBytes = 16 * 1024
+
+/** Stream properties object's type for video (ASF specification, 10.5); headers with large pictures are cut off here. */
+const asfVideoStream = Buffer.from('c0ef19bc4d5bcf11a8fd00805f5c442b', 'hex')
+const asfHeaderBytes = 1024 * 1024
+
+/**
+ * Opens a file of a known format with the decoders of the package.
+ *
+ * @throws UndecodedError when another decoder might read it; StemworkError `BAD_INPUT` when none should try
+ */
+export async function openFormat(file: FileBytes, format: InputFormat, head: Head): Promise<OpenedFormat> {
+  const pieces = (from = head.position) => file.pieces({ from, pieceBytes: codecPieceBytes })
+  switch (format) {
+    case 'wav':
+      return { stream: (await openWav(file, head.position)) ?? (await openCodec('wav', pieces(), format)) }
+    case 'aiff':
+      return { stream: await openAiff(file, head.position) }
+    case 'au':
+      return { stream: await openAu(file, head.position) }
+    case 'flac': {
+      const stream = await openFlac(file, head.position)
+      return { stream, seconds: stream.statedSeconds }
+    }
+    case 'mp4': {
+      const sound = await openMp4(file, codecPieceBytes)
+      const stream = withWarnings(await openCodec('mp4', sound.pieces, format), sound.warnings)
+      return { stream, seconds: sound.seconds }
+    }
+    case 'vorbis':
+    case 'opus':
+    case 'ogg-flac': {
+      const seconds = await statedSeconds(file, format, head.bytes)
+      return { stream: { ...(await openOgg(file, format, codecPieceBytes)), statedSeconds: seconds }, seconds }
+    }
+    case 'wma':
+      // The decoder would decode the video stream as sound.
+      if (Buffer.from(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
+        throw new UndecodedError('The file is a Windows Media video (WMV).')
+      return { stream: await openCodec('wma', pieces(), format) }
+    default: {
+      const seconds = await statedSeconds(file, format, head.bytes)
+      const stream = await openCodec(codecNames[format] ?? format, pieces(), format)
+      return { stream: { ...stream, statedSeconds: seconds }, seconds }
+    }
+  }
+}
+
+/** Names in `audio-decode` that differ from ours. */
+const codecNames: Partial<Record<InputFormat, string>> = { wavpack: 'wv' }
+
+function withWarnings(stream: AudioStream, warnings: readonly string[]): AudioStream {
+  const all: string[] = [...warnings]
+  return {
+    ...stream,
+    warnings: all,
+    blocks: (async function* () {
+      yield* stream.blocks
+      all.push(...(stream.warnings ?? []))
+    })(),
+  }
+}

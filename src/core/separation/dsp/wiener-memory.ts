@@ -1,0 +1,72 @@
+import {
+  createWienerKernels,
+  type FilterField,
+  filterFields,
+  type SumField,
+  sumFields,
+} from './kernels/wiener-kernels.js'
+
+/** Rows that a tile has of each of its planes: what a tile touches stays in the second-level cache. */
+export const tileFrames = 8
+export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
+export type TilePlane = (typeof tilePlanes)[number]
+
+/** The kernels with a memory for one tile and for the voice's magnitudes in one window. Offsets count floats of `memory`. */
+export interface WienerMemory {
+  memory: Float32Array
+  /** From one row to the next. */
+  pitch: number
+  /** Offset of a row of the tile. */
+  tileRow(plane: TilePlane, row: number): number
+  /** Offset of a row of the voice's magnitudes, of which there is one for each frame of a window. */
+  voiceRow(channel: number, frame: number): number
+  /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
+  magnitudes(re: number, im: number, to: number): number
+  sums: Record<SumField, Float64Array>
+  filters: Record<FilterField, Float32Array>
+  /** Takes the tile's first rows and the voice from frame `first` of the window on. */
+  addToSums(rows: number, first: number, scale: number): void
+  /** Replaces those rows by the vocals. */
+  filter(rows: number, first: number): void
+}
+
+export function createWienerMemory(bins: number, windowFrames: number): WienerMemory {
+  const offsets = wienerOffsets(bins, windowFrames)
+  const { cells, pitch, tile, tilePlane, voicePlane } = offsets
+  const { memory, magnitudes, addToSums, filter } = createWienerKernels(offsets.end)
+  const doubles = new Float64Array(memory.buffer)
+  const voiceRow = (channel: number, frame: number) => offsets.voice + channel * voicePlane + frame * pitch
+  const fields = <Field extends string, Values>(names: readonly Field[], values: (index: number) => Values) =>
+    Object.fromEntries(names.map((name, index) => [name, values(index)])) as Record<Field, Values>
+
+  return {
+    memory,
+    pitch,
+    tileRow: (plane, row) => tile + tilePlanes.indexOf(plane) * tilePlane + row * pitch,
+    voiceRow,
+    magnitudes: (re, im, to) => magnitudes(re, im, to, cells),
+    sums: fields(sumFields, (index) =>
+      doubles.subarray(offsets.sums / 2 + index * pitch, offsets.sums / 2 + (index + 1) * pitch),
+    ),
+    filters: fields(filterFields, (index) =>
+      memory.subarray(offsets.filters + index * pitch, offsets.filters + (index + 1) * pitch),
+    ),
+    addToSums: (rows, first, scale) =>
+      addToSums(tile, tilePlane, voiceRow(0, first), voicePlane, offsets.sums, pitch, cells, rows, scale),
+    filter: (rows, first) =>
+      filter(tile, tilePlane, voiceRow(0, first), voicePlane, offsets.filters, pitch, cells, rows),
+  }
+}
+
+function wienerOffsets(bins: number, windowFrames: number) {
+  const cells = Math.ceil(bins / 4) * 4
+  // Nine cache lines more than a multiple of 4 KiB, so that equal bins of all rows of a tile fall into different lines.
+  const pitch = Math.ceil((cells - 144) / 1024) * 1024 + 144
+  const tile = 0
+  const tilePlane = tileFrames * pitch
+  const voice = tile + tilePlanes.length * tilePlane
+  const voicePlane = windowFrames * pitch
+  const sums = voice + 2 * voicePlane
+  const filters = sums + 2 * sumFields.length * pitch
+  return { cells, pitch, tile, tilePlane, voice, voicePlane, sums, filters, end: filters + filterFields.length * pitch }
+}

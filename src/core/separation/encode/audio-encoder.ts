@@ -1,0 +1,17 @@
+export interface WrittenAudio {
+  sampleCount: number
+  /** Samples beyond the integer range that were clipped; 0 in formats without integers. */
+  clippedSamples: number
+  /** Size of the file. */
+  bytes: number
+}
+
+/** Writes an audio file as audio arrives. Calls must not overlap. */
+export interface AudioEncoder {
+  /** Appends one plane per channel, all of the same length, nominal range -1..1. The arrays may be reused afterwards. */
+  write(planes: readonly Float32Array[]): Promise<void>
+  /** Completes and closes the file. */
+  close(): Promise<WrittenAudio>
+  /** Closes the file without completing it; the caller removes it. */
+  abandon(): Promise<void>
+}

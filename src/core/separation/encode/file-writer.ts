@@ -1,0 +1,59 @@
+import { open, type FileHandle } from 'node:fs/promises'
+
+/** Frames are gathered to pieces of this size before they are written. */
+const pieceBytes = 256 * 1024
+
+/** Writes a file from start to end. Bytes already written can be corrected afterwards. */
+export class FileWriter {
+  readonly #file: FileHandle
+  #bytes = 0
+  #piece: Uint8Array | undefined
+  #pieceLength = 0
+
+  private constructor(file: FileHandle) {
+    this.#file = file
+  }
+
+  /** Creates or replaces the file. */
+  static async open(path: string): Promise<FileWriter> {
+    return new FileWriter(await open(path, 'w'))
+  }
+
+  /** Without what is gathered. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Copies a frame of at most a piece, and writes the piece when the next one has no room in it. */
+  async gather(frame: Uint8Array): Promise<void> {
+    this.#piece ??= new Uint8Array(pieceBytes)
+    if (this.#pieceLength + frame.length > pieceBytes) await this.flush()
+    this.#piece.set(frame, this.#pieceLength)
+    this.#pieceLength += frame.length
+  }
+
+  /** Writes what is gathered. */
+  async flush(): Promise<void> {
+    if (!this.#piece) return
+    const gathered = this.#piece.subarray(0, this.#pieceLength)
+    this.#pieceLength = 0
+    await this.append(gathered)
+  }
+
+  /** Nothing may be gathered. */
+  async append(content: Uint8Array): Promise<void> {
+    for (let done = 0; done < content.length;) {
+      done += (await this.#file.write(content, done, content.length - done)).bytesWritten
+    }
+    this.#bytes += content.length
+  }
+
+  /** Replaces bytes that were written before. */
+  async correct(content: Uint8Array, position: number): Promise<void> {
+    await this.#file.write(content, 0, content.length, position)
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close()
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits, MP3 of
+ * 320 kbit/s.
+ */
+export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
+
+export type OutputFormat = (typeof outputFormats)[number]
+
+/** File extension and content type of a format. */
+export function fileType(format: OutputFormat): { extension: string; contentType: string } {
+  switch (format) {
+    case '16':
+    case '24':
+    case '32f':
+      return { extension: 'wav', contentType: 'audio/wav' }
+    case 'flac':
+    case 'flac24':
+      return { extension: 'flac', contentType: 'audio/flac' }
+    case 'mp3':
+      return { extension: 'mp3', contentType: 'audio/mpeg' }
+    default:
+      return format satisfies never
+  }
+}
+
+/** Whether encoding takes much longer than writing the samples as they are. */
+export function isCompressed(format: OutputFormat): boolean {
+  return format === 'flac' || format === 'flac24' || format === 'mp3'
+}

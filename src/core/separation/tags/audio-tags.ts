@@ -1,0 +1,55 @@
+/** What a file says about the song in it. Texts are not empty and have no control characters. */
+export interface AudioTags {
+  title?: string
+  artist?: string
+  album?: string
+  /** The number, or the number and how many there are: `3/12`. */
+  track?: string
+  /** The year, possibly with month and day. */
+  date?: string
+  genre?: string
+  cover?: Cover
+}
+
+export interface Cover {
+  contentType: 'image/jpeg' | 'image/png'
+  bytes: Uint8Array
+}
+
+export type TextTag = Exclude<keyof AudioTags, 'cover'>
+
+/** Larger covers are left out. */
+export const maxCoverBytes = 4 * 1024 * 1024
+
+const maxTextLength = 500
+
+/** Adds a text, unless there is one already or nothing is left of it without control characters and spaces. */
+export function addText(tags: AudioTags, name: TextTag, text: string): void {
+  const clean = Array.from(cleanText(text)).slice(0, maxTextLength).join('').trim()
+  if (clean !== '') tags[name] ??= clean
+}
+
+/** Without control characters, marks that change the direction of writing, and halves of characters. */
+export function cleanText(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replace(/[\p{Cs}\p{Co}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu, '')
+    .trim()
+}
+
+/** Adds a picture, unless there is one already, or it is too large or neither JPEG nor PNG. */
+export function addCover(tags: AudioTags, bytes: Uint8Array): void {
+  const contentType = pictureType(bytes)
+  // A copy: the rest of what was read need not be kept.
+  if (contentType && bytes.length <= maxCoverBytes) tags.cover ??= { contentType, bytes: Uint8Array.from(bytes) }
+}
+
+/** The tags, with what only the others have. */
+export function mergedTags(tags: AudioTags, others: AudioTags): AudioTags {
+  return { ...others, ...tags }
+}
+
+function pictureType([a, b, c, d]: Uint8Array): Cover['contentType'] | undefined {
+  if (a === 0xff && b === 0xd8 && c === 0xff) return 'image/jpeg'
+  return a === 0x89 && b === 0x50 && c === 0x4e && d === 0x47 ? 'image/png' : undefined
+}

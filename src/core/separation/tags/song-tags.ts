@@ -1,0 +1,41 @@
+import { type AudioTags, cleanText } from './audio-tags.js'
+import { readTags } from './read-tags.js'
+
+export interface SongTags {
+  /** The song's title, else its file's name, as a part of a file name; `undefined` if neither is known. */
+  song: string | undefined
+  /** What the song's file says, for a file that holds all of it. */
+  whole: AudioTags
+  /** What to write into a stem's file; nothing if the song's file has no tags. */
+  ofStem(stem: string): AudioTags
+}
+
+/** @param input a local file, and what it is called where it comes from */
+export async function songTags({ path, name }: { path: string; name?: string }): Promise<SongTags> {
+  const tags = await readTags(path)
+  const title = tags.title ?? (name === undefined ? undefined : cleanText(name.replace(/\.[^.]{1,5}$/, '')))
+  return {
+    song: title === undefined ? undefined : songName(title),
+    whole: tags,
+    ofStem: (stem) =>
+      Object.keys(tags).length === 0 ? {} : { ...tags, title: title ? `${stem} (stems of ${title})` : stem },
+  }
+}
+
+const maxSongNameBytes = 150
+
+/**
+ * A song's name as a part of a file name on any system: without separators of paths, characters that Windows forbids and control
+ * characters, and not too long.
+ *
+ * @returns `undefined` if nothing is left
+ */
+export function songName(text: string): string | undefined {
+  const allowed = cleanText(text.normalize('NFC')).replace(/[/\\:*?"<>|]+/g, '_')
+  const characters = Array.from(allowed.replace(/\s+/g, ' '))
+  let bytes = Buffer.byteLength(characters.join(''))
+  while (bytes > maxSongNameBytes) bytes -= Buffer.byteLength(characters.pop() ?? '')
+  // Files whose names begin with a dot are hidden; Windows removes dots and spaces at the end.
+  const name = characters.join('').replace(/^[. ]+|[. ]+$/g, '')
+  return /[\p{L}\p{N}]/u.test(name) ? name : undefined
+}

@@ -1,0 +1,67 @@
+import { rename, rm } from 'node:fs/promises'
+import { isCompressed, type OutputFormat } from '../encode/output-format.js'
+import type { AudioEncoder } from '../encode/audio-encoder.js'
+import { openEncoder } from '../encode/encoder.js'
+import { openThreadedEncoder } from '../encode/threaded-encoder.js'
+import type { StemName, Stems } from '../stems.js'
+import type { AudioTags } from '../tags/audio-tags.js'
+
+interface StemFile {
+  stem: StemName
+  path: string
+  encoder: AudioEncoder
+}
+
+export interface StemFilesOptions {
+  sampleRate: number
+  format: OutputFormat
+  tags?: (stem: StemName) => AudioTags
+}
+
+/** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
+export class StemFiles {
+  readonly #files: readonly StemFile[]
+
+  private constructor(files: readonly StemFile[]) {
+    this.#files = files
+  }
+
+  static async open(
+    paths: Partial<Record<StemName, string>>,
+    { sampleRate, format, tags }: StemFilesOptions,
+  ): Promise<StemFiles> {
+    // Packing samples takes no longer than handing them to another thread.
+    const open = isCompressed(format) ? openThreadedEncoder : openEncoder
+    const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
+      stem,
+      path,
+      encoder: await open(`${path}.part`, { sampleRate, channels: 2, format, tags: tags?.(stem) }),
+    }))
+    try {
+      return new StemFiles(await Promise.all(opening))
+    } catch (error) {
+      for (const opened of await Promise.allSettled(opening))
+        if (opened.status === 'fulfilled') await new StemFiles([opened.value]).discard()
+      throw error
+    }
+  }
+
+  async write(audio: Stems): Promise<void> {
+    await Promise.all(this.#files.map(({ stem, encoder }) => encoder.write(audio[stem] ?? [])))
+  }
+
+  /** Completes the files. Returns how many samples were clipped to the integer range. */
+  async publish(): Promise<{ clippedSamples: number }> {
+    const written = await Promise.all(this.#files.map(({ encoder }) => encoder.close()))
+    for (const { path } of this.#files) await rename(`${path}.part`, path)
+    return { clippedSamples: written.reduce((sum, { clippedSamples }) => sum + clippedSamples, 0) }
+  }
+
+  /** Removes the unfinished files, also after a `publish` that failed half-way. */
+  async discard(): Promise<void> {
+    for (const { path, encoder } of this.#files) {
+      await encoder.abandon().catch(() => undefined)
+      await rm(`${path}.part`, { force: true })
+    }
+  }
+}

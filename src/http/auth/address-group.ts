@@ -1,0 +1,19 @@
+import { isIPv6 } from 'node:net'
+
+/** What counts as one client: an IPv4 address; of IPv6 the network of 64 bits, of which one client has every address. */
+export function addressGroup(address: string): string {
+  if (!isIPv6(address)) return address
+  return /^::ffff:([\d.]+)$/i.exec(address)?.[1] ?? networkOf(address)
+}
+
+function networkOf(address: string): string {
+  const [front = '', back] = address.replace(/%.*$/, '').toLowerCase().split('::')
+  const first = front === '' ? [] : front.split(':')
+  const last = back === undefined || back === '' ? [] : back.split(':')
+  const zeros = back === undefined ? 0 : Math.max(0, 8 - first.length - last.length)
+  const groups = [...first, ...Array<string>(zeros).fill('0'), ...last]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`
+}

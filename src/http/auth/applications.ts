@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { StemworkError } from '../../core/engine/errors.js'
+import type { ApiKey, Application, ApplicationStore } from '../../core/engine/ports/application-store.js'
+import { newWebhookSecret, secretKey } from '../../core/engine/webhooks/signature.js'
+import { fingerprint, generateApiKey } from './api-key.js'
+
+/** A key as it is shown once, at its making. */
+export interface IssuedKey {
+  /** The value that clients send. It is stored nowhere. */
+  key: string
+  record: ApiKey
+}
+
+/** Webhook secrets that sign side by side at most: the newest, and those before it whose overlap is not over. */
+const maxWebhookSecrets = 4
+const defaultOverlapMs = 24 * 60 * 60 * 1000
+
+/**
+ * Registers an application. It can do nothing until a key is issued for it. The secret that signs its webhooks, a new one unless it
+ * is given, is in the result: hand it to the application, which is never shown it again.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
+ */
+export async function createApplication(
+  store: ApplicationStore,
+  input: {
+    name: string
+    id?: string
+    webhook?: { url: string; secret?: string; events?: string[] | null } | null
+  },
+): Promise<Application & Required<Pick<Application, 'webhookSecrets'>>> {
+  const { url, secret = newWebhookSecret(), events = null } = input.webhook ?? {}
+  secretKey(secret)
+  const application = {
+    id: input.id ?? randomUUID(),
+    name: input.name,
+    createdAt: Date.now(),
+    webhook: url === undefined ? null : { url, events },
+    webhookSecrets: [{ secret, expiresAt: null }],
+  }
+  await store.putApplication(application)
+  return application
+}
+
+/**
+ * Gives an application another webhook secret, a new one unless it is given. The one before it signs along for `overlapMs` more, so
+ * that receivers can change over.
+ *
+ * @returns the secret, to be shown once
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a secret of another form.
+ */
+export async function rotateWebhookSecret(
+  store: ApplicationStore,
+  app: string,
+  options: { secret?: string; overlapMs?: number } = {},
+): Promise<string> {
+  const application = await store.getApplication(app)
+  if (!application) throw unknownApplication(app)
+  const { secret = newWebhookSecret(), overlapMs = defaultOverlapMs } = options
+  secretKey(secret)
+  const now = Date.now()
+  const older = (application.webhookSecrets ?? [])
+    .filter((known) => known.secret !== secret)
+    .map((known) => ({ ...known, expiresAt: Math.min(known.expiresAt ?? Infinity, now + overlapMs) }))
+    .filter(({ expiresAt }) => expiresAt > now)
+  const webhookSecrets = [{ secret, expiresAt: null }, ...older].slice(0, maxWebhookSecrets)
+  await store.putApplication({ ...application, webhookSecrets })
+  return secret
+}
+
+/**
+ * Issues a key for an application; it may have any number of them. `key` registers a value that the operator brings along.
+ *
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a brought key that is too short or not ours
+ * to accept, `ALREADY_EXISTS` for one that belongs to another application.
+ */
+export async function issueKey(
+  store: ApplicationStore,
+  app: string,
+  options: { label?: string | null; expiresAt?: number | null; key?: string } = {},
+): Promise<IssuedKey> {
+  if (!(await store.getApplication(app))) throw unknownApplication(app)
+  const made = options.key === undefined ? generateApiKey() : brought(options.key)
+  const known = await store.getKey(made.id)
+  if (known && known.app !== app) {
+    throw new StemworkError('ALREADY_EXISTS', 'This key belongs to another application. Use another value.')
+  }
+  const record: ApiKey = {
+    id: made.id,
+    app,
+    hash: made.hash,
+    label: options.label ?? null,
+    createdAt: known?.createdAt ?? Date.now(),
+    expiresAt: options.expiresAt ?? null,
+  }
+  await store.putKey(record)
+  return { key: made.key, record }
+}
+
+/**
+ * Issues a successor and lets the old key work for `overlapMs` more, so that clients can change over.
+ *
+ * @throws StemworkError `NOT_FOUND` if there is no such key or it has ended already.
+ */
+export async function rotateKey(
+  store: ApplicationStore,
+  keyId: string,
+  options: { overlapMs?: number } = {},
+): Promise<IssuedKey> {
+  const old = await requireKey(store, keyId)
+  const now = Date.now()
+  if (old.expiresAt !== null && old.expiresAt <= now) {
+    throw new StemworkError(
+      'NOT_FOUND',
+      `The key ${keyId} has already expired or been revoked. Issue a new one instead.`,
+    )
+  }
+  const successor = await issueKey(store, old.app, { label: old.label })
+  const end = now + (options.overlapMs ?? defaultOverlapMs)
+  await store.putKey({ ...old, expiresAt: old.expiresAt === null ? end : Math.min(old.expiresAt, end) })
+  return successor
+}
+
+/**
+ * Ends a key at once.
+ *
+ * @throws StemworkError `NOT_FOUND`.
+ */
+export async function revokeKey(store: ApplicationStore, keyId: string): Promise<ApiKey> {
+  const key = await requireKey(store, keyId)
+  const now = Date.now()
+  const revoked = { ...key, expiresAt: key.expiresAt === null ? now : Math.min(key.expiresAt, now) }
+  await store.putKey(revoked)
+  return revoked
+}
+
+function unknownApplication(app: string): StemworkError {
+  return new StemworkError('NOT_FOUND', `There is no application ${JSON.stringify(app)}. Create it first.`)
+}
+
+async function requireKey(store: ApplicationStore, keyId: string): Promise<ApiKey> {
+  const key = await store.getKey(keyId)
+  if (!key)
+    throw new StemworkError(
+      'NOT_FOUND',
+      `There is no key with the id ${JSON.stringify(keyId)}. List the keys to see their ids.`,
+    )
+  return key
+}
+
+function brought(key: string): { key: string; id: string; hash: string } {
+  const print = fingerprint(key)
+  if (!print) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'An API key of your own must have 16 to 512 characters and must not begin with "stw_" unless this service made it.',
+    )
+  }
+  return { key, ...print }
+}

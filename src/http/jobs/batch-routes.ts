@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { json } from '../routing/answer.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
+import { idempotencyKey, jobFields, requireUploads } from './create-job.js'
+
+const nameSchema = z.object({ name: z.string().min(1).max(255).describe('The name of the batch.') })
+
+export const batchRoutes = [
+  defineRoute({
+    method: 'POST',
+    path: '/batch',
+    operation: 'createBatch',
+    summary: 'Create many jobs at once',
+    description:
+      'All of them or none: what is wrong with any is told for each (`errors`, paths like `jobs.3.params`). The jobs carry the name of the batch as their `batchName`; those of a batch that is there already are added to it.',
+    access: 'key',
+    bucket: 'create',
+    body: newBatchSchema,
+    answer: {
+      description: 'The name of the batch and the ids of its new jobs, in their order.',
+      schema: newBatchViewSchema,
+    },
+    problems: [
+      'UNSUPPORTED_MEDIA_TYPE',
+      'TOO_LARGE',
+      'UPLOAD_REFUSED',
+      'IDEMPOTENCY_CONFLICT',
+      'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
+      'STORAGE_FULL',
+      'DRAINING',
+      'SHUTTING_DOWN',
+    ],
+    requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body makes no second batch.' },
+    async handle(call, { body }) {
+      const { engine, storage } = call.service
+      const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
+      const { name, ids } = await engine.submitBatch(
+        {
+          app: call.caller.id,
+          name: body.name,
+          webhook: body.webhook,
+          jobs: jobs.map(({ fields }) => fields),
+          idempotencyKey: idempotencyKey(call.request.headers),
+        },
+        {
+          trace: call.trace,
+          async beforeCreate() {
+            await storage.refuseFull(call.caller.id)
+            for (const { uploads } of jobs) await requireUploads(call, uploads)
+          },
+        },
+      )
+      return json({ name, ids })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/batch',
+    operation: 'getBatch',
+    summary: 'Get the state of a batch',
+    description:
+      'Of any jobs with this `batchName`. `GET /job?batchName=` lists them, `GET /archive?batchName=` has their results.',
+    access: 'key',
+    bucket: 'other',
+    query: nameSchema,
+    answer: { description: 'The state of the batch.', schema: batchViewSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { query: { name } }) {
+      const batch = await call.service.engine.batch(call.caller.id, name)
+      if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job with it.')
+      const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+      const { total, counts, progress } = batch
+      return json({ name, total, counts, progress, createdAt: time(batch.createdAt), endedAt: time(batch.endedAt) })
+    },
+  }),
+]

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import type { BulkAction } from '../../core/engine/engine.js'
+import { jobStatusSchema } from '../../core/engine/job/job.js'
+import { json } from '../routing/answer.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { timestampSchema } from '../schemas.js'
+
+const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
+
+export const jobFilterSchema = z
+  .strictObject({
+    status: z.array(jobStatusSchema).max(4).optional().describe('Only these statuses.'),
+    workflow: z.array(z.string().min(1).max(200)).max(100).optional().describe('Only these workflows.'),
+    batchName: z.string().min(1).max(255).optional().describe('Only jobs of this batch.'),
+    createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
+    createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
+    all: z.literal(true).optional().describe('Instead of a filter: every job of the application.'),
+    limit: z.int().min(1).max(1000).optional().describe('Jobs that this request looks at. Default: 100.'),
+    after: z
+      .string()
+      .regex(cursorForm, 'must be `next` of an answer')
+      .optional()
+      .describe('`next` of the answer before.'),
+  })
+  .meta({ id: 'JobFilter' })
+
+export const bulkReportSchema = z
+  .object({
+    done: z.int().describe('Jobs to which it was done.'),
+    refused: z.array(z.object({ id: z.uuid(), code: z.string(), message: z.string() })),
+    next: z.string().nullable().describe('Send it as `after` to go on; null when all jobs were seen.'),
+  })
+  .meta({ id: 'BulkReport' })
+
+const actions: { action: BulkAction; summary: string; description: string }[] = [
+  {
+    action: 'cancel',
+    summary: 'Cancel the jobs that match',
+    description: 'Waiting jobs end FAILED with CANCELED, running ones as soon as they are stopped.',
+  },
+  {
+    action: 'retry',
+    summary: 'Run the failed jobs that match again',
+    description:
+      'Each as `POST /job/{id}/retry` does. Where there is no room for more, it stops, and `next` goes on there.',
+  },
+  {
+    action: 'delete',
+    summary: 'Delete the jobs that match',
+    description: 'In any state, with all their files.',
+  },
+]
+
+export const bulkRoutes = actions.map(({ action, summary, description }) =>
+  defineRoute({
+    method: 'POST',
+    path: `/job/${action}`,
+    operation: `${action}Jobs`,
+    summary,
+    description: `${description} Newest first, at most \`limit\` at a time; a request that was cut off may be sent again. In the rate limit it counts as one request for each 10 jobs.`,
+    access: 'key',
+    bucket: 'other',
+    body: jobFilterSchema,
+    answer: { description: 'The result of the request.', schema: bulkReportSchema },
+    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
+    async handle(call, { body }) {
+      const { engine, limiter } = call.service
+      const app = call.caller.id
+      const { status, workflow, batchName, createdAfter, createdBefore, all, limit = 100, after } = body
+      const filters = [status, workflow, batchName, createdAfter, createdBefore]
+      if (all !== true && filters.every((filter) => filter === undefined))
+        throw new Problem(
+          'BAD_INPUT',
+          'Name at least one filter, or send all: true for every job of the application.',
+          {
+            issues: [{ path: 'all', message: 'must be true where there is no filter' }],
+          },
+        )
+      const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []
+      const report = await engine.bulk(
+        action,
+        {
+          app,
+          statuses: status,
+          workflows: workflow,
+          batchName,
+          createdAfter: createdAfter === undefined ? undefined : Date.parse(createdAfter),
+          createdBefore: createdBefore === undefined ? undefined : Date.parse(createdBefore),
+        },
+        { limit, after: createdAt === undefined ? undefined : { createdAt: Number(createdAt), id } },
+      )
+      limiter.charge(app, 'other', Math.floor(report.done / 10))
+      const { done, refused, next } = report
+      return json({ done, refused, next: next ? `${next.createdAt}@${next.id}` : null })
+    },
+  }),
+)

@@ -1,0 +1,90 @@
+import type { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import type { RequestHeaders } from '../routing/api-request.js'
+import type { KeyedCall } from '../routing/call.js'
+import { Problem } from '../routing/problem.js'
+import type { newJobSchema } from '../schemas.js'
+import { type OwnUpload, ownUpload } from '../storage/storage-link.js'
+import { requireUpload } from '../storage/upload-refusal.js'
+
+/** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
+export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
+  const { engine, storage } = call.service
+  const { fields, uploads } = jobFields(call, body)
+  const { job } = await engine.submit(
+    {
+      app: call.caller.id,
+      ...fields,
+      batchName: body.batchName ?? null,
+      idempotencyKey: idempotencyKey(call.request.headers),
+    },
+    {
+      trace: call.trace,
+      // Not for a repeated request: the files of its job may be gone by now, and the storage may have filled up.
+      async beforeCreate() {
+        await storage.refuseFull(call.caller.id)
+        await requireUploads(call, uploads)
+      },
+    },
+  )
+  return job
+}
+
+type NewJob = Omit<z.output<typeof newJobSchema>, 'batchName'>
+type InputUpload = OwnUpload & { param: string }
+
+/** What is submitted for a checked body, and the uploads in it. @param path before those of its fields, for errors */
+export function jobFields(call: KeyedCall, body: NewJob, path = '') {
+  refuseLongParams(body.params, call.service.options.limits.paramsBytes, path)
+  const uploads = findUploads(call, body)
+  const fields = {
+    workflow: body.workflow,
+    params: body.params,
+    name: body.name ?? null,
+    metadata: body.metadata,
+    uploads: Object.fromEntries(uploads.map(({ param, key }) => [param, key])),
+    copyResultsTo: body.copyResultsTo,
+    webhook: body.webhook ?? null,
+    priority: body.priority,
+    notBefore: milliseconds(body.notBefore),
+    deadline: milliseconds(body.deadline),
+  }
+  return { fields, uploads }
+}
+
+export async function requireUploads(call: KeyedCall, uploads: readonly InputUpload[]): Promise<void> {
+  const { blobs, options } = call.service.engine
+  for (const upload of uploads) await requireUpload(blobs, upload, options.limits.maxFileBytes)
+}
+
+/** Left out where it was not given, so that such requests are the same as those of clients that do not know the field. */
+function milliseconds(time: string | null | undefined): number | undefined {
+  return time === null || time === undefined ? undefined : Date.parse(time)
+}
+
+function findUploads(call: KeyedCall, body: NewJob): InputUpload[] {
+  const inputs = call.service.engine.workflows.get(body.workflow)?.inputs ?? []
+  return inputs.flatMap((param) => {
+    const url = body.params[param]
+    const upload = typeof url === 'string' ? ownUpload(url, call, call.caller.id) : undefined
+    return upload ? [{ ...upload, param }] : []
+  })
+}
+
+function refuseLongParams(params: Record<string, unknown>, maxBytes: number, path: string): void {
+  const bytes = Buffer.byteLength(JSON.stringify(params))
+  if (bytes <= maxBytes) return
+  const message = `may have at most ${maxBytes} bytes as JSON, and these have ${bytes}`
+  throw new Problem('BAD_INPUT', `The request is not valid. ${path}params: ${message}.`, {
+    issues: [{ path: `${path}params`, message }],
+  })
+}
+
+export function idempotencyKey(headers: RequestHeaders): string | undefined {
+  const key = headers.get('idempotency-key')
+  if (key === null) return undefined
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw new Problem('BAD_INPUT', 'Idempotency-Key must have 1 to 255 visible ASCII characters, for example a UUID.', {
+    issues: [{ path: 'Idempotency-Key', message: 'must have 1 to 255 visible ASCII characters' }],
+  })
+}

@@ -1,0 +1,95 @@
+import { attachment } from '../../core/engine/job/attachment.js'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { type ApiAnswer, empty } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { pacedStream } from '../routing/paced-stream.js'
+import { Problem } from '../routing/problem.js'
+import { isStillAllowed } from '../routing/authenticate.js'
+import { tooManyFollowers } from './job-events.js'
+import { jobView } from './job-view.js'
+
+/**
+ * Answers with a result while its job runs: all of it as it grows, or the part that is wanted as far as it is there. Of an ended job it leads
+ * to the result itself.
+ */
+export async function answerGrowing(call: KeyedCall, job: JobRecord, output: string): Promise<ApiAnswer> {
+  if (job.status === 'SUCCEEDED') {
+    const location = (await jobView(job, call)).result?.[output]
+    if (location !== undefined && URL.canParse(location)) return empty(307, { location, 'cache-control': 'no-store' })
+  }
+  const result = await call.service.engine.growingResult(job, output)
+  if (!result) throw notHere(job, call.service.engine.isRunningHere(job.id))
+  // A client may go before anything is read.
+  call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
+  const headers: Record<string, string> = {
+    'content-type': result.contentType,
+    'content-disposition': attachment(result.fileName),
+    'accept-ranges': 'bytes',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; sandbox",
+  }
+  const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(call.request.headers.get('range') ?? '') ?? []
+  if (call.request.method === 'HEAD') await result.close()
+  if (first === undefined) {
+    const { watch } = call.service
+    if (!watch.hasRoom(call.caller.id)) {
+      await result.close()
+      throw tooManyFollowers(call)
+    }
+    const followed = whileAllowed(call, result.follow(call.request.signal))
+    return { status: 200, headers, body: streamOf(call, watch.counted(call.caller.id, followed)) }
+  }
+  const start = Number(first)
+  const end = Math.min(last === '' || last === undefined ? Infinity : Number(last), result.bytes - 1)
+  if (start > end) {
+    await result.close()
+    throw new Problem(
+      'RANGE_NOT_SATISFIABLE',
+      `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`,
+      {
+        headers: { 'retry-after': '1' },
+      },
+    )
+  }
+  headers['content-range'] = `bytes ${start}-${end}/*`
+  headers['content-length'] = String(end - start + 1)
+  return { status: 206, headers, body: streamOf(call, result.part(start, end)) }
+}
+
+/** Breaks off once the key has ended. */
+async function* whileAllowed(
+  call: KeyedCall,
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let checkedAt = performance.now()
+  for await (const chunk of source) {
+    if (performance.now() - checkedAt >= call.service.options.limits.heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(call.request, call.service, call.caller))) throw new Error('The key has ended.')
+    }
+    yield chunk
+  }
+}
+
+function streamOf(call: KeyedCall, source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  return pacedStream(source, call.service.options.limits.idleMs)
+}
+
+function notHere(job: JobRecord, isRunningHere: boolean): Problem {
+  if (job.status === 'STARTED' && !isRunningHere) {
+    return new Problem(
+      'NOT_FOUND',
+      'The job runs on another machine of the service, so its results can be read here only after it has ended. Wait for its end: follow its events, or send Prefer: wait.',
+      { reason: 'elsewhere', headers: { 'retry-after': '15' } },
+    )
+  }
+  if (job.status === 'QUEUED' || job.status === 'STARTED') {
+    return new Problem(
+      'NOT_FOUND',
+      'There is nothing of this result yet: the job has not started to write it. Ask again, or wait for the job to end.',
+      { reason: 'not_begun', headers: { 'retry-after': '1' } },
+    )
+  }
+  return new Problem('NOT_FOUND', 'The job has ended without such a result file. Check its `result` and `error`.')
+}

@@ -1,0 +1,115 @@
+import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
+import { type ApiAnswer, empty } from '../routing/answer.js'
+import { isStillAllowed } from '../routing/authenticate.js'
+import type { KeyedCall } from '../routing/call.js'
+import { growingResults } from './growing-bytes.js'
+import { pendingJobView } from './job-view.js'
+import { pacedStream } from '../routing/paced-stream.js'
+import { Problem } from '../routing/problem.js'
+
+const reconnectMs = 2000
+const lastEventId = 'end'
+
+/**
+ * A job as server-sent events: `job` with the whole job at once and at each change, while it waits also of its place, then, after the one that shows its end, the
+ * stream closes. `growing` where there is more to read of its results while it runs here. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
+ */
+export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
+  // The answer that stops an EventSource which reconnects after the end.
+  if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
+  return eventStream(call, frames(call, job))
+}
+
+/**
+ * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, from when on none is missed, then
+ * `job` with the whole job at each change and `deleted` with its id. It ends only with the key.
+ */
+export function allJobEvents(call: KeyedCall): ApiAnswer {
+  return eventStream(call, allFrames(call))
+}
+
+function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, undefined>): ApiAnswer {
+  const { watch, options } = call.service
+  if (!watch.hasRoom(call.caller.id)) throw tooManyFollowers(call)
+  const headers = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  }
+  if (call.request.method === 'HEAD') return empty(200, headers)
+  return { status: 200, headers, body: pacedStream(source, options.limits.idleMs) }
+}
+
+export function tooManyFollowers(call: KeyedCall): Problem {
+  const { waitingRequests } = call.service.options.limits
+  return new Problem(
+    'RATE_LIMITED',
+    `At most ${waitingRequests} requests of an application may wait for or follow jobs at a time. Close some, or poll the status instead.`,
+    { headers: { 'retry-after': '10' } },
+  )
+}
+
+async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
+  const { heartbeatMs } = call.service.options.limits
+  const { caller, request, service } = call
+  let checkedAt = performance.now()
+  yield frame(`retry: ${reconnectMs}\nevent: ready\ndata: {}`)
+  const options = { app: caller.id, signal: request.signal, idleMs: heartbeatMs }
+  for await (const change of service.watch.followAll(options)) {
+    if (performance.now() - checkedAt >= heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(request, service, caller))) return
+    }
+    switch (change.kind) {
+      case 'job':
+        yield frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
+        break
+      case 'deleted':
+        yield frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
+        break
+      case 'idle':
+        yield frame(': still there')
+        break
+      default:
+        change satisfies never
+    }
+  }
+}
+
+async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
+  yield frame(`retry: ${reconnectMs}`)
+  const { id } = job
+  let shown = job
+  let sent = ''
+  let grown = ''
+  let ended = false
+  const { heartbeatMs } = call.service.options.limits
+  let checkedAt = performance.now()
+  const follow = { app: call.caller.id, signal: call.request.signal, idleMs: heartbeatMs }
+  for await (const seen of call.service.watch.follow(id, follow)) {
+    if (performance.now() - checkedAt >= heartbeatMs) {
+      checkedAt = performance.now()
+      if (!(await isStillAllowed(call.request, call.service, call.caller))) return
+    }
+    if (seen !== 'idle') shown = seen
+    // A job that waits does not change, but its place does.
+    const text = JSON.stringify(await pendingJobView(shown, call))
+    if (seen === 'idle' && (shown.status !== 'QUEUED' || text === sent)) {
+      yield frame(': still there')
+      continue
+    }
+    sent = text
+    ended = isTerminal(shown)
+    yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${text}`)
+    const growing = JSON.stringify(await growingResults(call, shown))
+    if (growing === '{}' || growing === grown) continue
+    grown = growing
+    yield frame(`event: growing\ndata: ${growing}`)
+  }
+  if (!ended && !call.request.signal.aborted)
+    yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)
+}
+
+function frame(text: string): Uint8Array {
+  return Buffer.from(`${text}\n\n`)
+}

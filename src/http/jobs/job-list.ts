@@ -1,0 +1,171 @@
+import { setTimeout } from 'node:timers/promises'
+import { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { jobStatusSchema } from '../../core/engine/job/job.js'
+import type { JobPage, JobQuery } from '../../core/engine/ports/job-store.js'
+import type { KeyedCall } from '../routing/call.js'
+import { Problem } from '../routing/problem.js'
+import { jobView } from './job-view.js'
+import { timestampSchema } from '../schemas.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
+
+const repeatable = <Item extends z.ZodType>(item: Item) =>
+  z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(100).optional())
+const whole = (schema: z.ZodNumber) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
+    schema.optional(),
+  )
+
+export const pageQuerySchema = z.object({
+  page: whole(z.int().min(0).max(999_999_999)).describe('Page, from 0.').meta({ default: 0 }),
+  size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
+})
+
+/** To skip rows is to read them. */
+const deepestOffset = 10_000
+
+const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
+
+export const jobListQuerySchema = pageQuerySchema.extend({
+  status: repeatable(jobStatusSchema).describe('Only these statuses; may be repeated.'),
+  workflow: repeatable(z.string().min(1).max(200)).describe('Only these workflows; may be repeated.'),
+  batchName: z.string().min(1).max(255).optional().describe('Only jobs of this batch.'),
+  createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
+  createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
+  after: z
+    .string()
+    .regex(cursorForm, 'must be a job id')
+    .optional()
+    .describe(
+      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header gives the next.',
+    ),
+})
+
+export interface JobListing {
+  /** The jobs as a JSON array. */
+  json: string
+  /** Jobs that pass the filters, on all pages, counted up to `mostCounted`. */
+  total: number
+  /** Query of the next page; `undefined` on the last one. */
+  next: URLSearchParams | undefined
+}
+
+/** A list counts as one request more for each piece of this size. */
+const chargedBytes = 64 * 1024
+/** What is read and written without a break: a millisecond or two, in which nobody else is served. */
+const sliceBytes = 64 * 1024
+/** After each slice. A request takes several turns of the event loop, and would find a slice in each. */
+const restMs = 5
+
+/**
+ * One page of the caller's jobs, newest first, within `limits.listBytes`. A page that ended early would hide jobs from clients that
+ * count rows instead of following the Link header, so a larger one is refused; a page of one row never is.
+ *
+ * @throws Problem `BAD_INPUT` that says which size fits, and for a page further down than numbers reach; `RATE_LIMITED` if lists before this one have used up the rate meanwhile.
+ */
+export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
+  const { lists, limiter } = call.service
+  const app = call.caller.id
+  return await lists.take(app, async () => {
+    limiter.refuseDebtor(app, 'other')
+    const page = new Page(call, query.size ?? 100)
+    try {
+      return await page.read(query)
+    } finally {
+      limiter.charge(app, 'other', Math.floor(page.bytes / chargedBytes))
+    }
+  })
+}
+
+class Page {
+  readonly #call: KeyedCall
+  readonly #size: number
+  readonly #rows: string[] = []
+  /** Of the rows so far, with what stands between them. */
+  bytes = 2
+
+  constructor(call: KeyedCall, size: number) {
+    this.#call = call
+    this.#size = size
+  }
+
+  async read(query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
+    const { engine } = this.#call.service
+    if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
+    const filters = filtersOf(query, this.#call.caller.id)
+    const total = await engine.count(filters, { max: mostCounted })
+    let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
+    let offset = (query.page ?? 0) * this.#size
+    // The first row tells how large these jobs are.
+    for (let wanted = 1; ; wanted = this.#rowsOfSlice()) {
+      const limit = Math.min(wanted, this.#size - this.#rows.length)
+      // One row more than asked tells whether there are others.
+      const found = await engine.list({ ...filters, limit: limit + 1, offset, after })
+      const jobs = found.slice(0, limit)
+      for (const job of jobs) await this.#add(job)
+      const last = found.length > limit ? jobs.at(-1) : undefined
+      if (!last || this.#rows.length === this.#size)
+        return { json: `[${this.#rows.join(',')}]`, total, next: last && nextQuery(this.#call.search, last) }
+      after = { id: last.id, createdAt: last.createdAt }
+      offset = 0
+      await setTimeout(restMs)
+    }
+  }
+
+  async #add(job: JobRecord): Promise<void> {
+    const { listBytes } = this.#call.service.options.limits
+    const row = JSON.stringify(await jobView(job, this.#call))
+    this.bytes += Buffer.byteLength(row) + 1
+    if (this.bytes > listBytes && this.#rows.length > 0) throw tooLargePage(this.#rows.length, listBytes)
+    this.#rows.push(row)
+  }
+
+  #rowsOfSlice(): number {
+    return Math.max(1, Math.floor(sliceBytes / (this.bytes / this.#rows.length)))
+  }
+}
+
+function filtersOf(query: z.output<typeof jobListQuerySchema>, app: string): JobQuery {
+  return {
+    app,
+    statuses: query.status,
+    workflows: query.workflow,
+    batchName: query.batchName,
+    createdAfter: query.createdAfter === undefined ? undefined : Date.parse(query.createdAfter),
+    createdBefore: query.createdBefore === undefined ? undefined : Date.parse(query.createdBefore),
+  }
+}
+
+function tooFarDown(size: number): Problem {
+  const message = `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to jobs further down, or ask for a time with createdBefore`
+  return new Problem('BAD_INPUT', `The request is not valid. page: ${message}.`, {
+    issues: [{ path: 'page', message }],
+  })
+}
+
+function tooLargePage(fitting: number, listBytes: number): Problem {
+  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: ask for size=${fitting} and follow the Link header`
+  return new Problem('BAD_INPUT', `The list is too large to send. size: ${message}.`, {
+    issues: [{ path: 'size', message }],
+  })
+}
+
+function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
+  const next = new URLSearchParams(search)
+  next.delete('page')
+  // With its time, the cursor outlives the job: clients may delete the jobs of a page before they ask for the next.
+  next.set('after', `${last.id}@${last.createdAt}`)
+  return next
+}
+
+async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> {
+  const [, id = '', createdAt] = cursorForm.exec(text) ?? []
+  if (createdAt !== undefined) return { id, createdAt: Number(createdAt) }
+  const job = await call.service.engine.get(id, { app: call.caller.id })
+  if (job) return { id, createdAt: job.createdAt }
+  const message = 'names a job that does not exist (any more); follow the Link header instead, which does not need it'
+  throw new Problem('BAD_INPUT', `The request is not valid. after: ${message}.`, {
+    issues: [{ path: 'after', message }],
+  })
+}

@@ -1,0 +1,278 @@
+import { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { createJob } from './create-job.js'
+import { fewerPeaks } from './fewer-peaks.js'
+import { allJobEvents, jobEvents } from './job-events.js'
+import { jobListQuerySchema, listJobs } from './job-list.js'
+import { jobView, pendingJobView } from './job-view.js'
+import { answerGrowing } from './growing-result.js'
+import { preferredWait, waitForEnd } from './prefer-wait.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
+
+const peaksQuerySchema = z.strictObject({
+  length: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(8192)
+    .optional()
+    .describe('Most entries that are wanted; neighbours are merged. Default: all, at most 8,192.'),
+})
+
+/** A job's id is a UUID: nothing of another length is worth a look-up, and no store ever sees a text of the client's size. */
+const mayBeId = (id: string) => id.length === 36
+
+export const jobRoutes = [
+  defineRoute({
+    method: 'POST',
+    path: '/job',
+    operation: 'createJob',
+    summary: 'Create a job',
+    access: 'key',
+    bucket: 'create',
+    body: newJobSchema,
+    answer: { description: 'The id of the new job.', schema: jobIdSchema },
+    problems: [
+      'UNSUPPORTED_MEDIA_TYPE',
+      'TOO_LARGE',
+      'UNKNOWN_WORKFLOW',
+      'UPLOAD_REFUSED',
+      'IDEMPOTENCY_CONFLICT',
+      'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
+      'STORAGE_FULL',
+      'DRAINING',
+      'SHUTTING_DOWN',
+    ],
+    requestHeaders: {
+      'Idempotency-Key': 'A repeated request with the same key and body makes no second job.',
+      Prefer: '`wait=n` answers with the whole job when it has ended or n seconds (at most 60) are over.',
+    },
+    async handle(call, { body }) {
+      const job = await createJob(call, body)
+      const seconds = preferredWait(call.request.headers)
+      if (seconds === undefined) return json({ id: job.id })
+      const waited = await waitForEnd(call, job, seconds)
+      if (!waited) throw noSuchJob()
+      return json(await jobView(waited, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id',
+    operation: 'getJob',
+    summary: 'Get a job',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The job.', schema: jobViewSchema },
+    problems: ['NOT_FOUND'],
+    requestHeaders: { Prefer: '`wait=n` answers when the job has ended or n seconds (at most 60) are over.' },
+    async handle(call, { params }) {
+      const job = await requireJob(call, params.id)
+      const seconds = preferredWait(call.request.headers)
+      const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
+      if (!waited) throw noSuchJob()
+      return json(await pendingJobView(waited, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/status',
+    operation: 'getJobStatus',
+    summary: 'Get the status of a job',
+    description: 'Cheap to poll, with its own rate limit.',
+    access: 'key',
+    bucket: 'status',
+    answer: { description: 'The status of the job.', schema: jobStatusViewSchema },
+    problems: ['NOT_FOUND'],
+    handle: (call, { params }) => findJob(call, params.id).then(statusAnswer),
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/job/:id',
+    operation: 'deleteJob',
+    summary: 'Delete a job',
+    description: 'In any state: a running job is aborted, its files and its uploaded input are removed.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The id of the deleted job.', schema: jobIdSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const job = mayBeId(params.id) ? await call.service.engine.delete(params.id, { app: call.caller.id }) : undefined
+      if (!job) throw noSuchJob()
+      return json({ id: job.id })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/cancel',
+    operation: 'cancelJob',
+    summary: 'Cancel a job',
+    description:
+      'A waiting job ends FAILED with CANCELED, a running one as soon as it is stopped; an ended one stays as it is.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const job = mayBeId(params.id) ? await call.service.engine.cancel(params.id, { app: call.caller.id }) : undefined
+      if (!job) throw noSuchJob()
+      return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/retry',
+    operation: 'retryJob',
+    summary: 'Run a failed job again',
+    description:
+      'With the params and inputs that it was created with: uploads are kept until `expiresAt` of the job. It keeps its id, waits behind the jobs that are there, and counts as a new one against limits and quotas.',
+    access: 'key',
+    bucket: 'create',
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: [
+      'NOT_FOUND',
+      'CONFLICT',
+      'GONE',
+      'QUEUE_FULL',
+      'QUOTA_EXCEEDED',
+      'STORAGE_FULL',
+      'DRAINING',
+      'SHUTTING_DOWN',
+    ],
+    async handle(call, { params }) {
+      const { engine, storage } = call.service
+      const app = call.caller.id
+      await storage.refuseFull(app)
+      const job = mayBeId(params.id) ? await engine.retry(params.id, { app }) : undefined
+      if (!job) throw noSuchJob()
+      return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/events',
+    operation: 'followJobs',
+    summary: 'Follow all jobs by server-sent events',
+    description:
+      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, and `deleted` with the id of one that is gone. List the jobs after `ready` to miss none.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
+    handle: async (call) => allJobEvents(call),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/peaks/:output',
+    operation: 'getPeaks',
+    summary: 'Get the peaks of an audio result',
+    description:
+      'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then kept with the result.',
+    access: 'key',
+    bucket: 'other',
+    query: peaksQuerySchema,
+    answer: { description: 'The peaks.', schema: peaksSchema },
+    problems: ['NOT_FOUND', 'BAD_INPUT'],
+    async handle(call, { params, query: { length } }) {
+      const job = await requireJob(call, params.id)
+      const peaks = await call.service.engine.peaks(job, params.output, { signal: call.request.signal })
+      if (peaks === undefined)
+        throw new Problem(
+          'NOT_FOUND',
+          'The job has no such result file. Its outputs are in `result`, unless they have expired or were sent to other storage.',
+        )
+      const answer =
+        length === undefined ? peaks : JSON.stringify(fewerPeaks(peaksSchema.parse(JSON.parse(peaks)), length))
+      return jsonOf(answer, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/growing/:output',
+    operation: 'getGrowingResult',
+    summary: 'Get a result while the job is running',
+    description:
+      'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job; any other answers 404 with the reason `elsewhere`.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
+    otherAnswers: {
+      206: 'What is there of the range.',
+      307: 'The job has succeeded: `Location` is the link to the result.',
+    },
+    problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+    requestHeaders: { Range: 'One range of bytes, from the first one that you lack.' },
+    handle: async (call, { params }) => answerGrowing(call, await requireJob(call, params.id), params.output),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/events',
+    operation: 'followJob',
+    summary: 'Follow a job by server-sent events',
+    description:
+      'Sends an event `job` with the whole job at once and at each change, `deleted` if it goes away, and closes when the job has ended. From the machine that runs the job, also `growing` when there is more to read of its results: for each by its name, `bytes` that are there and the `url` that answers ranges of them (`GET /job/{id}/growing/{output}`).',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
+    otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
+    requestHeaders: { 'Last-Event-ID': 'Id of the last event that was seen.' },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      return jobEvents(call, await requireJob(call, params.id))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job',
+    operation: 'listJobs',
+    summary: 'List jobs',
+    description:
+      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. In the rate limit, a list counts as one more request for each 64 KiB.',
+    access: 'key',
+    bucket: 'other',
+    query: jobListQuerySchema,
+    answer: {
+      description: 'The jobs.',
+      schema: z.array(jobViewSchema),
+      headers: {
+        Link: 'The next page, with `rel="next"`; absent on the last one.',
+        'X-Total-Count': `Jobs that pass the filters, on all pages. They are counted up to ${mostCounted}: that number means so many or more.`,
+      },
+    },
+    async handle(call, { query }) {
+      const { json: list, total, next } = await listJobs(call, query)
+      const headers: Record<string, string> = { 'x-total-count': String(total) }
+      if (next) headers.link = `<${call.baseUrl}/job?${next.toString()}>; rel="next"`
+      return jsonOf(list, { headers })
+    },
+  }),
+]
+
+async function requireJob(call: KeyedCall, id: string): Promise<JobRecord> {
+  const job = await findJob(call, id)
+  if (!job) throw noSuchJob()
+  return job
+}
+
+function statusAnswer(job: JobRecord | undefined): ApiAnswer {
+  if (!job) throw noSuchJob()
+  const { id, status, progress, stage } = job
+  return json({ id, status, progress, stage })
+}
+
+function findJob(call: KeyedCall, id: string): Promise<JobRecord | undefined> {
+  return mayBeId(id) ? call.service.engine.get(id, { app: call.caller.id }) : Promise.resolve(undefined)
+}
+
+/** The same for an unknown id, a malformed one and another application's job. */
+function noSuchJob(): Problem {
+  return new Problem(
+    'NOT_FOUND',
+    'There is no job with this id. It may have been deleted, or it belongs to another application.',
+  )
+}

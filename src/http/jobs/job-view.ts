@@ -1,0 +1,97 @@
+import { isTerminal, type JobOutput, type JobRecord } from '../../core/engine/job/job.js'
+import type { Call } from '../routing/call.js'
+import type { JobView } from '../schemas.js'
+import { downloadName } from '../storage/download-name.js'
+import { storageLink } from '../storage/storage-link.js'
+
+/** What is shown for an output that was sent to the client's own storage. */
+export const customStorage = '[custom storage]'
+
+/** A job as clients see it. Every field is always there; result links are fresh each time. */
+export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
+  return {
+    id: job.id,
+    name: job.name,
+    status: job.status,
+    workflow: workflowSummary(job.workflow, call),
+    workflowParams: job.params,
+    result: job.status === 'SUCCEEDED' ? await resultLinks(job, call) : null,
+    files: job.status === 'SUCCEEDED' ? fileFacts(job) : null,
+    details: job.status === 'SUCCEEDED' ? job.details : null,
+    error: job.error,
+    createdAt: timestamp(job.createdAt),
+    startedAt: job.startedAt === null ? null : timestamp(job.startedAt),
+    completedAt: job.completedAt === null ? null : timestamp(job.completedAt),
+    app: job.app,
+    batchName: job.batchName,
+    metadata: job.metadata,
+    progress: job.progress,
+    stage: job.stage,
+    expiresAt: job.expiresAt === null ? null : timestamp(job.expiresAt),
+    priority: job.priority,
+    notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
+    deadline: job.deadline === null ? null : timestamp(job.deadline),
+    place: null,
+    estimate: null,
+    waiting: null,
+  }
+}
+
+/** The same, with what a client that waits for the job wants to know. */
+export async function pendingJobView(job: JobRecord, call: Call): Promise<JobView> {
+  const view = await jobView(job, call)
+  if (isTerminal(job)) return view
+  const { engine } = call.service
+  const isQueued = job.status === 'QUEUED'
+  const [place, estimate, waiting] = await Promise.all([
+    isQueued ? engine.place(job.id) : undefined,
+    engine.estimate(job),
+    isQueued ? engine.waiting(job) : undefined,
+  ])
+  const startsAt = estimate?.startsAt ?? null
+  return {
+    ...view,
+    place: place ?? null,
+    waiting: waiting ?? null,
+    estimate: estimate
+      ? { startsAt: startsAt === null ? null : timestamp(startsAt), endsAt: timestamp(estimate.endsAt) }
+      : null,
+  }
+}
+
+async function resultLinks(job: JobRecord, call: Call): Promise<Record<string, string>> {
+  const links: Record<string, string> = {}
+  for (const [name, output] of Object.entries(job.outputs ?? {})) links[name] = await resultLink(output, job, call)
+  return links
+}
+
+async function resultLink(output: JobOutput, job: JobRecord, call: Call): Promise<string> {
+  const { key, contentType, copied } = output
+  if (copied) return customStorage
+  const { engine, options } = call.service
+  const fileName = downloadName(job, output)
+  const seconds = options.links.resultSeconds
+  const direct = options.directStorage
+    ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
+    : undefined
+  return direct ?? storageLink(call, { method: 'GET', key, app: job.app, seconds, fileName })
+}
+
+function fileFacts(job: JobRecord): NonNullable<JobView['files']> {
+  return Object.fromEntries(
+    Object.entries(job.outputs ?? {}).map(([name, output]) => [
+      name,
+      { fileName: downloadName(job, output), contentType: output.contentType, bytes: output.bytes },
+    ]),
+  )
+}
+
+/** A workflow that the host no longer offers keeps its id as its name. */
+function workflowSummary(id: string, call: Call): JobView['workflow'] {
+  const workflow = call.service.engine.workflows.get(id)
+  return { id, name: workflow?.name ?? id, description: workflow?.description ?? '' }
+}
+
+function timestamp(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}

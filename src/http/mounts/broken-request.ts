@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Problem, problemAnswer, type ProblemCode } from '../routing/problem.js'
+
+/** Why the parser of `node:http` gave up a connection. */
+const parserRefusals: Record<string, [ProblemCode, string]> = {
+  HPE_HEADER_OVERFLOW: [
+    'HEADERS_TOO_LARGE',
+    'The address and the headers of the request are too large. Send fewer or shorter ones.',
+  ],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [
+    'TOO_LARGE',
+    'The chunk extensions of the request are too long. Send the chunks without extensions.',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    'TIMEOUT',
+    'The head of the request did not come in time. Send the request again over a steady connection.',
+  ],
+}
+
+/** Gives what `node:http` refuses by itself, before a handler sees it, the same JSON as every other error. */
+export function answerBrokenRequests(server: Server): void {
+  /** Connections on which an answer is being sent: another one in its middle would be taken for a part of it. */
+  const answering = new WeakSet<Duplex>()
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    answering.add(socket)
+    response.once('close', () => answering.delete(socket))
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (!socket.writable || answering.has(socket)) return void socket.destroy()
+    const [code, message] = parserRefusals[error.code ?? ''] ?? [
+      'BAD_INPUT',
+      'The request is not valid HTTP/1.1. Send it with a client that speaks it.',
+    ]
+    const { status, headers, body } = answerOf(new Problem(code, message))
+    const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${typeof body === 'string' ? body : ''}`,
+      () => socket.destroy(),
+    )
+  })
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
+    refuse(
+      response,
+      new Problem(
+        'EXPECTATION_FAILED',
+        'The service supports no expectation other than 100-continue. Leave the Expect header out.',
+      ),
+    ),
+  )
+}
+
+/** RFC 9112, section 3.2: a request of HTTP/1.1 has one. */
+export function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
+  return headers.host === undefined && httpVersion === '1.1'
+}
+
+export function missingHost(): Problem {
+  return new Problem('BAD_INPUT', 'The request has no Host header, which HTTP/1.1 requires. Send it.')
+}
+
+export function refuse(response: ServerResponse, problem: Problem): void {
+  const { status, headers, body } = answerOf(problem)
+  response.writeHead(status, headers).end(body)
+}
+
+function answerOf(problem: Problem) {
+  const answer = problemAnswer(problem, { accept: null, requestId: randomUUID() })
+  return { ...answer, headers: { ...answer.headers, connection: 'close' } }
+}

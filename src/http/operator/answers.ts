@@ -1,0 +1,131 @@
+/** What the operator's page is sent. Times are epoch milliseconds. */
+export interface Overview {
+  at: number
+  queues: QueueFacts[]
+  workers: WorkerFacts[]
+  /** Jobs that ended in the last hour, by the time in which they did, the earliest first. */
+  rates: { from: number; succeeded: number; failed: number }[]
+  failures: FailureFacts[]
+  /** What is paused, drained or limited. */
+  rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
+  applications: { id: string; name: string }[]
+  /** Rates and failures are those of so many of the newest jobs, and `complete` says whether these are all of the last day. */
+  sample: { jobs: number; complete: boolean }
+  problems: string[]
+  warnings: string[]
+}
+
+export type RuleState = 'open' | 'paused' | 'draining'
+
+/** Jobs of one workflow that need the same of their workers. */
+export interface QueueFacts {
+  workflow: string
+  /** Null for a workflow that this node does not have. */
+  name: string | null
+  /** Labels that its jobs need. */
+  needs: string[]
+  /** Those that wait and are due. */
+  queued: number
+  running: number
+  /** Whether there are more than `queued`, which is where the count ends. */
+  isMore: boolean
+  /** For how long the first of them has been due; null if none waits. */
+  longestWaitMs: number | null
+  /** Living workers that take such jobs, and the jobs that they run at a time. */
+  workers: number
+  slots: number
+  /** Of those that succeeded of late, from claim to end. */
+  medianMs: number | null
+}
+
+export interface WorkerFacts {
+  name: string
+  /** Null for one that only holds jobs: it ended, runs jobs one by one, or is of an older version. */
+  offers: { slots: number; labels: string[]; workflows: string[]; startedAt: number } | null
+  /** Its last sign of life. */
+  seenAt: number
+  jobs: { id: string; workflow: string; stage: string | null; progress: number; startedAt: number }[]
+}
+
+export interface FailureFacts {
+  code: string
+  reason: string | null
+  title: string
+  jobs: number
+  /** The last of them. */
+  last: { id: string; at: number; message: string }
+}
+
+export interface JobRow {
+  id: string
+  name: string | null
+  app: string
+  workflow: string
+  batchName: string | null
+  status: 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
+  stage: string | null
+  progress: number
+  createdAt: number
+  startedAt: number | null
+  completedAt: number | null
+  /** Claims so far. */
+  attempts: number
+  worker: string | null
+  error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
+}
+
+/** What one request to act on many jobs has done. */
+export interface BulkFacts {
+  done: number
+  refused: { id: string; code: string; message: string }[]
+  /** Where to go on; null at the end. */
+  next: string | null
+  /** There is no room for more; the rest would be refused, too. */
+  isFull: boolean
+}
+
+export interface JobPage {
+  jobs: JobRow[]
+  /** Cursor of the next page. */
+  next: string | null
+  /** How many jobs were looked at for a text that no index has; null if the store found them itself. */
+  looked: number | null
+}
+
+export interface JobFacts extends JobRow {
+  params: Record<string, unknown>
+  metadata: Record<string, string>
+  priority: number
+  notBefore: number | null
+  deadline: number | null
+  expiresAt: number | null
+  cancelRequested: boolean
+  /** Place in the queue of its application. */
+  place: number | null
+  /** Why it is not begun, besides the jobs before it. */
+  waiting: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
+  /** Labels that it needs of its worker. */
+  needs: string[]
+  history: AttemptFacts[]
+  /** Why the last attempt failed, with stack and causes. */
+  failure: string | null
+  webhooks: {
+    event: string
+    url: string
+    outcome: string
+    attempts: number
+    status: number | null
+    nextAt: number | null
+  }[]
+  outputs: { name: string; fileName: string; bytes: number }[]
+  traceId: string | null
+}
+
+export interface AttemptFacts {
+  token: number
+  worker: string
+  startedAt: number
+  endedAt: number | null
+  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed'
+  reason: string | null
+}

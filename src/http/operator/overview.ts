@@ -1,0 +1,145 @@
+import type { PoolStatus, Worker } from '../../core/engine/engine.js'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { idOf } from '../../core/engine/job/scheduling.js'
+import type { HttpEngine } from '../http-engine.js'
+import type { FailureFacts, Overview, QueueFacts, WorkerFacts } from './answers.js'
+import { mostCounted } from '../../core/engine/job/most-counted.js'
+
+/** Jobs that rates and failures are taken from. */
+const sampleSize = 500
+/** Running jobs that are shown with their workers. */
+const mostRunning = 500
+const dayMs = 24 * 3_600_000
+const rateStepMs = 5 * 60_000
+const rateSteps = 12
+/** Viewers that look at the same time see the same. */
+const keptMs = 2_000
+
+/** What happens in the whole store, read at most every two seconds however many look. */
+export class OverviewReader {
+  readonly #engine: HttpEngine
+  #last: { at: number; overview: Promise<Overview> } | undefined
+
+  constructor(engine: HttpEngine) {
+    this.#engine = engine
+  }
+
+  read(): Promise<Overview> {
+    const at = Date.now()
+    if (!this.#last || at - this.#last.at >= keptMs) {
+      const overview = readOverview(this.#engine, at)
+      this.#last = { at, overview }
+      overview.catch(() => (this.#last = undefined))
+    }
+    return this.#last.overview
+  }
+
+  /** After a change: who made it wants to see it. */
+  forget(): void {
+    this.#last = undefined
+  }
+}
+
+async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
+  const [recent, running, pools, workers, rules, applications, health] = await Promise.all([
+    engine.list({ createdAfter: at - dayMs, limit: sampleSize }),
+    engine.list({ statuses: ['STARTED'], limit: mostRunning }),
+    engine.pools(),
+    engine.workers(),
+    engine.schedulingRules(),
+    engine.applications.listApplications(),
+    engine.health(),
+  ])
+  return {
+    at,
+    queues: queuesOf(engine, { pools, workers, recent }),
+    workers: workersOf(workers, running, engine.options.dispatch.leaseMs),
+    rates: ratesOf(recent, at),
+    failures: failuresOf(recent),
+    rules: rules.map(({ target, state, maxRunning }) => ({ kind: target.kind, id: idOf(target), state, maxRunning })),
+    applications: applications.map(({ id, name }) => ({ id, name })),
+    sample: { jobs: recent.length, complete: recent.length < sampleSize },
+    problems: health.problems,
+    warnings: health.warnings,
+  }
+}
+
+function queuesOf(
+  engine: HttpEngine,
+  { pools, workers, recent }: { pools: PoolStatus[]; workers: Worker[]; recent: readonly JobRecord[] },
+): QueueFacts[] {
+  const nameOf = (id: string) => engine.workflows.get(id)?.name ?? null
+  const queues = pools.map(({ workflow, needs, queued, oldestMs, running, workers, slots }): QueueFacts => {
+    const counts = { queued, running, isMore: queued >= mostCounted, workers, slots }
+    const longestWaitMs = queued > 0 ? oldestMs : null
+    return { workflow, name: nameOf(workflow), needs, ...counts, longestWaitMs, medianMs: medianMs(recent, workflow) }
+  })
+  // Those without a job are to be steered, too.
+  for (const { id, name } of engine.workflows.list()) {
+    if (queues.some(({ workflow }) => workflow === id)) continue
+    const able = workers.filter(({ workflows }) => workflows.includes(id))
+    const slots = able.reduce((sum, worker) => sum + worker.slots, 0)
+    const counts = { queued: 0, running: 0, isMore: false, longestWaitMs: null, workers: able.length, slots }
+    queues.push({ workflow: id, name, needs: [], ...counts, medianMs: medianMs(recent, id) })
+  }
+  return queues.sort((a, b) => compare(a.name ?? a.workflow, b.name ?? b.workflow) || a.needs.length - b.needs.length)
+}
+
+function compare(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}
+
+function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
+  const times = jobs
+    .filter((job) => job.workflow === workflow && job.status === 'SUCCEEDED')
+    .flatMap(({ history }) => history.at(-1) ?? [])
+    .flatMap(({ startedAt, endedAt }) => (endedAt === null ? [] : endedAt - startedAt))
+    .sort((a, b) => a - b)
+  return times[Math.floor(times.length / 2)] ?? null
+}
+
+/** Those that are alive, idle ones too, and those that only hold jobs. */
+function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
+  const workers = alive.map(({ owner, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
+    return { name: owner, offers: { slots, labels, workflows, startedAt }, seenAt, jobs: [] }
+  })
+  // Two may have one name; then the first is shown with the jobs of both.
+  const byName = new Map(workers.toReversed().map((worker) => [worker.name, worker]))
+  for (const { id, workflow, stage, progress, lease, history, startedAt } of running) {
+    if (!lease) continue
+    let worker = byName.get(lease.owner)
+    if (!worker) {
+      worker = { name: lease.owner, offers: null, seenAt: 0, jobs: [] }
+      byName.set(lease.owner, worker)
+      workers.push(worker)
+    }
+    worker.seenAt = Math.max(worker.seenAt, lease.until - leaseMs)
+    worker.jobs.push({ id, workflow, stage, progress, startedAt: history.at(-1)?.startedAt ?? startedAt ?? 0 })
+  }
+  return workers.sort((a, b) => compare(a.name, b.name))
+}
+
+function ratesOf(jobs: readonly JobRecord[], at: number): Overview['rates'] {
+  const end = Math.ceil(at / rateStepMs) * rateStepMs
+  return Array.from({ length: rateSteps }, (_, step) => {
+    const from = end - (rateSteps - step) * rateStepMs
+    const ended = jobs.filter(
+      ({ completedAt }) => completedAt !== null && completedAt >= from && completedAt < from + rateStepMs,
+    )
+    const succeeded = ended.filter(({ status }) => status === 'SUCCEEDED').length
+    return { from, succeeded, failed: ended.length - succeeded }
+  })
+}
+
+function failuresOf(jobs: readonly JobRecord[]): FailureFacts[] {
+  const failures = new Map<string, FailureFacts>()
+  for (const { id, error, completedAt } of jobs) {
+    if (!error || completedAt === null) continue
+    const { code, reason, title, message } = error
+    const key = `${code} ${reason}`
+    const known = failures.get(key)
+    const last = known && known.last.at > completedAt ? known.last : { id, at: completedAt, message }
+    failures.set(key, { code, reason, title, jobs: (known?.jobs ?? 0) + 1, last })
+  }
+  return [...failures.values()].sort((a, b) => b.jobs - a.jobs)
+}

@@ -1,0 +1,87 @@
+import type { ApiKey } from '../../core/engine/ports/application-store.js'
+import type { ApiRequest } from './api-request.js'
+import { fingerprint, type KeyFingerprint, sameHash } from '../auth/api-key.js'
+import { clientAddress } from './wrong-keys.js'
+import type { Service } from './call.js'
+import { type Caller, callerSchema, type Sender } from '../options.js'
+import { Problem } from './problem.js'
+
+/**
+ * Who sent the request: by the host's own check, or by the key in `Authorization`, raw or after `Bearer`.
+ *
+ * @throws Problem `UNAUTHORIZED`, with one message for every cause; `RATE_LIMITED` after too many wrong keys from one address.
+ */
+export async function authenticate(request: ApiRequest, service: Service): Promise<Sender> {
+  const sender = await identify(request, service, true)
+  if (sender) return sender
+  throw new Problem('UNAUTHORIZED', 'Send a valid API key as the raw value of the Authorization header.', {
+    headers: { 'www-authenticate': 'Bearer realm="stemwork"' },
+  })
+}
+
+/** Whether the sender of a request that lasts may go on: false once its key has ended. */
+export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
+  try {
+    return (await identify(request, service, false))?.id === sender.id
+  } catch {
+    // A store that is away for a moment says nothing about the key.
+    return true
+  }
+}
+
+async function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
+  const { options } = service
+  if (options.authenticate) {
+    const caller = await options.authenticate(request.web)
+    if (caller) return checkedCaller(caller)
+  }
+  const header = request.headers.get('authorization')
+  if (header === null) return options.anonymous
+  return options.authenticate ? undefined : senderOfKey(rawKey(header), request, service, countsWrong)
+}
+
+async function senderOfKey(
+  key: string,
+  request: ApiRequest,
+  { engine, keys, options, wrongKeys }: Service,
+  countsWrong: boolean,
+): Promise<Sender | undefined> {
+  const known = keys.find(key)
+  const print = known?.print ?? fingerprint(key)
+  const address = known ? undefined : clientAddress(request, options.trustProxy)
+  // Not for keys that have worked: behind one address there may be many clients.
+  if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address)
+  const record = print && (await engine.applications.getKey(print.id))
+  if (print && isGood(print, record, known !== undefined)) {
+    if (known?.caller.id === record.app) return known.caller
+    const application = await engine.applications.getApplication(record.app)
+    if (application) {
+      const caller = { id: application.id, name: application.name, keyId: print.id }
+      keys.add(key, { print, caller })
+      return caller
+    }
+  }
+  if (known) keys.remove(key)
+  if (countsWrong) wrongKeys.count(address)
+  return undefined
+}
+
+const nobody = '0'.repeat(64)
+
+function isGood(print: KeyFingerprint, record: ApiKey | undefined, isKnown: boolean): record is ApiKey {
+  // Of a known key neither hash is the client's to choose. For others, an unknown id costs the same comparison as a wrong secret.
+  const matches = isKnown ? print.hash === record?.hash : sameHash(print.hash, record?.hash ?? nobody)
+  return record !== undefined && matches && (record.expiresAt === null || record.expiresAt > Date.now())
+}
+
+/** The header holds the key as it is, or after `Bearer`. */
+function rawKey(header: string): string {
+  return header.startsWith('stw_') ? header : header.replace(/^bearer\s+/i, '').trim()
+}
+
+function checkedCaller({ id, name }: Caller): Sender {
+  if (callerSchema.safeParse({ id, name }).success) return { id, name }
+  throw new Error(
+    'authenticate() must return { id, name } with an id of 1 to 128 characters out of A-Z, a-z, 0-9, ".", "_" and "-".',
+  )
+}

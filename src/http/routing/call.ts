@@ -1,0 +1,93 @@
+import type { TraceContext } from '../../core/engine/job/trace-context.js'
+import type { ApiRequest } from './api-request.js'
+import type { HttpEngine } from '../http-engine.js'
+import type { JobWatch } from '../job-watch.js'
+import type { ListTurns } from './list-turns.js'
+import type { KnownKeys } from '../auth/known-keys.js'
+import type { Metrics } from '../metrics.js'
+import type { HandlerOptions, Sender } from '../options.js'
+import { publicOrigin } from './public-origin.js'
+import type { RateLimiter } from './rate-limit.js'
+import type { RequestBody } from './request-body.js'
+import type { RequestUrl } from './request-url.js'
+import type { StorageUse } from './storage-use.js'
+import type { UrlSigner } from '../auth/signed-url.js'
+import type { WrongKeys } from './wrong-keys.js'
+
+/** What all requests share. */
+export interface Service {
+  readonly engine: HttpEngine
+  readonly options: HandlerOptions
+  readonly signer: UrlSigner
+  readonly watch: JobWatch
+  readonly keys: KnownKeys
+  readonly wrongKeys: WrongKeys
+  readonly limiter: RateLimiter
+  readonly lists: ListTurns
+  readonly storage: StorageUse
+  /** Absent if they are turned off. */
+  readonly metrics: Metrics | undefined
+}
+
+interface CallFacts {
+  service: Service
+  request: ApiRequest
+  requestId: string
+  body: RequestBody
+  headers: Record<string, string>
+  /** Where the request came in. */
+  url: RequestUrl
+  /** Path in front of the routes, mount path included. */
+  basePath: string
+  /** Where the request is in its sender's trace. */
+  trace: TraceContext | undefined
+}
+
+/** One request on its way through the service. */
+export class Call {
+  readonly service: Service
+  readonly request: ApiRequest
+  readonly requestId: string
+  readonly body: RequestBody
+  /** Headers that the answer gets, whatever it is. */
+  readonly headers: Record<string, string>
+  /** Who sent the request; `undefined` on routes that need no key. */
+  readonly caller: Sender | undefined
+  readonly trace: TraceContext | undefined
+  readonly #url: RequestUrl
+  readonly #basePath: string
+
+  constructor(facts: CallFacts, caller: Sender | undefined) {
+    this.service = facts.service
+    this.request = facts.request
+    this.requestId = facts.requestId
+    this.body = facts.body
+    this.headers = facts.headers
+    this.caller = caller
+    this.trace = facts.trace
+    this.#url = facts.url
+    this.#basePath = facts.basePath
+  }
+
+  // These two are made when they are asked for: most requests need neither.
+
+  get search(): URLSearchParams {
+    return new URLSearchParams(this.#url.search)
+  }
+
+  /** Whether the request came in above the base path, where only routes that are `atRoot` answer. */
+  get isAtRoot(): boolean {
+    return !this.#url.pathname.startsWith(this.#basePath)
+  }
+
+  /** Absolute address of the service as this client sees it, without a slash at the end. */
+  get baseUrl(): string {
+    const { publicUrl, trustProxy } = this.service.options
+    return publicUrl ?? publicOrigin(this.request, this.#url.origin, trustProxy) + this.#basePath
+  }
+}
+
+/** A request whose sender is known. */
+export interface KeyedCall extends Call {
+  readonly caller: Sender
+}

@@ -1,0 +1,117 @@
+import type { Call } from './call.js'
+import { Problem } from './problem.js'
+import type { RequestBody } from './request-body.js'
+
+const maxDepth = 32
+
+/**
+ * The JSON body of a request, bounded in size and depth, without `__proto__` keys.
+ *
+ * @throws Problem `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE` or `BAD_INPUT`.
+ */
+export async function readJson(call: Call): Promise<unknown> {
+  const { headers } = call.request
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (type !== 'application/json' && !/^application\/[^/\s]+\+json$/.test(type)) {
+    throw new Problem(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `The body must be JSON, sent with Content-Type: application/json; this request has ${type ? JSON.stringify(type) : 'no content type'}.`,
+    )
+  }
+  const { limits } = call.service.options
+  const { parsed } = call.body
+  if (parsed) return parseJson(boundedBytes(parsed, limits.jsonBytes), limits.paramsBytes)
+  if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
+    throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
+  }
+  return parseJson(await readBytes(call.body, limits), limits.paramsBytes)
+}
+
+/** Members and values that a body may have beside those of `params`: twice as many as all the others that a job can have. */
+const otherEntries = 256
+
+/** @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any valid body. */
+function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
+  refuseManyEntries(bytes, paramsBytes)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new Problem('BAD_INPUT', 'The body is not valid UTF-8.', { cause: error })
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new Problem('BAD_INPUT', 'The body is not valid JSON.', { cause: error })
+  }
+  clean(value, 0)
+  return value
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const comma = 0x2c
+
+/**
+ * Objects of ten thousands of members take tens of milliseconds to build, in which nobody else is served, and only to be refused; to
+ * count their signs up to the limit takes a fraction of one. Within `paramsBytes`, a value takes two bytes at least and a member six.
+ */
+function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
+  const maxValues = Math.floor(paramsBytes / 2) + otherEntries
+  const maxMembers = Math.floor(paramsBytes / 6) + otherEntries
+  if (bytes.byteLength < 2 * maxValues) return
+  let values = 0
+  let members = 0
+  let isText = false
+  for (let index = 0; index < bytes.byteLength; index++) {
+    const byte = bytes[index]
+    if (byte === quote) isText = !isText
+    else if (isText) index += byte === backslash ? 1 : 0
+    else if (byte === comma && ++values > maxValues) throw tooManyEntries('values', maxValues)
+    else if (byte === colon && ++members > maxMembers) throw tooManyEntries('members', maxMembers)
+  }
+}
+
+function tooManyEntries(what: 'values' | 'members', most: number): Problem {
+  return new Problem(
+    'BAD_INPUT',
+    `The body has more than ${most} ${what}, which is more than any valid body has. Send fewer.`,
+  )
+}
+
+/** Written anew, so that it is a copy of our own, and no more than JSON. */
+function boundedBytes(parsed: object, jsonBytes: number): Uint8Array {
+  const bytes = Buffer.from(JSON.stringify(parsed))
+  if (bytes.byteLength > jsonBytes) throw tooLarge(jsonBytes)
+  return bytes
+}
+
+function tooLarge(jsonBytes: number): Problem {
+  return new Problem('TOO_LARGE', `A JSON body may have at most ${jsonBytes} bytes.`, {
+    headers: { connection: 'close' },
+  })
+}
+
+async function readBytes(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body.chunks()) {
+    bytes += chunk.byteLength
+    if (bytes > limits.jsonBytes) {
+      await body.discard(limits.discardBytes)
+      throw tooLarge(limits.jsonBytes)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** JSON.parse makes `__proto__` an own key, which a later copy by assignment would turn into a prototype. */
+function clean(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return
+  if (depth >= maxDepth) throw new Problem('BAD_INPUT', `The body nests deeper than ${maxDepth} levels.`)
+  if (Object.hasOwn(value, '__proto__')) delete (value as Record<string, unknown>)['__proto__']
+  for (const inner of Object.values(value)) clean(inner, depth + 1)
+}

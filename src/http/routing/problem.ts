@@ -1,0 +1,168 @@
+import { StemworkError } from '../../core/engine/errors.js'
+import type { FieldIssue } from '../../core/engine/job/field-issues.js'
+import type { ApiAnswer } from './answer.js'
+import { json } from './answer.js'
+
+interface ProblemKind {
+  status: number
+  title: string
+}
+
+/** Every code that an HTTP error can carry, with its status and title. */
+export const problemKinds = {
+  BAD_INPUT: { status: 400, title: 'The request is not valid' },
+  UNAUTHORIZED: { status: 401, title: 'The API key is not valid' },
+  FORBIDDEN: { status: 403, title: 'The link is not valid' },
+  NOT_FOUND: { status: 404, title: 'Not found' },
+  METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed here' },
+  TIMEOUT: { status: 408, title: 'The request took too long' },
+  CONFLICT: { status: 409, title: 'The request conflicts with an earlier one' },
+  GONE: { status: 410, title: 'The file was removed' },
+  PRECONDITION_FAILED: { status: 412, title: 'The file has changed' },
+  TOO_LARGE: { status: 413, title: 'The request is too large' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },
+  RANGE_NOT_SATISFIABLE: { status: 416, title: 'The file has no such range' },
+  EXPECTATION_FAILED: { status: 417, title: 'The expectation cannot be met' },
+  UNKNOWN_WORKFLOW: { status: 422, title: 'There is no such workflow' },
+  UPLOAD_REFUSED: { status: 422, title: 'The uploaded file cannot be used' },
+  IDEMPOTENCY_CONFLICT: { status: 422, title: 'The idempotency key was used for another request' },
+  RATE_LIMITED: { status: 429, title: 'Too many requests' },
+  STORAGE_FULL: { status: 429, title: 'The storage of the application is full' },
+  QUOTA_EXCEEDED: { status: 429, title: 'The quota of the application is used up' },
+  QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
+  HEADERS_TOO_LARGE: { status: 431, title: 'The request headers are too large' },
+  INTERNAL_ERROR: { status: 500, title: 'The service failed' },
+  DRAINING: { status: 503, title: 'No new jobs are accepted at the moment' },
+  SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
+  STORE_UNAVAILABLE: { status: 503, title: 'The storage of the service cannot be reached' },
+} satisfies Record<string, ProblemKind>
+
+export type ProblemCode = keyof typeof problemKinds
+
+interface ProblemOptions {
+  issues?: FieldIssue[]
+  reason?: string
+  headers?: Record<string, string>
+  cause?: unknown
+}
+
+/** An HTTP error on its way out. Never leaves the handler: hosts see answers, not these. */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly issues: FieldIssue[] | undefined
+  readonly reason: string | undefined
+  readonly headers: Record<string, string>
+
+  /** @param message says what happened, what was expected and what to do; shown to the client. */
+  constructor(code: ProblemCode, message: string, options: ProblemOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.issues = options.issues
+    this.reason = options.reason
+    this.headers = options.headers ?? {}
+  }
+
+  get status(): number {
+    return problemKinds[this.code].status
+  }
+}
+
+/** The error that a client sees for whatever a handler threw. What is not ours says nothing of its text. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (!StemworkError.is(error)) return internal(error)
+  switch (error.code) {
+    case 'INVALID_PARAMS':
+      return new Problem('BAD_INPUT', error.message, { issues: fieldIssues(error.details.issues), cause: error })
+    case 'UNKNOWN_WORKFLOW':
+    case 'IDEMPOTENCY_CONFLICT':
+      return new Problem(error.code, error.message, { cause: error })
+    case 'UPLOAD_REFUSED':
+      return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
+    case 'QUOTA_EXCEEDED':
+      return new Problem('QUOTA_EXCEEDED', error.message, {
+        reason: text(error.details.quota),
+        headers: { 'retry-after': String(secondsUntil(text(error.details.resetsAt))) },
+        cause: error,
+      })
+    case 'NOT_FAILED':
+      return new Problem('CONFLICT', error.message, { cause: error })
+    case 'INPUT_EXPIRED':
+      return new Problem('GONE', error.message, { cause: error })
+    case 'QUEUE_FULL':
+      return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'DRAINING':
+      return new Problem('DRAINING', error.message, { headers: { 'retry-after': '60' }, cause: error })
+    case 'SHUTTING_DOWN':
+      return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
+    case 'STORE_UNAVAILABLE':
+      // What does not pass by itself (a damaged file, missing tables) is no reason to come back.
+      return error.retryable ? unavailable(error) : internal(error)
+    case 'BAD_INPUT':
+      return new Problem('BAD_INPUT', error.message, { reason: error.reason, cause: error })
+    case 'NOT_FOUND':
+      return new Problem('NOT_FOUND', error.message, { cause: error })
+    case 'TOO_LARGE':
+      return new Problem('TOO_LARGE', error.message, { reason: 'too_large', cause: error })
+    default:
+      return internal(error)
+  }
+}
+
+/**
+ * The error as an answer: JSON with a non-empty `message`, which is all that existing clients read; with the members and the
+ * media type of RFC 9457 where the client asks for them.
+ */
+export function problemAnswer(problem: Problem, request: { accept: string | null; requestId: string }): ApiAnswer {
+  const { title, status } = problemKinds[problem.code]
+  const body = {
+    code: problem.code,
+    title,
+    message: problem.message,
+    status,
+    ...(problem.reason === undefined ? {} : { reason: problem.reason }),
+    ...(problem.issues === undefined ? {} : { errors: problem.issues }),
+    requestId: request.requestId,
+  }
+  const { headers } = problem
+  if (!request.accept?.includes('application/problem+json')) return json(body, { status, headers })
+  const type = `urn:stemwork:problem:${problem.code.toLowerCase().replaceAll('_', '-')}`
+  return json(
+    { type, ...body, detail: problem.message, instance: `urn:request:${request.requestId}` },
+    { status, headers: { ...headers, 'content-type': 'application/problem+json' } },
+  )
+}
+
+/** Without the error's own words, which are for the operator. */
+function unavailable(cause: unknown): Problem {
+  return new Problem(
+    'STORE_UNAVAILABLE',
+    'The service cannot reach its storage at the moment; whether the request was carried out is not known. Try again after the time in Retry-After, with the same Idempotency-Key if a job is created.',
+    { headers: { 'retry-after': '10' }, cause },
+  )
+}
+
+function internal(cause: unknown): Problem {
+  return new Problem(
+    'INTERNAL_ERROR',
+    'The request failed because of an error inside the service. Try again; if it fails again, tell the operator the request id.',
+    { cause },
+  )
+}
+
+function fieldIssues(value: unknown): FieldIssue[] {
+  if (!Array.isArray(value)) return []
+  return value.map((issue: unknown) => {
+    const { path, message } = (issue ?? {}) as Partial<Record<keyof FieldIssue, unknown>>
+    return { path: text(path), message: text(message) }
+  })
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** At least 1. */
+function secondsUntil(time: string): number {
+  return Math.max(1, Math.ceil((Date.parse(time) - Date.now()) / 1000) || 1)
+}

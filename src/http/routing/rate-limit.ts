@@ -1,0 +1,127 @@
+import type { HandlerOptions } from '../options.js'
+import { Problem } from './problem.js'
+
+/** Whose rate limit a request counts against. */
+export type RateBucket = 'create' | 'status' | 'other'
+
+interface Bucket {
+  tokens: number
+  /** Milliseconds of the monotonic clock at which `tokens` was right. */
+  at: number
+}
+
+type Rate = Exclude<HandlerOptions['rateLimits'][RateBucket], false>
+
+/** Requests of one kind. */
+interface Limit {
+  kind: RateBucket
+  rate: Rate
+  perMs: number
+  /** Value of the `RateLimit-Policy` header. */
+  policy: string
+  /** By application. */
+  buckets: Map<string, Bucket>
+  pruneAbove: number
+}
+
+const minPruneSize = 10_000
+
+/** Token buckets, one for each application and kind of request, in this process. */
+export class RateLimiter {
+  readonly #limits: Partial<Record<RateBucket, Limit>>
+  readonly #now: () => number
+
+  /** @param now monotonic milliseconds. */
+  constructor(rates: Pick<HandlerOptions['rateLimits'], RateBucket>, now: () => number = () => performance.now()) {
+    const kinds = ['create', 'status', 'other'] as const
+    this.#limits = Object.fromEntries(
+      kinds.flatMap((kind) => (rates[kind] ? [[kind, newLimit(kind, rates[kind])]] : [])),
+    )
+    this.#now = now
+  }
+
+  /**
+   * Counts one request and adds the headers that tell how many are left.
+   *
+   * @throws Problem `RATE_LIMITED`.
+   */
+  take(app: string, kind: RateBucket, headers: Record<string, string>): void {
+    const limit = this.#limits[kind]
+    if (!limit) return
+    const { rate, perMs, buckets } = limit
+    const now = this.#now()
+    let bucket = buckets.get(app)
+    if (!bucket) {
+      if (buckets.size >= limit.pruneAbove) prune(limit, now)
+      buckets.set(app, (bucket = { tokens: rate.requests, at: now }))
+    }
+    const tokens = Math.min(rate.requests, bucket.tokens + (now - bucket.at) * perMs)
+    bucket.at = now
+    if (tokens >= 1) {
+      bucket.tokens = tokens - 1
+      addRateHeaders(headers, limit, Math.floor(tokens - 1), (rate.requests - tokens + 1) / perMs)
+      return
+    }
+    bucket.tokens = tokens
+    const waitMs = (1 - tokens) / perMs
+    addRateHeaders(headers, limit, 0, waitMs)
+    throw tooMany(rate, waitMs)
+  }
+
+  /** Lets a request that was taken count as so many more, once it is known what it costs. The application may owe them then. */
+  charge(app: string, kind: RateBucket, requests: number): void {
+    const bucket = this.#limits[kind]?.buckets.get(app)
+    if (bucket) bucket.tokens -= requests
+  }
+
+  /**
+   * For a request that was taken and has waited, as others were charged meanwhile.
+   *
+   * @throws Problem `RATE_LIMITED` if the application owes requests.
+   */
+  refuseDebtor(app: string, kind: RateBucket): void {
+    const limit = this.#limits[kind]
+    const bucket = limit?.buckets.get(app)
+    if (!limit || !bucket) return
+    const tokens = bucket.tokens + (this.#now() - bucket.at) * limit.perMs
+    if (tokens < 0) throw tooMany(limit.rate, (1 - tokens) / limit.perMs)
+  }
+}
+
+function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
+  return new Problem(
+    'RATE_LIMITED',
+    `More than ${requests} such requests in ${perSeconds} s; a large list counts as several. Wait for the time in Retry-After, then continue more slowly.`,
+    { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
+  )
+}
+
+function newLimit(kind: RateBucket, rate: Rate): Limit {
+  return {
+    kind,
+    rate,
+    perMs: rate.requests / (rate.perSeconds * 1000),
+    policy: `"${kind}";q=${rate.requests};w=${Math.ceil(rate.perSeconds)}`,
+    buckets: new Map(),
+    pruneAbove: minPruneSize,
+  }
+}
+
+/** Forgets buckets that are full again: a new one is the same. */
+function prune(limit: Limit, now: number): void {
+  for (const [app, { at }] of limit.buckets) {
+    if (now - at > limit.rate.perSeconds * 1000) limit.buckets.delete(app)
+  }
+  limit.pruneAbove = Math.max(minPruneSize, limit.buckets.size * 2)
+}
+
+/** https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ */
+function addRateHeaders(
+  headers: Record<string, string>,
+  { kind, policy }: Limit,
+  remaining: number,
+  resetMs: number,
+): void {
+  headers['ratelimit-policy'] = policy
+  headers.ratelimit = `"${kind}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`
+}

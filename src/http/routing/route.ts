@@ -1,0 +1,120 @@
+import type { z } from 'zod'
+import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
+import type { ApiAnswer } from './answer.js'
+import type { Call, KeyedCall } from './call.js'
+import { readJson } from './json-body.js'
+import { Problem, type ProblemCode } from './problem.js'
+import type { RateBucket } from './rate-limit.js'
+
+/** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
+export type Access = 'key' | 'link' | 'open'
+
+export interface AnswerDescription {
+  description: string
+  /** Of an answer without a body. Default: 200. */
+  status?: 201 | 204
+  schema?: z.ZodType
+  contentType?: string
+  headers?: Record<string, string>
+}
+
+interface RouteFacts<A extends Access> {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
+  path: string
+  /** Unique name, for the OpenAPI document and metrics. */
+  operation: string
+  summary: string
+  description?: string
+  access: A
+  bucket?: RateBucket
+  answer: AnswerDescription
+  /** Further statuses that are no errors, with their meaning. */
+  otherAnswers?: Record<number, string>
+  /** Errors of its own, besides those that every route can answer. */
+  problems?: readonly ProblemCode[]
+  /** Media types of a body that is not JSON. */
+  rawBody?: readonly string[]
+  /** Also answers at the root of the mount, where infrastructure looks for it. */
+  atRoot?: boolean
+  /** Request headers that it understands, with their meaning. */
+  requestHeaders?: Record<string, string>
+}
+
+/** The names of a path's params. */
+type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Further}`
+    ? Name | ParamName<`/${Further}`>
+    : Rest
+  : never
+
+interface RouteInput<Path extends string, Query extends z.ZodType, Body extends z.ZodType> {
+  params: Record<ParamName<Path>, string>
+  query: z.output<Query>
+  body: z.output<Body>
+}
+
+export interface RouteDefinition<
+  A extends Access,
+  Path extends string,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+> extends RouteFacts<A> {
+  path: Path
+  query?: Query
+  body?: Body
+  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<ApiAnswer>
+}
+
+/** A route as the table keeps it: input is checked before the handler sees it. */
+export interface Route extends RouteFacts<Access> {
+  readonly query?: z.ZodType
+  readonly body?: z.ZodType
+  run(call: Call | KeyedCall, params: Record<string, string>): Promise<ApiAnswer>
+}
+
+/** The one source of matching, validation and the OpenAPI document. */
+export function defineRoute<
+  A extends Access,
+  Path extends string,
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+>(definition: RouteDefinition<A, Path, Query, Body>): Route {
+  const { handle, query, body, ...facts } = definition
+  const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
+    handle(
+      call as A extends 'key' ? KeyedCall : Call,
+      { params, query: queried, body: sent } as RouteInput<Path, Query, Body>,
+    )
+  const run: Route['run'] = async (call, params) => {
+    const queried = query && check(query, queryObject(call.search))
+    return pass(call, params, queried, body && check(body, await readJson(call)))
+  }
+  // One promise less for what is polled.
+  return {
+    ...facts,
+    query,
+    body,
+    run: query || body ? run : (call, params) => pass(call, params, undefined, undefined),
+  }
+}
+
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const issues = fieldIssues(result.error.issues)
+  const text = issuesText(issues, result.error.issues.length)
+  throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
+}
+
+/** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */
+function queryObject(search: URLSearchParams): Record<string, string | string[]> {
+  const object: Record<string, string | string[]> = Object.create(null)
+  for (const [name, value] of search) {
+    const known = object[name]
+    if (known === undefined) object[name] = value
+    else if (Array.isArray(known)) known.push(value)
+    else object[name] = [known, value]
+  }
+  return object
+}

@@ -1,0 +1,33 @@
+import { type TraceContext, traceContextOf } from '../../core/engine/job/trace-context.js'
+import type { Tracing } from '../../core/engine/ports/tracing.js'
+import type { ApiAnswer } from './answer.js'
+import type { ApiRequest } from './api-request.js'
+import { toProblem } from './problem.js'
+import type { Route } from './route.js'
+
+/** Answers a request in a span of its own, below the one that its `traceparent` names; health checks, which come every few seconds, in none. */
+export async function inServerSpan(
+  tracing: Tracing,
+  request: ApiRequest,
+  route: Route,
+  work: (trace: TraceContext | undefined) => Promise<ApiAnswer>,
+): Promise<ApiAnswer> {
+  const parent = traceContextOf(request.headers)
+  if (route.atRoot) return work(parent)
+  const attributes = { 'http.request.method': request.method, 'http.route': route.path }
+  const order = { name: `${request.method} ${route.path}`, kind: 'server', parent, attributes } as const
+  const span = tracing.begin(order)
+  const ended = (status: number, error?: unknown) => {
+    span.set({ 'http.response.status_code': status })
+    // What is the sender's fault is no error of this span.
+    span.end(status >= 500 ? error : undefined)
+  }
+  try {
+    const answer = await span.within(() => work(span.context))
+    ended(answer.status)
+    return answer
+  } catch (error) {
+    ended(toProblem(error).status, error)
+    throw error
+  }
+}

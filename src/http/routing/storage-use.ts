@@ -1,0 +1,191 @@
+import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
+import type { HttpEngine } from '../http-engine.js'
+import { Problem } from './problem.js'
+
+export interface StorageLimits {
+  /** Bytes of uploads and results that an application may keep; false: no limit. */
+  storedBytes: number | false
+  /** Uploads of an application that may be under way at a time. */
+  uploadsInFlight: number
+}
+
+/** An upload under way. */
+export interface UploadSlot {
+  /** Counts bytes that have arrived. @throws Problem `STORAGE_FULL`. */
+  received(bytes: number): void
+  /** @param stored whether its file is in the store now. */
+  end(stored: boolean): void
+}
+
+/** What one application does in this process. */
+interface Account {
+  /** By blob key: the bytes that were announced or have arrived, whichever is more. */
+  uploads: Map<string, number>
+  /** Bytes in the store when it was looked at last. */
+  stored: number
+  /** Bytes of uploads that have ended since that look began. */
+  added: number
+  look: Promise<void> | undefined
+  /** Monotonic milliseconds until which the last look will do. */
+  freshUntil: number
+  /** The same, where it found that there is plenty of room. */
+  roughUntil: number
+}
+
+/** A look at many files takes long, and all applications share the threads for it: it may cost a twentieth of the time, no more. */
+const lookShare = 20
+const minFreshMs = 1000
+/** Who keeps less than half of what is allowed needs no exact figure. The next look is made, but nobody waits for it. */
+const roughShare = 0.5
+const roughForMs = 10_000
+const maxIdleAccounts = 1000
+
+/**
+ * What applications keep in the store, and the uploads under way in this process. What is stored is not booked but looked at: the
+ * uploads in the blob store, the results in the jobs, so that no crash makes the count wrong. Uploads of one process cannot exceed
+ * the limit together; each further process may add its own uploads under way at that moment.
+ */
+export class StorageUse {
+  readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
+  readonly #limits: StorageLimits
+  readonly #accounts = new Map<string, Account>()
+
+  constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
+    this.#engine = engine
+    this.#limits = limits
+  }
+
+  /** @throws Problem `STORAGE_FULL` if the application keeps as much as it may. */
+  async refuseFull(app: string): Promise<void> {
+    const { storedBytes } = this.#limits
+    if (storedBytes === false) return
+    const account = this.#account(app)
+    await this.#lookIfDue(app, account)
+    if (account.stored + account.added >= storedBytes) throw storageFull(storedBytes)
+  }
+
+  /**
+   * Begins an upload, which must be ended.
+   *
+   * @param announced bytes that the request says it has.
+   * @throws Problem `CONFLICT` if one to the same key is under way, `RATE_LIMITED` if too many of the application are,
+   * `STORAGE_FULL` if it would not fit.
+   */
+  async begin(app: string, key: string, announced: number): Promise<UploadSlot> {
+    const account = this.#account(app)
+    const { uploads } = account
+    if (uploads.has(key)) throw beingWritten()
+    if (uploads.size >= this.#limits.uploadsInFlight) throw tooManyUploads(this.#limits.uploadsInFlight)
+    uploads.set(key, announced)
+    let arrived = 0
+    const slot: UploadSlot = {
+      received: (bytes) => {
+        arrived += bytes
+        if (arrived <= announced) return
+        uploads.set(key, arrived)
+        this.#refuseExcess(account)
+      },
+      end: (stored) => {
+        uploads.delete(key)
+        if (stored) account.added += arrived
+      },
+    }
+    try {
+      await this.#lookIfDue(app, account)
+      this.#refuseExcess(account)
+      return slot
+    } catch (error) {
+      slot.end(false)
+      throw error
+    }
+  }
+
+  /** The application's account; of those in which nothing goes on, the one used longest ago makes room. */
+  #account(app: string): Account {
+    const account = this.#accounts.get(app) ?? {
+      uploads: new Map<string, number>(),
+      stored: 0,
+      added: 0,
+      look: undefined,
+      freshUntil: 0,
+      roughUntil: 0,
+    }
+    this.#accounts.delete(app)
+    this.#accounts.set(app, account)
+    for (const [oldest, { uploads, look }] of this.#accounts) {
+      if (this.#accounts.size <= maxIdleAccounts) break
+      if (uploads.size === 0 && !look && oldest !== app) this.#accounts.delete(oldest)
+    }
+    return account
+  }
+
+  async #lookIfDue(app: string, account: Account): Promise<void> {
+    const { storedBytes } = this.#limits
+    const now = performance.now()
+    if (storedBytes === false || now < account.freshUntil) return
+    const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
+    if (now < account.roughUntil && account.stored + account.added < roughShare * storedBytes) {
+      // Whoever comes when the rough figure has had its time looks again, and hears of what is wrong.
+      look.catch(() => {})
+      return
+    }
+    await look
+  }
+
+  async #look(app: string, account: Account): Promise<void> {
+    const startedAt = performance.now()
+    const addedBefore = account.added
+    account.stored = await this.#storedBytes(app)
+    // What ended during the look may be in it or not; it stays counted, on the safe side.
+    account.added -= addedBefore
+    const endedAt = performance.now()
+    account.freshUntil = endedAt + Math.max(minFreshMs, lookShare * (endedAt - startedAt))
+    account.roughUntil = account.freshUntil + roughForMs
+  }
+
+  #refuseExcess({ uploads, stored, added }: Account): void {
+    const { storedBytes } = this.#limits
+    if (storedBytes === false) return
+    let total = stored + added
+    for (const bytes of uploads.values()) total += bytes
+    if (total > storedBytes) throw storageFull(storedBytes)
+  }
+
+  async #storedBytes(app: string): Promise<number> {
+    // Both are waited for from the start: a failure of the one while the other lasts would be nobody's, and end the process.
+    const [uploads, results] = await Promise.all([this.#uploadBytes(app), this.#engine.resultBytes(app)])
+    return uploads + results
+  }
+
+  async #uploadBytes(app: string): Promise<number> {
+    let bytes = 0
+    for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
+      // The marks of used and refused tickets, in a few bytes, are ours.
+      if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
+    }
+    return bytes
+  }
+}
+
+function storageFull(maxBytes: number): Problem {
+  return new Problem(
+    'STORAGE_FULL',
+    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would do so with this file. Delete jobs that are no longer needed, or wait until their results expire.`,
+    { reason: 'storage_full', headers: { 'retry-after': '600' } },
+  )
+}
+
+function beingWritten(): Problem {
+  return new Problem(
+    'CONFLICT',
+    'Another request is uploading with this link, and a link accepts one at a time. Wait for its answer, or get a new ticket from GET /upload.',
+  )
+}
+
+function tooManyUploads(limit: number): Problem {
+  return new Problem(
+    'RATE_LIMITED',
+    `An application may send at most ${limit} uploads at a time. Wait for some to end, then send this one again.`,
+    { headers: { 'retry-after': '10' } },
+  )
+}

@@ -1,0 +1,63 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import type { ApiRequest } from './api-request.js'
+import { addressGroup } from '../auth/address-group.js'
+import type { HandlerOptions } from '../options.js'
+import { Problem } from './problem.js'
+
+const maxAddresses = 10_000
+
+/** Counts wrong API keys by the address that they come from, in this process and in bounded memory. */
+export class WrongKeys {
+  readonly #rate: HandlerOptions['rateLimits']['wrongKeys']
+  readonly #now: () => number
+  /** Tokens left, and when that was right; those that were counted last are at the end. */
+  readonly #buckets = new Map<string, { tokens: number; at: number }>()
+
+  /** @param now monotonic milliseconds. */
+  constructor(rate: HandlerOptions['rateLimits']['wrongKeys'], now: () => number = () => performance.now()) {
+    this.#rate = rate
+    this.#now = now
+  }
+
+  /** @throws Problem `RATE_LIMITED` if too many came from the address. An unknown address is let through. */
+  refuseExcess(address: string | undefined): void {
+    if (!this.#rate || address === undefined) return
+    const tokens = this.#tokens(address)
+    if (tokens >= 1) return
+    const { requests, perSeconds } = this.#rate
+    throw new Problem(
+      'RATE_LIMITED',
+      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. Check the key, and wait for the time in Retry-After.`,
+      { headers: { 'retry-after': String(Math.ceil(((1 - tokens) * perSeconds) / requests)) } },
+    )
+  }
+
+  count(address: string | undefined): void {
+    if (!this.#rate || address === undefined) return
+    const tokens = Math.max(0, this.#tokens(address) - 1)
+    this.#buckets.delete(address)
+    this.#buckets.set(address, { tokens, at: this.#now() })
+    for (const oldest of this.#buckets.keys()) {
+      if (this.#buckets.size <= maxAddresses) break
+      this.#buckets.delete(oldest)
+    }
+  }
+
+  #tokens(address: string): number {
+    if (!this.#rate) return Infinity
+    const { requests, perSeconds } = this.#rate
+    const bucket = this.#buckets.get(address)
+    if (!bucket) return requests
+    return Math.min(requests, bucket.tokens + ((this.#now() - bucket.at) * requests) / (perSeconds * 1000))
+  }
+}
+
+/**
+ * The address that a request comes from, as far as it is known and as `addressGroup` gives it: behind a trusted proxy the one that it
+ * saw, which it wrote last.
+ */
+export function clientAddress(request: ApiRequest, trustProxy: boolean): string | undefined {
+  const forwarded = trustProxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
+  const address = forwarded && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : request.remoteAddress
+  return address === undefined ? undefined : addressGroup(address)
+}

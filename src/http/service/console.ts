@@ -1,0 +1,44 @@
+import { empty } from '../routing/answer.js'
+import { defineRoute, type Route } from '../routing/route.js'
+import { type PageText, pageAnswer } from './page.js'
+import { pageAsset } from './page-assets.js'
+
+const page: PageText = {
+  name: 'console',
+  title: 'stemwork',
+  style: 'console.css',
+  script: 'app.js',
+  withoutScript: [
+    'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this site, then reload the page.',
+    'Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx stemwork separate song.mp3</code> in a terminal.',
+  ],
+}
+
+/** `/console`: a page to use the service with. It has no rights of its own: it calls the public interface with the key that is typed in. */
+export const consoleRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/console',
+    operation: 'getConsole',
+    summary: 'A page to send songs, follow jobs and listen to stems',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'The page.', contentType: 'text/html' },
+    async handle(call) {
+      // The page's parts lie below the base path.
+      const isPlain = !call.request.address().pathname.endsWith('/')
+      if (call.isAtRoot && isPlain) return empty(307, { location: `${call.baseUrl}/console` })
+      return pageAnswer(call, page)
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/console/:asset',
+    operation: 'getConsoleAsset',
+    summary: 'A part of the page',
+    access: 'open',
+    answer: { description: 'The part.', contentType: 'text/javascript' },
+    problems: ['NOT_FOUND'],
+    handle: (call, { params }) => pageAsset(call, params.asset),
+  }),
+]

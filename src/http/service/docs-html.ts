@@ -1,0 +1,29 @@
+/** Text for HTML. */
+export function escape(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
+
+export function code(text: string): string {
+  return `<code>${escape(text)}</code>`
+}
+
+/** A description: what stands between backticks is code. */
+export function prose(text: string): string {
+  return escape(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+}
+
+export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const head = heads.map((text) => `<th scope="col">${text}</th>`).join('')
+  // On a phone the rows become lists; an empty cell would leave a gap there.
+  const body = rows
+    .map(
+      (cells) => `<tr>${cells.map((cell) => `<td${cell === '' ? ' class="empty"' : ''}>${cell}</td>`).join('')}</tr>`,
+    )
+    .join('\n')
+  // A wide table scrolls within its own frame, which the keyboard has to reach.
+  return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
+}
+
+export function block(text: string, label: string): string {
+  return `<pre tabindex="0" role="group" aria-label="${escape(label)}"><code>${escape(text)}</code></pre>`
+}

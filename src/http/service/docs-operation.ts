@@ -1,0 +1,138 @@
+import { exampleOf } from './docs-examples.js'
+import { block, code, escape, prose, table } from './docs-html.js'
+import { snippetsOf } from './docs-snippets.js'
+import type { OpenApiDocument, Operation } from './openapi.js'
+
+type Schemas = OpenApiDocument['components']['schemas']
+
+interface Place {
+  base: string
+  method: string
+  path: string
+  schemas: Schemas
+}
+
+/** One operation: what it is for, how to ask, what comes back, and a form to try it. */
+export function operationSection(place: Place, operation: Operation): string {
+  const { base, method, path, schemas } = place
+  const { operationId: id, summary, description, parameters, responses } = operation
+  const json = operation.requestBody?.content['application/json']?.schema
+  const body = json && withBase(exampleOf(json, schemas), base)
+  const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
+  return `<section class="operation" id="${escape(id)}" aria-labelledby="${escape(id)}-title">
+<h3 id="${escape(id)}-title">${escape(summary)}</h3>
+<p class="route"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code> ${access(operation)}</p>
+${description ? `<p>${prose(description)}</p>` : ''}
+${parameters.length > 0 ? `<h4>Parameters</h4>${parameterTable(operation)}` : ''}
+${json ? `<h4>Body</h4>${fieldTable(json, schemas)}` : ''}
+${tabs(id, curl, javaScript)}
+${answers(responses, base, schemas)}
+${tryForm(place, operation, body)}
+</section>`
+}
+
+/** A schema on its own, for links from elsewhere. */
+export function schemaSection(name: string, schema: unknown, schemas: Schemas): string {
+  return `<section class="schema" id="schema-${escape(name)}" aria-labelledby="schema-${escape(name)}-title">
+<h3 id="schema-${escape(name)}-title">${code(name)}</h3>
+${fieldTable(schema, schemas)}
+</section>`
+}
+
+function access({ security: [first] }: Operation): string {
+  if (!first) return '<span class="note">no key needed</span>'
+  return `<span class="note">${'apiKey' in first ? 'needs a key' : 'signed link, no key'}</span>`
+}
+
+function parameterTable({ parameters }: Operation): string {
+  const rows = parameters.map(({ name, in: location, description, schema, required }) => [
+    `${code(name)}${required ? '' : ' <span class="note">optional</span>'}`,
+    escape(location),
+    typeText(schema),
+    prose(description ?? ''),
+  ])
+  return table(['Name', 'In', 'Type', 'Meaning'], rows)
+}
+
+function fieldTable(schema: unknown, schemas: Schemas): string {
+  const { properties, required = [] } = resolved(schema, schemas) as {
+    properties?: Record<string, { description?: string }>
+    required?: string[]
+  }
+  if (!properties) return `<p>${typeText(schema)}</p>`
+  const rows = Object.entries(properties).map(([name, field]) => [
+    `${code(name)}${required.includes(name) ? '' : ' <span class="note">optional</span>'}`,
+    typeText(field),
+    prose(field.description ?? ''),
+  ])
+  return table(['Field', 'Type', 'Meaning'], rows)
+}
+
+function answers(responses: Operation['responses'], base: string, schemas: Schemas): string {
+  const { 200: usual, 201: made, 204: done, ...others } = responses
+  const success = usual ?? made ?? done
+  const [[type, shown] = ['', undefined]] = Object.entries(success?.content ?? {})
+  const example =
+    type === 'application/json' && shown
+      ? block(JSON.stringify(withBase(exampleOf(shown.schema, schemas), base), null, 2), 'Example of the answer')
+      : `<p>${code(type || (made ? '201' : '204'))}</p>`
+  const headers = Object.entries((success?.headers ?? {}) as Record<string, { description?: string }>).map(
+    ([name, { description }]) => `<li>${code(name)}: ${prose(description ?? '')}</li>`,
+  )
+  const rows = Object.entries(others).map(([status, { description }]) => [
+    escape(status),
+    prose(errorText(description)),
+  ])
+  return `<h4>Answer</h4>
+<p>${prose(success?.description ?? '')} ${shown ? typeText(shown.schema) : ''}</p>
+${headers.length > 0 ? `<ul>${headers.join('')}</ul>` : ''}
+${example}
+${rows.length > 0 ? `<details><summary>Other answers</summary>${table(['Status', 'Meaning'], rows)}</details>` : ''}`
+}
+
+/** `CODE: Title. CODE: Title.` with the codes as code. */
+function errorText(description: string): string {
+  return description.replace(/\b([A-Z]+_[A-Z_]+|CONFLICT|FORBIDDEN|GONE|TIMEOUT|UNAUTHORIZED):/g, '`$1`:')
+}
+
+function tabs(id: string, curl: string, javaScript: string): string {
+  const tab = (language: string, isFirst: boolean) =>
+    `<label><input type="radio" name="language-${escape(id)}" value="${language}"${isFirst ? ' checked' : ''}><span>${language}</span></label>`
+  return `<div class="tabs-of-code">
+<fieldset class="segments"><legend class="hidden">Language of the example</legend>${tab('curl', true)}${tab('JavaScript', false)}</fieldset>
+<div class="curl">${block(curl, 'Example with curl')}</div>
+<div class="javascript">${block(javaScript, 'Example with JavaScript')}</div>
+</div>`
+}
+
+/** Filled in by the page's script; nothing without it. */
+function tryForm({ method, path }: Place, operation: Operation, body: unknown): string {
+  const isSigned = operation.security.some((one) => 'signedLink' in one)
+  if (isSigned) return ''
+  const fields = operation.parameters.map(({ name, in: location, required }) => ({ name, in: location, required }))
+  const facts = { method, path, fields, body, needsKey: operation.security.length > 0 }
+  return `<div class="try" data-try="${escape(JSON.stringify(facts))}" hidden></div>`
+}
+
+function typeText(schema: unknown): string {
+  const { $ref, anyOf, type, items, format, ...rest } = (schema ?? {}) as Record<string, unknown>
+  if (typeof $ref === 'string') {
+    const name = $ref.split('/').at(-1) ?? ''
+    return `<a href="#schema-${escape(name)}">${escape(name)}</a>`
+  }
+  if (Array.isArray(anyOf)) return anyOf.map(typeText).join(' or ')
+  if (Array.isArray(rest.enum)) return rest.enum.map((value) => code(String(value))).join(', ')
+  if (type === 'array') return `list of ${typeText(items)}`
+  const usual = rest.default === undefined ? '' : `, default ${code(JSON.stringify(rest.default))}`
+  const name = Array.isArray(type) ? type.join(' or ') : typeof type === 'string' ? type : 'any'
+  return `${escape(name)}${typeof format === 'string' ? ` (${escape(format)})` : ''}${usual}`
+}
+
+function resolved(schema: unknown, schemas: Schemas): unknown {
+  const { $ref } = (schema ?? {}) as { $ref?: string }
+  return $ref === undefined ? schema : schemas[$ref.split('/').at(-1) ?? '']
+}
+
+function withBase(value: unknown, base: string): unknown {
+  return JSON.parse(JSON.stringify(value).replaceAll('{base}', base))
+}

@@ -1,0 +1,92 @@
+import { escape } from './docs-html.js'
+import { operationSection, schemaSection } from './docs-operation.js'
+import type { OpenApiDocument, Operation } from './openapi.js'
+
+interface Group {
+  id: string
+  title: string
+  /** Beginnings of the paths that belong to it. */
+  paths: readonly string[]
+}
+
+const groups: readonly Group[] = [
+  { id: 'files', title: 'Files', paths: ['/upload', '/storage', '/archive'] },
+  { id: 'jobs', title: 'Jobs', paths: ['/job'] },
+  { id: 'workflows', title: 'Workflows', paths: ['/workflow'] },
+  { id: 'application', title: 'Application and keys', paths: ['/application'] },
+  { id: 'service', title: 'Service', paths: ['/'] },
+]
+
+/** The document as a page to read and to try. Its script and style are parts of the service, like those of the console. */
+export function docsPage(document: OpenApiDocument, options: { hasConsole: boolean }): string {
+  const { info, components } = document
+  const base = document.servers[0].url
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+  const shown = groups.map((group) => ({
+    ...group,
+    operations: operations.filter(({ path }) => groupOf(path) === group),
+  }))
+  const contents = shown.map(
+    ({ id, title, operations: own }) =>
+      `<li><a href="#${id}">${title}</a><ul>${own.map(({ operation }) => entry(operation)).join('')}</ul></li>`,
+  )
+  const sections = shown.map(({ id, title, operations: own }) => {
+    const each = own.map(({ method, path, operation }) =>
+      operationSection({ base, method, path, schemas: components.schemas }, operation),
+    )
+    return `<h2 id="${id}">${title}</h2>\n${each.join('\n')}`
+  })
+  const schemas = Object.entries(components.schemas)
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([name, schema]) => schemaSection(name, schema, components.schemas))
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escape(info.title)} – HTTP interface</title>
+<link rel="icon" href="docs/icon.svg">
+<link rel="stylesheet" href="docs/docs-style.css">
+<script type="module" src="docs/docs.js"></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<p class="brand">stemwork <span class="quiet">HTTP interface</span></p>
+<nav aria-label="Pages">${options.hasConsole ? '<a href="console">Console</a>' : ''}<a href="openapi.json">openapi.json</a></nav>
+</header>
+<div class="columns">
+<nav class="contents" aria-label="Contents">
+<details open><summary>Contents</summary>
+<ul><li><a href="#main">Overview</a></li>${contents.join('\n')}<li><a href="#schemas">Schemas</a></li></ul>
+</details>
+</nav>
+<main id="main" tabindex="-1">
+<h1>${escape(info.title)}</h1>
+<p class="lead">${escape(info.description)}</p>
+<section class="card" aria-label="Address and key">
+<p>Address of the service: <code>${escape(base)}</code></p>
+<p>Send your API key as the raw value of the <code>Authorization</code> header. Every success is status 200 with a JSON body. An error has a <code>message</code> that you can show to people; it is a <a href="#schema-Problem">Problem</a>.</p>
+<div id="key-form" hidden></div>
+<noscript><p>With JavaScript, this page can send the requests itself.</p></noscript>
+</section>
+${sections.join('\n')}
+<h2 id="schemas">Schemas</h2>
+${schemas.join('\n')}
+</main>
+</div>
+</body>
+</html>
+`
+}
+
+function groupOf(path: string): Group | undefined {
+  return groups.find(({ paths }) => paths.some((start) => path.startsWith(start)))
+}
+
+function entry({ operationId, summary }: Operation): string {
+  return `<li><a href="#${escape(operationId)}">${escape(summary)}</a></li>`
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { empty, json } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { defineRoute, type Route } from '../routing/route.js'
+import { pageHeaders } from './page.js'
+import { docsPage } from './docs-page.js'
+import { type OpenApiDocument, openApiDocument } from './openapi.js'
+import { workflowView } from './workflow-view.js'
+import { packedAnswer, type PackedText, packText, pageAsset } from './page-assets.js'
+
+/** Addresses of the service for which the page is kept: clients choose the Host header. */
+const maxKeptPages = 8
+
+/** The two routes that describe all the others, themselves included, and the parts of the page, which they leave out. */
+export function docsRoutes(others: readonly Route[]): Route[] {
+  let written: ReturnType<typeof openApiDocument> | undefined
+  const document = (call: Call): OpenApiDocument => {
+    const { workflows, options } = call.service.engine
+    written ??= openApiDocument(
+      routes,
+      workflows.list().map((workflow) => workflowView(workflow, options.limits)),
+    )
+    return { ...written, servers: [{ url: call.baseUrl }] }
+  }
+  const pages = new Map<string, Promise<PackedText>>()
+  const page = (call: Call): Promise<PackedText> => {
+    const known = pages.get(call.baseUrl)
+    if (known) return known
+    const packed = packText(docsPage(document(call), { hasConsole: call.service.options.console }))
+    pages.set(call.baseUrl, packed)
+    for (const oldest of pages.keys()) {
+      if (pages.size <= maxKeptPages) break
+      pages.delete(oldest)
+    }
+    return packed
+  }
+  const routes: Route[] = [
+    ...others,
+    defineRoute({
+      method: 'GET',
+      path: '/openapi.json',
+      operation: 'getOpenApi',
+      summary: 'Get this interface as an OpenAPI 3.1 document',
+      access: 'open',
+      answer: { description: 'The document.', schema: z.record(z.string(), z.unknown()) },
+      handle: async (call) => json(document(call)),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/docs',
+      operation: 'getDocs',
+      summary: 'Get this documentation as a page',
+      access: 'open',
+      atRoot: true,
+      answer: { description: 'The page.', contentType: 'text/html' },
+      async handle(call) {
+        // The page's relative addresses need it to end without a slash, and below the base path.
+        if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../docs' })
+        if (call.isAtRoot) return empty(307, { location: `${call.baseUrl}/docs` })
+        return packedAnswer(call, await page(call), 'text/html; charset=utf-8', pageHeaders(call))
+      },
+    }),
+  ]
+  return [
+    ...routes,
+    defineRoute({
+      method: 'GET',
+      path: '/docs/:asset',
+      operation: 'getDocsAsset',
+      summary: 'Get a part of the page',
+      access: 'open',
+      answer: { description: 'The part.', contentType: 'text/javascript' },
+      problems: ['NOT_FOUND'],
+      handle: (call, { params }) => pageAsset(call, params.asset),
+    }),
+  ]
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { empty, json } from '../routing/answer.js'
+import { defineRoute } from '../routing/route.js'
+
+const indexSchema = z.object({ name: z.string(), links: z.record(z.string(), z.string()) }).meta({ id: 'Index' })
+
+/** The address that people type first. It leads on: browsers to a page, programs to links. */
+export const indexRoute = defineRoute({
+  method: 'GET',
+  path: '/',
+  operation: 'getIndex',
+  summary: 'List the entry points of the service',
+  description: 'Answers a browser with a redirect to a page, if the service has one.',
+  access: 'open',
+  atRoot: true,
+  answer: { description: 'The addresses of the documentation and the pages.', schema: indexSchema },
+  otherAnswers: { 307: 'To the console or the documentation, for a client that prefers HTML.' },
+  async handle(call) {
+    const { console: hasConsole, docs } = call.service.options
+    const page = hasConsole ? 'console' : docs ? 'docs' : undefined
+    const wantsPage = /\btext\/html\b/.test(call.request.headers.get('accept') ?? '')
+    if (page && wantsPage) return empty(307, { location: `${call.baseUrl}/${page}`, vary: 'accept' })
+    const paths = [...(hasConsole ? ['console'] : []), ...(docs ? ['docs', 'openapi.json'] : []), 'workflow', 'job']
+    const links = Object.fromEntries(paths.map((path) => [path, `${call.baseUrl}/${path}`]))
+    return json({ name: 'stemwork', links }, { headers: { vary: 'accept' } })
+  },
+})

@@ -1,0 +1,85 @@
+import type { z } from 'zod'
+import type { ApiKey } from '../../core/engine/ports/application-store.js'
+import { json } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { issueKey, revokeKey } from '../auth/applications.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { issuedKeySchema, keyListSchema, keyViewSchema, newKeySchema } from '../schemas.js'
+
+/** Keys that an application may have working at a time, so that nobody fills the store with them. */
+const maxWorkingKeys = 100
+
+export const keyRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/application/key',
+    operation: 'listKeys',
+    summary: 'List the keys of the application',
+    description: 'The keys that work, newest first. The keys themselves are not stored and cannot be shown again.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The keys.', schema: keyListSchema },
+    async handle(call) {
+      return json({ keys: (await workingKeys(call)).map((key) => keyView(key, call)) })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/application/key',
+    operation: 'createKey',
+    summary: 'Create a key for the application',
+    access: 'key',
+    bucket: 'create',
+    body: newKeySchema,
+    answer: { description: 'The key, which is shown only this once.', schema: issuedKeySchema },
+    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'CONFLICT'],
+    async handle(call, { body }) {
+      if ((await workingKeys(call)).length >= maxWorkingKeys)
+        throw new Problem(
+          'CONFLICT',
+          `An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`,
+        )
+      const { key, record } = await issueKey(call.service.engine.applications, call.caller.id, { label: body.label })
+      return json({ ...keyView(record, call), key })
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/application/key/:id',
+    operation: 'endKey',
+    summary: 'Revoke a key of the application',
+    description: 'It stops working at once.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The revoked key.', schema: keyViewSchema },
+    problems: ['NOT_FOUND', 'CONFLICT'],
+    async handle(call, { params }) {
+      const { applications } = call.service.engine
+      const key = (await workingKeys(call)).find(({ id }) => id === params.id)
+      if (!key)
+        throw new Problem(
+          'NOT_FOUND',
+          'The application has no working key with this id. List the keys to see their ids.',
+        )
+      if (key.id === call.caller.keyId)
+        throw new Problem('CONFLICT', 'A key cannot revoke itself. Send the request with another key.')
+      return json(keyView(await revokeKey(applications, key.id), call))
+    },
+  }),
+]
+
+async function workingKeys(call: KeyedCall): Promise<ApiKey[]> {
+  const keys = await call.service.engine.applications.listKeys(call.caller.id)
+  return keys.filter(({ expiresAt }) => expiresAt === null || expiresAt > Date.now())
+}
+
+function keyView({ id, label, createdAt, expiresAt }: ApiKey, { caller }: KeyedCall): z.output<typeof keyViewSchema> {
+  return {
+    id,
+    label,
+    createdAt: new Date(createdAt).toISOString(),
+    expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+    isCurrent: id === caller.keyId,
+  }
+}

@@ -1,0 +1,233 @@
+import { z } from 'zod'
+import { problemKinds } from '../routing/problem.js'
+import type { Route } from '../routing/route.js'
+import { problemSchema } from '../schemas.js'
+
+type JsonObject = Record<string, unknown>
+
+export interface Operation {
+  operationId: string
+  summary: string
+  description?: string
+  security: JsonObject[]
+  parameters: { name: string; in: string; required?: boolean; description?: string; schema: JsonObject }[]
+  requestBody?: { required: boolean; content: Record<string, { schema: JsonObject }> }
+  responses: Record<
+    string,
+    { description: string; headers?: JsonObject; content?: Record<string, { schema: JsonObject }> }
+  >
+}
+
+export interface OpenApiDocument {
+  openapi: '3.1.0'
+  info: { title: string; version: string; description: string }
+  servers: [{ url: string }]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
+}
+
+/**
+ * The OpenAPI 3.1 document of a route table: the same schemas that check requests, written down, with the params of the workflows.
+ * `servers` is left to the caller.
+ */
+export function openApiDocument(
+  routes: readonly Route[],
+  workflows: readonly { id: string; params: JsonObject }[],
+): Omit<OpenApiDocument, 'servers'> {
+  const schemas = new Components()
+  const paths: OpenApiDocument['paths'] = {}
+  for (const route of routes) {
+    const path = route.path.replace(/(?:\*\*)?:([A-Za-z]+)/g, '{$1}')
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) }
+  }
+  describeParams(schemas.all, workflows)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Media processing jobs',
+      version: '1',
+      description:
+        'Submit a job that runs a workflow on a media file given by URL, poll it, read its result links, delete it. A file without a public address is uploaded first.',
+    },
+    paths,
+    components: {
+      schemas: schemas.all,
+      securitySchemes: {
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description: 'The API key as the raw value, without a scheme.',
+        },
+        signedLink: {
+          type: 'apiKey',
+          in: 'query',
+          name: 'signature',
+          description: 'Part of the links that the service gives out; use them as they are.',
+        },
+      },
+    },
+  }
+}
+
+/** What the params of a new job may be: those of a workflow here, or of one that says nothing of them. */
+function describeParams(
+  schemas: Record<string, JsonObject>,
+  workflows: readonly { id: string; params: JsonObject }[],
+): void {
+  const newJob = schemas.NewJob as { properties: Record<string, JsonObject> } | undefined
+  if (!newJob) return
+  const known = workflows
+    .filter(({ params }) => params.properties !== undefined)
+    .map(({ id, params: { $schema: _dialect, ...params } }) => {
+      const words = id.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+      const name = `${words.join('')}Params`
+      schemas[name] = { ...params, description: `The params of ${id}.` }
+      return { $ref: `#/components/schemas/${name}` }
+    })
+  newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
+}
+
+function operation(route: Route, schemas: Components): Operation {
+  const { answer } = route
+  return {
+    operationId: route.operation,
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    security: route.access === 'open' ? [] : [{ [route.access === 'key' ? 'apiKey' : 'signedLink']: [] }],
+    parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
+    ...requestBody(route, schemas),
+    responses: {
+      [answer.status ?? 200]: {
+        description: answer.description,
+        ...(answer.headers && { headers: responseHeaders(answer.headers) }),
+        ...(answer.status === undefined && {
+          content: {
+            [answer.contentType ?? 'application/json']: {
+              schema: answer.schema ? schemas.use(answer.schema, 'output') : {},
+            },
+          },
+        }),
+      },
+      ...Object.fromEntries(
+        Object.entries(route.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),
+      ),
+      ...problemResponses(route, schemas),
+    },
+  }
+}
+
+function responseHeaders(headers: Record<string, string>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+  )
+}
+
+function pathParameters(route: Route): Operation['parameters'] {
+  return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+}
+
+function queryParameters(route: Route, schemas: Components): Operation['parameters'] {
+  if (!route.query) return []
+  const { properties } = schemas.use(route.query, 'output') as { properties: Record<string, JsonObject> }
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: false,
+    ...(typeof description === 'string' ? { description } : {}),
+    schema,
+  }))
+}
+
+function headerParameters(route: Route): Operation['parameters'] {
+  return Object.entries(route.requestHeaders ?? {}).map(([name, description]) => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  }))
+}
+
+function requestBody(route: Route, schemas: Components): Pick<Operation, 'requestBody'> | undefined {
+  if (route.body)
+    return {
+      requestBody: { required: true, content: { 'application/json': { schema: schemas.use(route.body, 'input') } } },
+    }
+  if (!route.rawBody) return undefined
+  const file = { type: 'string', contentMediaType: 'application/octet-stream' }
+  const form = { type: 'object', required: ['filedata'], properties: { filedata: file } }
+  return {
+    requestBody: {
+      required: true,
+      content: Object.fromEntries(
+        route.rawBody.map((type) => [type, { schema: type.startsWith('multipart/') ? form : file }]),
+      ),
+    },
+  }
+}
+
+/** Codes that share a status share a response. */
+function problemResponses(route: Route, schemas: Components): Operation['responses'] {
+  const codes = [
+    ...(route.problems ?? []),
+    ...(route.access === 'key' ? (['UNAUTHORIZED', 'RATE_LIMITED'] as const) : []),
+    'INTERNAL_ERROR' as const,
+    'STORE_UNAVAILABLE' as const,
+  ]
+  if (route.query || route.body) codes.push('BAD_INPUT')
+  const responses: Operation['responses'] = {}
+  for (const code of [...new Set(codes)].sort((a, b) => problemKinds[a].status - problemKinds[b].status)) {
+    const { status, title } = problemKinds[code]
+    const known = responses[status]?.description
+    const schema = schemas.use(problemSchema, 'output')
+    responses[status] = {
+      description: known ? `${known} ${code}: ${title}.` : `${code}: ${title}.`,
+      content: { 'application/json': { schema }, 'application/problem+json': { schema } },
+    }
+  }
+  return responses
+}
+
+/** Schemas with a name are written once and referred to. */
+class Components {
+  readonly all: Record<string, JsonObject> = {}
+
+  use(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+    const {
+      $schema: _dialect,
+      $defs,
+      ...written
+    } = z.toJSONSchema(schema, { io, target: 'draft-2020-12', override: simplify }) as JsonObject & {
+      $defs?: Record<string, JsonObject>
+    }
+    for (const [id, definition] of Object.entries($defs ?? {})) this.all[id] = referToComponents(withoutId(definition))
+    const own = referToComponents(withoutId(written))
+    const { id } = z.globalRegistry.get(schema) ?? {}
+    if (typeof id !== 'string') return own
+    if (typeof own.$ref === 'string') return own
+    this.all[id] = own
+    return { $ref: `#/components/schemas/${id}` }
+  }
+}
+
+/** Leaves out what says nothing to a reader, and what would forbid the service to add a field. */
+function simplify({ jsonSchema }: { jsonSchema: JsonObject }): void {
+  if (jsonSchema.format !== undefined) delete jsonSchema.pattern
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+}
+
+function withoutId({ id: _id, $id: _url, ...schema }: JsonObject): JsonObject {
+  return schema
+}
+
+function referToComponents(value: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonObject
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import { installedFile } from '../../core/engine/package-files.js'
+import { type ApiAnswer, empty } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { Problem } from '../routing/problem.js'
+
+const assets: Record<string, string | undefined> = {
+  'app.js': 'text/javascript; charset=utf-8',
+  'operator.js': 'text/javascript; charset=utf-8',
+  'docs.js': 'text/javascript; charset=utf-8',
+  'console.css': 'text/css; charset=utf-8',
+  'operator-style.css': 'text/css; charset=utf-8',
+  'docs-style.css': 'text/css; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+  'NOTICE.txt': 'text/plain; charset=utf-8',
+}
+
+const known = new Map<string, Promise<PackedText>>()
+
+/** A part of a page, compressed as the client likes it, or 304. @throws Problem `NOT_FOUND`. */
+export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
+  const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined
+  if (contentType === undefined) throw new Problem('NOT_FOUND', 'The page has no such part.')
+  let packed = known.get(name)
+  if (!packed) {
+    packed = readFile(installedFile(`dist/console/${name}`), 'utf8').then(packText)
+    packed.catch(() => known.delete(name))
+    known.set(name, packed)
+  }
+  return packedAnswer(call, await packed, contentType)
+}
+
+const compressBrotli = promisify(brotliCompress)
+const compressGzip = promisify(gzip)
+
+/** A text in the encodings that it is sent in, each made once. */
+export interface PackedText {
+  hash: string
+  br: Buffer
+  gzip: Buffer
+  identity: Buffer
+}
+
+export async function packText(text: string): Promise<PackedText> {
+  const identity = Buffer.from(text)
+  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: identity.byteLength }
+  const [br, zipped] = await Promise.all([compressBrotli(identity, { params }), compressGzip(identity, { level: 9 })])
+  return { hash: createHash('sha256').update(identity).digest('hex').slice(0, 32), br, gzip: zipped, identity }
+}
+
+/** The text, or 304 for a client that has it already. */
+export function packedAnswer(
+  call: Call,
+  packed: PackedText,
+  contentType: string,
+  headers: Record<string, string> = {},
+): ApiAnswer {
+  const encoding = acceptedEncoding(call.request.headers.get('accept-encoding'))
+  const etag = `"${packed.hash}-${encoding}"`
+  const own = {
+    'content-type': contentType,
+    etag,
+    vary: 'accept-encoding',
+    'cache-control': 'no-cache',
+    'x-content-type-options': 'nosniff',
+    ...headers,
+  }
+  if (call.request.headers.get('if-none-match')?.includes(etag)) return empty(304, own)
+  const bytes = packed[encoding]
+  return {
+    status: 200,
+    headers: {
+      ...own,
+      'content-length': String(bytes.byteLength),
+      ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
+    },
+    body: new Blob([new Uint8Array(bytes)]).stream(),
+  }
+}
+
+/** The smallest encoding that the client takes (RFC 9110, 12.5.3); one with `q=0` is refused by it. */
+export function acceptedEncoding(header: string | null): 'br' | 'gzip' | 'identity' {
+  const accepted = new Set(
+    (header ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => !/;\s*q=0(\.0*)?$/.test(entry))
+      .map((entry) => entry.split(';', 1)[0]?.trim()),
+  )
+  if (accepted.has('br')) return 'br'
+  return accepted.has('gzip') ? 'gzip' : 'identity'
+}

@@ -1,0 +1,71 @@
+import type { Call } from '../routing/call.js'
+import { type ApiAnswer, empty, text } from '../routing/answer.js'
+
+/** A page of the service that a script fills. */
+export interface PageText {
+  /** Its last path segment. Its parts lie below that. */
+  name: string
+  title: string
+  style: string
+  script: string
+  /** Shown where JavaScript is off: paragraphs, as HTML. */
+  withoutScript: readonly string[]
+}
+
+/** The page, or where it lies: its relative addresses need one without a slash at its end. */
+export function pageAnswer(call: Call, page: PageText): ApiAnswer {
+  if (call.request.address().pathname.endsWith('/')) return empty(308, { location: `../${page.name}` })
+  return text(html(page), 'text/html; charset=utf-8', pageHeaders(call))
+}
+
+/** Its addresses are relative, so that it also works under a path that a proxy adds. */
+function html({ name, title, style, script, withoutScript }: PageText): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="${name}/icon.svg">
+<link rel="stylesheet" href="${name}/${style}">
+<script type="module" src="${name}/${script}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>
+<main class="plain-page">
+<h1>stemwork</h1>
+${withoutScript.map((paragraph) => `<p>${paragraph}</p>`).join('\n')}
+</main>
+</noscript>
+</body>
+</html>
+`
+}
+
+/** The policy of a page that runs only its own script and talks only to the service. */
+export function pageHeaders(call: Call): Record<string, string> {
+  // Links begin with `publicUrl`, which may be another origin than the one that the page came from.
+  const service = new URL(call.baseUrl).origin
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    // Files that a person has chosen, to read their length before they are sent.
+    'media-src blob:',
+    `connect-src 'self' ${service}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ]
+  return {
+    'content-security-policy': policy.join('; '),
+    'cache-control': 'no-cache',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cross-origin-opener-policy': 'same-origin',
+  }
+}

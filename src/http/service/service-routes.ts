@@ -1,0 +1,143 @@
+import { z } from 'zod'
+import { json, text } from '../routing/answer.js'
+import { rotateWebhookSecret } from '../auth/applications.js'
+import { pageQuerySchema } from '../jobs/job-list.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import {
+  applicationViewSchema,
+  newWebhookSecretSchema,
+  webhookSecretSchema,
+  workflowListSchema,
+  workflowViewSchema,
+} from '../schemas.js'
+import { workflowView } from './workflow-view.js'
+
+export const serviceRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/application',
+    operation: 'getApplication',
+    summary: 'Get the application of the API key',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The application.', schema: applicationViewSchema },
+    async handle(call) {
+      const { id, name } = call.caller
+      const { engine, options } = call.service
+      // A caller with a known key has the name that the application had when the key was first seen.
+      const stored = options.authenticate ? undefined : await engine.applications.getApplication(id)
+      return json({ id, name: stored?.name ?? name })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/application/webhook-secret',
+    operation: 'rotateWebhookSecret',
+    summary: 'Replace the webhook secret of the application',
+    description:
+      'It is shown only in this answer. Until `overlapSeconds` have passed, messages are also signed with the old secret.',
+    access: 'key',
+    bucket: 'create',
+    body: newWebhookSecretSchema,
+    answer: { description: 'The new secret.', schema: webhookSecretSchema },
+    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
+    async handle(call, { body: { secret, overlapSeconds } }) {
+      const { applications } = call.service.engine
+      const { id } = call.caller
+      if (!(await applications.getApplication(id)))
+        throw new Problem('NOT_FOUND', 'The service does not manage this application. Ask the operator for its secret.')
+      const overlapMs = overlapSeconds === undefined ? undefined : overlapSeconds * 1000
+      return json({ secret: await rotateWebhookSecret(applications, id, { secret, overlapMs }) })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/workflow',
+    operation: 'listWorkflows',
+    summary: 'List the workflows that jobs can run',
+    access: 'key',
+    bucket: 'other',
+    query: pageQuerySchema,
+    answer: {
+      description: 'The workflows.',
+      schema: workflowListSchema,
+      headers: { 'X-Total-Count': 'Workflows on all pages.' },
+    },
+    async handle(call, { query: { page = 0, size = 100 } }) {
+      const all = call.service.engine.workflows.list()
+      const workflows = all
+        .slice(page * size, (page + 1) * size)
+        .map(({ id, name, description }) => ({ id, name, description }))
+      return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/workflow/**:id',
+    operation: 'getWorkflow',
+    summary: 'Get a workflow with the schema of its params',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The workflow.', schema: workflowViewSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
+      if (!workflow)
+        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists all workflows.')
+      return json(workflowView(workflow, call.service.engine.options.limits))
+    },
+  }),
+]
+
+const healthSchema = z
+  .object({ ok: z.boolean(), problems: z.array(z.string()), warnings: z.array(z.string()) })
+  .meta({ id: 'Health' })
+
+export const operatorRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/healthz',
+    operation: 'isAlive',
+    summary: 'Check whether the process is up',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'The process is up.', schema: z.object({ ok: z.boolean() }) },
+    handle: async () => json({ ok: true }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/readyz',
+    operation: 'isReady',
+    summary: 'Check whether the service is ready',
+    description: 'Answers 503 with the problems if it cannot.',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'The service is ready.', schema: healthSchema },
+    async handle({ service }) {
+      const { ok, problems, warnings } = await service.engine.health()
+      return json({ ok, problems, warnings }, { status: ok ? 200 : 503 })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/metrics',
+    operation: 'getMetrics',
+    summary: 'Metrics in the text format of Prometheus',
+    description: 'Off unless the operator turns it on.',
+    access: 'open',
+    atRoot: true,
+    answer: { description: 'The metrics.', contentType: 'text/plain' },
+    problems: ['NOT_FOUND'],
+    async handle({ service }) {
+      if (!service.metrics)
+        throw new Problem(
+          'NOT_FOUND',
+          'Metrics are turned off. The operator can turn them on with the option `metrics`.',
+        )
+      return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', {
+        'cache-control': 'no-store',
+      })
+    },
+  }),
+]

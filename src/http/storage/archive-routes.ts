@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { attachment } from '../../core/engine/job/attachment.js'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import { type ApiAnswer, empty, json } from '../routing/answer.js'
+import type { Call, KeyedCall } from '../routing/call.js'
+import { pacedStream } from '../routing/paced-stream.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
+import { refuseExpired } from './storage-link.js'
+import { zipBytes, zipStream } from './zip.js'
+
+const jobsSchema = z
+  .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.uuid()).min(1).max(maxArchiveJobs))
+  .describe(`Ids of jobs; may be repeated, at most ${maxArchiveJobs} times.`)
+
+const archiveSchema = z
+  .object({
+    url: z.url().describe('A signed link to the ZIP file.'),
+    fileName: z.string(),
+    bytes: z.number().int().describe('Size of the ZIP file.'),
+    jobs: z.number().int().describe('How many jobs have results in it.'),
+  })
+  .meta({ id: 'Archive' })
+
+export const archiveRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/archive',
+    operation: 'getArchive',
+    summary: 'Get a link to the results of jobs as one ZIP file',
+    description:
+      'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left out. The file is written while it is downloaded and stored nowhere.',
+    access: 'key',
+    bucket: 'other',
+    query: z.object({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
+    answer: { description: 'Where to download the file.', schema: archiveSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { query }) {
+      const jobs = (await wantedJobs(call, query)).filter((job) => keptOutputs(job).length > 0)
+      if (jobs.length === 0) {
+        throw new Problem(
+          'NOT_FOUND',
+          'None of these jobs has result files: they have not succeeded, or their files have expired or were sent elsewhere.',
+        )
+      }
+      const { engine, options, signer } = call.service
+      const ids = jobs.map(({ id }) => id)
+      const expiresAt = Math.floor(Date.now() / 1000) + options.links.resultSeconds
+      const app = call.caller.id
+      const signed = signer.sign({ method: 'GET', key: archiveKey(ids), app, expiresAt, maxBytes: 0 })
+      for (const id of ids) signed.append('job', id)
+      return json({
+        url: `${call.baseUrl}/archive/zip?${signed.toString()}`,
+        fileName: archiveName(jobs),
+        bytes: zipBytes(archiveEntries(jobs, engine.blobs)),
+        jobs: jobs.length,
+      })
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/archive/zip',
+    operation: 'downloadArchive',
+    summary: 'Download the results of jobs as one ZIP file',
+    description: 'Use the `url` of an archive as it is.',
+    access: 'link',
+    answer: { description: 'The file.', contentType: 'application/zip' },
+    problems: ['FORBIDDEN', 'GONE'],
+    handle: (call) => downloadArchive(call),
+  }),
+]
+
+async function wantedJobs(
+  call: KeyedCall,
+  { job: ids, batchName }: { job?: string[]; batchName?: string },
+): Promise<JobRecord[]> {
+  const app = call.caller.id
+  if ((ids === undefined) === (batchName === undefined)) {
+    const message = 'give either job or batchName'
+    throw new Problem('BAD_INPUT', `The request is not valid. job: ${message}.`, {
+      issues: [{ path: 'job', message }],
+    })
+  }
+  if (ids === undefined) return call.service.engine.list({ app, batchName, limit: maxArchiveJobs })
+  return existing(call, app, [...new Set(ids)])
+}
+
+async function existing(call: Call, app: string, ids: readonly string[]): Promise<JobRecord[]> {
+  const jobs: JobRecord[] = []
+  for (const id of ids) {
+    const job = await call.service.engine.get(id, { app })
+    if (job) jobs.push(job)
+  }
+  return jobs
+}
+
+/** What the link's signature is over: its jobs, in their order. */
+function archiveKey(ids: readonly string[]): string {
+  return `archive/${ids.join(',')}`
+}
+
+async function downloadArchive(call: Call): Promise<ApiAnswer> {
+  const { engine, options, signer } = call.service
+  const ids = call.search.getAll('job')
+  const grant = signer.verify('GET', archiveKey(ids), call.search)
+  if (!grant)
+    throw new Problem(
+      'FORBIDDEN',
+      'The signature of this link is not valid. Use the link exactly as the service gave it.',
+    )
+  refuseExpired(grant)
+  const jobs = (await existing(call, grant.app, ids)).filter((job) => keptOutputs(job).length > 0)
+  if (jobs.length === 0)
+    throw new Problem('GONE', 'The results of these jobs were deleted or have expired. Create the jobs again.')
+  const entries = archiveEntries(jobs, engine.blobs)
+  const headers = {
+    'content-type': 'application/zip',
+    'content-length': String(zipBytes(entries)),
+    'content-disposition': attachment(archiveName(jobs)),
+    'cache-control': 'private, no-cache',
+    'x-content-type-options': 'nosniff',
+  }
+  if (call.request.method === 'HEAD') return empty(200, headers)
+  return { status: 200, headers, body: pacedStream(zipStream(entries), options.limits.idleMs) }
+}

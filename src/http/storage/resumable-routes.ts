@@ -1,0 +1,91 @@
+import { StemworkError } from '../../core/engine/errors.js'
+import type { ApiAnswer } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import type { ProblemCode } from '../routing/problem.js'
+import { defineRoute } from '../routing/route.js'
+
+/** Path below the base path at which uploads are begun; each goes on at its own, below this one. */
+export const resumablePath = '/upload/resumable'
+
+const library = '@tus/server'
+const protocolHeaders = { 'Tus-Resumable': 'Version of the protocol: `1.0.0`.' }
+const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
+const shared = { access: 'key', bucket: 'other' } as const
+
+/** Uploads that go on after a cut, by the protocol tus 1.0. */
+export const resumableRoutes = [
+  defineRoute({
+    ...shared,
+    method: 'POST',
+    path: '/upload/resumable',
+    operation: 'createResumableUpload',
+    summary: 'Start a resumable upload',
+    description:
+      'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration. `Location` is where to send the file with PATCH, `Download-Url` what a job takes as its input afterwards.',
+    requestHeaders: { ...protocolHeaders, 'Upload-Length': 'Bytes of the whole file.' },
+    rawBody: ['application/offset+octet-stream'],
+    answer: { description: 'The upload was started.', status: 201 },
+    problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
+    handle: (call) => answer(call, undefined),
+  }),
+  defineRoute({
+    ...shared,
+    method: 'GET',
+    path: '/upload/resumable/:id',
+    operation: 'getResumableUpload',
+    summary: 'Ask how much of an upload is stored',
+    description: 'The protocol uses HEAD; the answer is in the headers `Upload-Offset` and `Upload-Length`.',
+    requestHeaders: protocolHeaders,
+    answer: { description: 'The number of bytes stored so far.' },
+    problems,
+    handle: (call, { params }) => answer(call, params.id),
+  }),
+  defineRoute({
+    ...shared,
+    method: 'PATCH',
+    path: '/upload/resumable/:id',
+    operation: 'continueResumableUpload',
+    summary: 'Send the next bytes of an upload',
+    description:
+      'After an interruption, ask for the offset and send the rest. With the last byte, the file is complete.',
+    requestHeaders: { ...protocolHeaders, 'Upload-Offset': 'Where the bytes belong: the offset that is stored.' },
+    rawBody: ['application/offset+octet-stream'],
+    answer: { description: 'The bytes are stored.', status: 204 },
+    problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
+    handle: (call, { params }) => answer(call, params.id),
+  }),
+  defineRoute({
+    ...shared,
+    method: 'DELETE',
+    path: '/upload/resumable/:id',
+    operation: 'deleteResumableUpload',
+    summary: 'Abort an incomplete upload',
+    requestHeaders: protocolHeaders,
+    answer: { description: 'The stored bytes are removed.', status: 204 },
+    problems,
+    handle: (call, { params }) => answer(call, params.id),
+  }),
+]
+
+async function answer(call: KeyedCall, id: string | undefined): Promise<ApiAnswer> {
+  const { answerTus } = await import('./resumable-upload.js')
+  return answerTus(call, resumablePath, id)
+}
+
+/** @throws StemworkError `MISSING_DEPENDENCY` if the library of the protocol is not installed. */
+export function requireTus(): void {
+  if (hasTus()) return
+  throw new StemworkError(
+    'MISSING_DEPENDENCY',
+    `resumableUploads needs the package ${library}, which is not installed. Run: npm install ${library}`,
+  )
+}
+
+export function hasTus(): boolean {
+  try {
+    import.meta.resolve(library)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import { Server } from '@tus/server'
+import { uploadKey } from '../../core/engine/job/blob-keys.js'
+import type { ApiAnswer } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { Problem, type ProblemCode, problemKinds } from '../routing/problem.js'
+import { storageLink } from './storage-link.js'
+import { UploadLocks } from './upload-locks.js'
+import { noSuchUpload, otherOffset, UploadParts, uploadOver } from './upload-parts.js'
+
+/** Tells where the file can be read, and what a job takes as its input, once the upload is complete. */
+export const downloadUrlHeader = 'download-url'
+
+/** How long a request that is to make room may take to store what it has. */
+const drainMs = 100
+/** Shared by all services of this process: ids of uploads are unique. */
+const locks = new UploadLocks()
+
+/** Answers a request of the protocol, tus 1.0, for the uploads of the caller's application. */
+export async function answerTus(call: KeyedCall, resumablePath: string, id: string | undefined): Promise<ApiAnswer> {
+  const { engine, options, storage } = call.service
+  const { id: app, keyId } = call.caller
+  const isNew = call.request.method === 'POST'
+  // Older pieces are swept.
+  const lifetimeMs = Math.min(engine.options.retention.unusedUploadsMs, options.links.inputSeconds * 1000)
+  const parts = new UploadParts({ blobs: engine.blobs, storage, app, lifetimeMs })
+  let usedId = id
+  let refusal: Problem | undefined
+  const server = new Server({
+    path: resumablePath,
+    datastore: parts,
+    locker: locks,
+    lockDrainTimeout: drainMs,
+    maxSize: engine.options.limits.maxFileBytes,
+    disableTerminationForFinishedUploads: true,
+    namingFunction: () => (usedId = randomUUID()),
+    getFileIdFromRequest: () => id,
+    generateUrl: (_request, { id: made }) => `${call.baseUrl}${resumablePath}/${made}`,
+    onUploadCreate: async (_request, { id: made, size = 0 }) => {
+      await storage.refuseFull(app)
+      // As if it were under way, to see whether it fits.
+      const slot = await storage.begin(app, uploadKey(app, made), size)
+      slot.end(false)
+      return {}
+    },
+    onUploadFinish: async (_request, { id: made }) => {
+      await parts.complete(made)
+      return {}
+    },
+    onResponseError(_request, error) {
+      refusal = asProblem(error, engine.options.limits.maxFileBytes)
+      return { status_code: refusal.status, body: refusal.message }
+    },
+  })
+  const response = await server.handleWeb(protocolRequest(call, resumablePath))
+  const headers: Record<string, string> = {}
+  for (const [name, value] of response.headers) {
+    // The service has rules of its own for pages of other origins.
+    if (!name.startsWith('access-control-') && !name.startsWith('content-')) headers[name] = value
+  }
+  if (response.status >= 400) {
+    // Clients that send on would not see the answer.
+    await call.body.discard(options.limits.discardBytes)
+    const said = (await response.text()).trim()
+    throw new Problem(refusal?.code ?? codeOf(response.status), refusal?.message ?? said, {
+      reason: refusal?.reason,
+      headers: { ...headers, ...refusal?.headers, ...(response.status === 412 ? { 'tus-version': '1.0.0' } : {}) },
+      cause: refusal?.cause,
+    })
+  }
+  if (usedId !== undefined && response.status < 300 && (isNew || call.request.method === 'HEAD')) {
+    const key = uploadKey(app, usedId)
+    headers[downloadUrlHeader] = storageLink(call, {
+      method: 'GET',
+      key,
+      app,
+      keyId,
+      seconds: options.links.inputSeconds,
+    })
+  }
+  headers['cache-control'] = 'no-store'
+  return { status: response.status, headers, body: null }
+}
+
+/** The request as the protocol's library reads it, with the service's limits on how its body may come. */
+function protocolRequest(call: KeyedCall, resumablePath: string): Request {
+  const { method, headers: given } = call.request
+  const headers = new Headers()
+  for (const name of passedOn) {
+    const value = given.get(name)
+    if (value !== null) headers.set(name, value)
+  }
+  const url = `http://localhost${resumablePath}/upload`
+  if (method !== 'POST' && method !== 'PATCH')
+    return new Request(url, { method: method === 'GET' ? 'HEAD' : method, headers })
+  const init: RequestInit & { duplex: 'half' } = {
+    method,
+    headers,
+    body: ReadableStream.from(untilCut(call)),
+    duplex: 'half',
+  }
+  return new Request(url, init)
+}
+
+const passedOn = [
+  'tus-resumable',
+  'upload-length',
+  'upload-offset',
+  'upload-defer-length',
+  'upload-metadata',
+  'upload-concat',
+  'content-type',
+  'content-length',
+]
+
+/** What has come before a cut is kept: it ends the body instead of failing it. */
+async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* call.body.chunks()
+  } catch (error) {
+    call.service.engine.options.logger.debug(
+      { requestId: call.requestId, err: error },
+      'An upload was cut; it can go on.',
+    )
+  }
+}
+
+/** A failure of ours as it is; one of the library's, which is a status and a text, in words. */
+function asProblem(error: Error | { status_code: number; body: string }, maxBytes: number): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof Error) throw error
+  const { status_code: status, body } = error
+  if (status === 413) {
+    return new Problem(
+      'TOO_LARGE',
+      `The file is larger than the limit of ${maxBytes} bytes, or larger than announced.`,
+      {
+        reason: 'too_large',
+      },
+    )
+  }
+  if (status === 404) return noSuchUpload()
+  if (status === 410) return uploadOver()
+  if (status === 409) return otherOffset()
+  return new Problem(codeOf(status), `The request is not one of tus 1.0: ${body.trim()}.`)
+}
+
+function codeOf(status: number): ProblemCode {
+  const codes = Object.keys(problemKinds) as ProblemCode[]
+  if (status === 403) return 'BAD_INPUT'
+  return codes.find((code) => problemKinds[code].status === status) ?? (status < 500 ? 'BAD_INPUT' : 'INTERNAL_ERROR')
+}

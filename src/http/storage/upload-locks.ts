@@ -1,0 +1,46 @@
+import type { Lock, Locker } from '@tus/server'
+import { Problem } from '../routing/problem.js'
+
+interface Holder {
+  /** Asks the request to let go; it stores what has come so far. */
+  requestRelease(): Promise<void> | void
+  released: Promise<void>
+  release(): void
+}
+
+/**
+ * One request at a time for each upload of this process. A later request makes the one before it end: that is most often a broken connection
+ * which this side has not noticed yet.
+ */
+export class UploadLocks implements Locker {
+  readonly #holders = new Map<string, Holder>()
+
+  newLock(id: string): Lock {
+    let own: Holder | undefined
+    return {
+      lock: async (signal, requestRelease) => {
+        for (let holder = this.#holders.get(id); holder; holder = this.#holders.get(id)) {
+          await holder.requestRelease()
+          await Promise.race([holder.released, aborted(signal)])
+        }
+        let release = () => {}
+        const released = new Promise<void>((resolve) => (release = resolve))
+        own = { requestRelease, released, release }
+        this.#holders.set(id, own)
+      },
+      unlock: async () => {
+        if (own && this.#holders.get(id) === own) this.#holders.delete(id)
+        own?.release()
+      },
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const refuse = () =>
+      reject(new Problem('CONFLICT', 'Another request is continuing this upload. Ask for its offset.'))
+    if (signal.aborted) refuse()
+    signal.addEventListener('abort', refuse, { once: true })
+  })
+}

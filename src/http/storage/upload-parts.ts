@@ -1,0 +1,188 @@
+import type { Readable } from 'node:stream'
+import { DataStore, Upload } from '@tus/server'
+import { z } from 'zod'
+import { StemworkError } from '../../core/engine/errors.js'
+import { uploadKey } from '../../core/engine/job/blob-keys.js'
+import type { BlobStore } from '../../core/engine/ports/blob-store.js'
+import { Problem } from '../routing/problem.js'
+import type { StorageUse } from '../routing/storage-use.js'
+import { isUsed, markUsed } from './used-ticket.js'
+
+/** A cut loses nothing that has come; this bounds what a crash of the service loses. S3 wants parts of 5 MiB or more. */
+export const partBytes = 8 * 1024 ** 2
+const offsetDigits = 16
+
+const factsSchema = z.object({ size: z.number().int().nonnegative(), createdAt: z.string() })
+const idForm = /^[0-9a-f-]{36}$/
+
+export interface UploadPartsOptions {
+  blobs: BlobStore
+  storage: StorageUse
+  /** Whose uploads they are: those of others are not there. */
+  app: string
+  /** How long an upload may take, from its beginning. */
+  lifetimeMs: number
+}
+
+/**
+ * The uploads of an application while they come in pieces, over any blob store: each piece is a blob that is named after its offset, and the last one
+ * makes a file of them. What is left of an upload is swept as unused uploads are.
+ */
+export class UploadParts extends DataStore {
+  override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
+  readonly #blobs: BlobStore
+  readonly #storage: StorageUse
+  readonly #app: string
+  readonly #lifetimeMs: number
+
+  constructor({ blobs, storage, app, lifetimeMs }: UploadPartsOptions) {
+    super()
+    this.#blobs = blobs
+    this.#storage = storage
+    this.#app = app
+    this.#lifetimeMs = lifetimeMs
+  }
+
+  override getExpiration(): number {
+    return this.#lifetimeMs
+  }
+
+  override async create(upload: Upload): Promise<Upload> {
+    const createdAt = (upload.creation_date ??= new Date().toISOString())
+    await this.#blobs.put(this.#factsKey(upload.id), JSON.stringify({ size: upload.size ?? 0, createdAt }))
+    return upload
+  }
+
+  /** With what has come so far. @throws Problem `NOT_FOUND`, or `GONE` once the file was used and removed */
+  override async getUpload(id: string): Promise<Upload> {
+    const facts = idForm.test(id) ? await this.#blobs.get(this.#factsKey(id)) : undefined
+    if (!facts) throw noSuchUpload()
+    const { size, createdAt } = factsSchema.parse(JSON.parse(await text(facts.body)))
+    const upload = (offset: number) => new Upload({ id, size, offset, creation_date: createdAt })
+    const key = uploadKey(this.#app, id)
+    if (await isUsed(this.#blobs, key)) {
+      if (!(await this.#blobs.stat(key))) throw uploadOver()
+      return upload(size)
+    }
+    const { bytes } = await this.#parts(id)
+    // A crash may have come between the last piece and the file.
+    if (bytes === size && size > 0) await this.complete(id)
+    return upload(bytes)
+  }
+
+  /** Stores what comes, also before a cut. @returns the offset after it */
+  override async write(stream: Readable, id: string, offset: number): Promise<number> {
+    const slot = await this.#storage.begin(this.#app, uploadKey(this.#app, id), 0)
+    let at = offset
+    try {
+      const source = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
+      const rest: { chunk: Uint8Array | undefined } = { chunk: undefined }
+      for (;;) {
+        rest.chunk ??= await next(source)
+        if (!rest.chunk) return at
+        const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
+        const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
+        at += bytes
+      }
+    } catch (error) {
+      // Another process has stored this piece: the client asks for the offset and goes on from there.
+      if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') throw otherOffset()
+      throw error
+    } finally {
+      slot.end(at > offset)
+    }
+  }
+
+  /** Makes the file of its pieces, unless that was done. */
+  async complete(id: string): Promise<void> {
+    const key = uploadKey(this.#app, id)
+    const { parts } = await this.#parts(id)
+    try {
+      await this.#blobs.put(key, this.#joined(parts), { ifAbsent: true, contentType: 'application/octet-stream' })
+    } catch (error) {
+      if (!StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') throw error
+    }
+    await markUsed(this.#blobs, key)
+    await this.#blobs.deletePrefix(this.#partsPrefix(id))
+  }
+
+  override async remove(id: string): Promise<void> {
+    await this.getUpload(id)
+    await this.#blobs.deletePrefix(this.#partsPrefix(id))
+    await this.#blobs.delete(this.#factsKey(id))
+  }
+
+  /** The pieces in their order, each beginning where the one before it ends. */
+  async #parts(id: string): Promise<{ parts: string[]; bytes: number }> {
+    const parts: string[] = []
+    let bytes = 0
+    for await (const entry of this.#blobs.list(this.#partsPrefix(id))) {
+      if (entry.key !== this.#partKey(id, bytes)) break
+      parts.push(entry.key)
+      bytes += entry.bytes
+    }
+    return { parts, bytes }
+  }
+
+  async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
+    for (const key of parts) {
+      const part = await this.#blobs.get(key)
+      if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A part of an upload is missing.', { retryable: true })
+      yield* part.body
+    }
+  }
+
+  #factsKey(id: string): string {
+    return `${uploadKey(this.#app, id)}.resumable`
+  }
+
+  #partsPrefix(id: string): string {
+    return `${uploadKey(this.#app, id)}.parts/`
+  }
+
+  #partKey(id: string, offset: number): string {
+    return this.#partsPrefix(id) + String(offset).padStart(offsetDigits, '0')
+  }
+}
+
+export function noSuchUpload(): Problem {
+  return new Problem('NOT_FOUND', 'There is no such upload, or it has expired. Start a new one.')
+}
+
+export function uploadOver(): Problem {
+  return new Problem('GONE', 'This upload has expired, or its file was used and removed. Start a new one.')
+}
+
+export function otherOffset(): Problem {
+  return new Problem('CONFLICT', 'The offset does not match the stored one. Ask for it with HEAD.')
+}
+
+/** The next bytes of the source, at most a part of them. What is more of the last chunk stays in `rest`. */
+async function* pieceOf(
+  source: AsyncIterator<Uint8Array>,
+  rest: { chunk: Uint8Array | undefined },
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let left = partBytes
+  while (left > 0) {
+    const chunk = rest.chunk ?? (await next(source))
+    rest.chunk = undefined
+    if (!chunk) return
+    const bytes = Math.min(left, chunk.byteLength)
+    if (bytes < chunk.byteLength) rest.chunk = chunk.subarray(bytes)
+    onBytes(bytes)
+    left -= bytes
+    yield chunk.subarray(0, bytes)
+  }
+}
+
+async function next(source: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
+  const { done, value } = await source.next()
+  return done ? undefined : value
+}
+
+async function text(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
+import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/upload/form-file.js'
+import { Problem } from '../routing/problem.js'
+import type { OwnUpload } from './storage-link.js'
+
+const refusalSchema = z.object({ reason: z.string(), message: z.string() })
+
+/** A small marker beside the upload's key; retention removes it like an unused upload. */
+function markerKey(key: string): string {
+  return `${key}.refused`
+}
+
+export async function rememberRefusal(blobs: BlobStore, key: string, problem: Problem): Promise<void> {
+  const refusal: z.infer<typeof refusalSchema> = { reason: problem.reason ?? 'decode_failed', message: problem.message }
+  await blobs.put(markerKey(key), bytesOf(JSON.stringify(refusal)), { contentType: 'application/json' })
+}
+
+export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void> {
+  await blobs.delete(markerKey(key))
+}
+
+/** @throws Problem `UPLOAD_REFUSED` with the reason, if the link has expired or the upload is not there or too large. */
+export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUpload, maxBytes: number): Promise<void> {
+  if (expired) {
+    throw new Problem(
+      'UPLOAD_REFUSED',
+      'This download link has expired. Upload the file again with a new ticket from GET /upload.',
+    )
+  }
+  const stat = await blobs.stat(key)
+  // Our own route has counted already; a store that took the file directly has not.
+  if (stat && stat.bytes > maxBytes && !(await isFormOfFit(blobs, stat, maxBytes))) {
+    throw new Problem(
+      'UPLOAD_REFUSED',
+      `The uploaded file is larger than the limit of ${maxBytes} bytes. Upload a smaller or compressed file.`,
+      { reason: 'too_large' },
+    )
+  }
+  if (stat) return
+  const marker = await blobs.get(markerKey(key))
+  if (!marker) {
+    throw new Problem(
+      'UPLOAD_REFUSED',
+      'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait for its answer 200, then create the job.',
+      { reason: 'upload_missing' },
+    )
+  }
+  const chunks: Uint8Array[] = []
+  for await (const chunk of marker.body) chunks.push(chunk)
+  const { reason, message } = refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+  throw new Problem('UPLOAD_REFUSED', `The upload was refused. ${message}`, { reason })
+}
+
+/** Whether it is a form, which a store keeps as it came, that may hold a file within the limit: that is known when it is read. */
+async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes: number): Promise<boolean> {
+  if (bytes > maxBytes + formOverheadBytes) return false
+  const blob = await blobs.get(key, { range: { start: 0, end: Math.min(bytes, peekBytes) - 1 } })
+  const iterator = blob?.body[Symbol.asyncIterator]()
+  try {
+    return iterator !== undefined && (await peekBoundary(iterator)).boundary !== undefined
+  } finally {
+    await iterator?.return?.()
+  }
+}
+
+async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+}

@@ -1,0 +1,80 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { Handler } from '../http/mounts/mountable.js'
+import { createMcpServer } from './mcp-server.js'
+
+export interface McpHandlerOptions {
+  /** Path at which the host has mounted the service's handler, for example `/media`. Default: the root. */
+  mountPath?: string
+  /** The handler's own `basePath`, for example `/v1`. Default: none. */
+  basePath?: string
+  /** Origins of web pages that may call it, such as `https://agents.example.org`. Requests of other pages are refused. Default: none. */
+  origins?: readonly string[]
+}
+
+/** Conversations are short; files never come this way. */
+const maxBodyBytes = 256 * 1024
+/** What a service may look at to know its caller. */
+const passedOn = [
+  'authorization',
+  'cookie',
+  'traceparent',
+  'tracestate',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+]
+
+/**
+ * The Model Context Protocol over HTTP (Streamable HTTP, without sessions) for a service, as a handler that the mounts take. A request carries the key of an
+ * application as for the service itself, raw or after `Bearer`, and can do what that key can: each tool is a request to the service's handler.
+ *
+ * @param handler what `createHandler(engine)` returns
+ * @example
+ * app.use('/v1', expressMount(handler))
+ * app.use('/mcp', expressMount(createMcpHandler(handler, { mountPath: '/v1' })))
+ */
+export function createMcpHandler(handler: Handler, options: McpHandlerOptions = {}): Handler {
+  const { mountPath = '', basePath = '', origins = [] } = options
+
+  return async (request, context = {}) => {
+    const origin = request.headers.get('origin')
+    if (origin !== null && !origins.includes(origin)) {
+      return refusal(403, 'Web pages of this origin may not call it. The operator can allow the origin.')
+    }
+    if (request.method !== 'POST') {
+      return refusal(405, 'There are no sessions here: send each message with POST.', { allow: 'POST' })
+    }
+    const ask: typeof fetch = (input, init) => handler(inner(input, init), { mountPath })
+    const baseUrl = new URL(request.url).origin + mountPath + basePath
+    // A wrong key is told before the protocol begins, as clients expect it.
+    const known = await ask(`${baseUrl}/application`, { signal: request.signal })
+    if (!known.ok) return known
+    await known.body?.cancel()
+
+    const server = createMcpServer({ baseUrl, fetch: ask })
+    const transport = new WebStandardStreamableHTTPServerTransport({ maxRequestBodySize: maxBodyBytes })
+    await server.connect(transport)
+    request.signal.addEventListener('abort', () => void server.close(), { once: true })
+    return await transport.handleRequest(request, { parsedBody: parsedJson(context.parsedBody) })
+
+    function inner(input: string | URL | Request, init: RequestInit = {}): Request {
+      const made = new Request(input, init)
+      for (const name of passedOn) {
+        const value = request.headers.get(name)
+        if (value !== null) made.headers.set(name, value)
+      }
+      // By which wrong keys are counted; servers on srvx tell it so.
+      return Object.assign(made, { ip: (request as Request & { ip?: string }).ip })
+    }
+  }
+}
+
+/** A body that a parser in front of the mount has read. */
+function parsedJson(body: unknown): unknown {
+  return body instanceof Uint8Array ? (JSON.parse(Buffer.from(body).toString()) as unknown) : body
+}
+
+function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ jsonrpc: '2.0', error: { code: -32_000, message }, id: null }, { status, headers })
+}

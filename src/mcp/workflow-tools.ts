@@ -1,0 +1,53 @@
+import type { Client } from '../client/client.js'
+import { answer, type Tool } from './tool.js'
+
+const nameField = 'jobName'
+
+/**
+ * A tool for each workflow: its input is the workflow's params, and a name for the job.
+ *
+ * @param options.withSchemas whether they are to be listed; to be called they need none, and the service checks the params
+ */
+export async function workflowTools(
+  client: Client,
+  { signal, withSchemas }: { signal: AbortSignal; withSchemas: boolean },
+): Promise<Tool[]> {
+  const workflows = await client.workflows({ signal })
+  const taken = new Set<string>()
+  return await Promise.all(
+    workflows.map(async ({ id, name: title, description }): Promise<Tool> => {
+      const name = unused(toolName(id), taken)
+      const schema = withSchemas ? (await client.workflow(id, { signal })).params : {}
+      return {
+        name,
+        title,
+        description: `${description} Starts a job of the workflow ${id} and returns its id at once; wait_for_job waits for its results.`,
+        inputSchema: inputSchema(schema),
+        annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+        async run({ [nameField]: jobName, ...params }, { signal: callSignal }) {
+          const job = { workflow: id, params, name: typeof jobName === 'string' ? jobName : undefined }
+          const { id: jobId } = await client.createJob(job, { signal: callSignal })
+          return answer({ id: jobId, next: `Call wait_for_job with the id ${jobId}.` })
+        },
+      }
+    }),
+  )
+}
+
+function inputSchema({ $schema: _dialect, ...params }: Record<string, unknown>): Tool['inputSchema'] {
+  const properties = typeof params.properties === 'object' && params.properties !== null ? params.properties : {}
+  const jobName = { type: 'string', minLength: 1, maxLength: 255, description: 'What the job is called.' }
+  return { ...params, type: 'object', properties: { [nameField]: jobName, ...properties } }
+}
+
+/** Some clients take 64 letters, digits, `_` and `-`. */
+function toolName(id: string): string {
+  return `run_${id.replace(/^service\//, '').replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 60)
+}
+
+function unused(name: string, taken: Set<string>): string {
+  let free = name
+  for (let turn = 2; taken.has(free); turn++) free = `${name}_${turn}`
+  taken.add(free)
+  return free
+}

@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { packageFile } from '../core/engine/package-files.js'
+
+/** What of a Next.js configuration is read and set here. */
+export interface NextSettings {
+  serverExternalPackages?: string[]
+  outputFileTracingIncludes?: Record<string, string[]>
+}
+
+/** Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js sees those. */
+const peersOfTheChild = ['onnxruntime-node']
+
+/**
+ * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what its child process
+ * loads into `output: 'standalone'` and into the functions of hosts that trace imports. Of onnxruntime-node it takes the binaries of
+ * this platform, so build where, or on what, the program will run.
+ *
+ * @param route glob of the routes that embed the engine. Default: all.
+ * @example
+ * export default withStemwork({ output: 'standalone' }, '/api/media/**')
+ */
+export function withStemwork<Settings extends object = NextSettings>(
+  settings?: Settings & NextSettings,
+  route?: string,
+): Settings & NextSettings
+export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSettings {
+  const { serverExternalPackages = [], outputFileTracingIncludes = {} } = settings
+  const files = [...packageFolders()].flatMap(([name, folder]) => filesOf(name, folder))
+  return {
+    ...settings,
+    serverExternalPackages: [...new Set([...serverExternalPackages, 'stemwork'])],
+    outputFileTracingIncludes: {
+      ...outputFileTracingIncludes,
+      [route]: [...(outputFileTracingIncludes[route] ?? []), ...files],
+    },
+  }
+}
+
+/** Globs from the project's folder, where `next build` runs. */
+function filesOf(name: string, folder: string): string[] {
+  const place = relative(process.cwd(), folder).replaceAll('\\', '/')
+  const inside = (glob: string) => `${place.startsWith('.') ? '' : './'}${place}/${glob}`
+  if (name !== 'onnxruntime-node') return [inside('**/*')]
+  return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
+}
+
+/** This package and all that it needs at run time, by their names. */
+function packageFolders(): Map<string, string> {
+  const found = new Map<string, string>()
+  const own = fileURLToPath(packageFile('./'))
+  const visit = (name: string, folder: string, peers: readonly string[]) => {
+    if (found.has(name)) return
+    found.set(name, folder)
+    const { dependencies, optionalDependencies } = JSON.parse(
+      readFileSync(join(folder, 'package.json'), 'utf8'),
+    ) as Record<string, Record<string, string> | undefined>
+    for (const needed of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers]) {
+      const place = folderOf(needed, folder)
+      if (place !== undefined) visit(needed, place, [])
+    }
+  }
+  visit('stemwork', own, peersOfTheChild)
+  return found
+}
+
+/** As Node looks for it; not by resolving, because a package need not export its package.json. */
+function folderOf(name: string, from: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const place = join(folder, 'node_modules', name)
+    if (existsSync(join(place, 'package.json'))) return place
+    if (folder === dirname(folder)) return undefined
+  }
+}

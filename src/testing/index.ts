@@ -1,0 +1,2 @@
+export { createTestEngine, type TestEngineOptions } from './test-engine.js'
+export { waitForJob, type WaitForJobOptions } from './wait-for-job.js'

@@ -1,0 +1,107 @@
+import { cycles, type SourceTree } from './source-tree.js'
+
+interface Border {
+  /** Files that it holds for. */
+  room: RegExp
+  /** What these may import of `src`. */
+  may: RegExp[]
+  why: string
+}
+
+const borders: Border[] = [
+  {
+    room: /^core\/engine\//,
+    may: [/^core\/engine\//],
+    why: 'the engine is a product of its own and knows no workflow',
+  },
+  {
+    room: /^core\/separation\//,
+    may: [/^core\/separation\//, /^core\/engine\/workflow\//, /^core\/engine\/(errors|package-files)\.ts$/],
+    why: 'separation is a workflow like any other: it knows what a workflow is, the errors, and where the package is',
+  },
+  {
+    room: /^core\/audio\//,
+    may: [
+      /^core\/audio\//,
+      /^core\/separation\/(decode|dsp|encode|tags)\//,
+      /^core\/separation\/pictures\/(levels|peaks-json)\.ts$/,
+      // Settings that mean the same.
+      /^core\/separation\/workflow\/stems-workflow\.ts$/,
+      /^core\/engine\/workflow\//,
+      /^core\/engine\/(errors|package-files)\.ts$/,
+    ],
+    why: 'these workflows share the reading and writing of audio with separation, and load no network',
+  },
+  { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
+  {
+    room: /^adapters\//,
+    may: [/^adapters\//, /^core\/engine\/(ports|job)\//, /^core\/engine\/errors\.ts$/],
+    why: 'adapters know only the ports, the job and the errors',
+  },
+  {
+    room: /^contract\//,
+    may: [/^contract\//, /^core\/engine\/(ports|job)\//, /^core\/engine\/errors\.ts$/],
+    why: 'the contract suites know only what an adapter knows',
+  },
+  { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
+  {
+    room: /^console\//,
+    // The operator's page alone has an interface of its own.
+    may: [/^console\//, /^client\//, /^http\/operator\/answers\.ts$/],
+    why: 'the page uses the public interface by way of the client',
+  },
+  {
+    room: /^http\//,
+    may: [
+      /^http\//,
+      /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
+      /^core\/engine\/(ports|job|workflow|upload)\//,
+      // What an application's secret looks like, for those who make one.
+      /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
+    ],
+    why: "http knows the engine's public types",
+  },
+  {
+    room: /^mcp\//,
+    may: [/^mcp\//, /^client\//, /^http\/mounts\/mountable\.ts$/, /^core\/engine\/package-files\.ts$/],
+    why: 'agents use the public interface by way of the client',
+  },
+  {
+    room: /^opentelemetry\//,
+    may: [/^opentelemetry\//, /^core\/engine\/ports\/tracing\.ts$/, /^core\/engine\/job\/trace-context\.ts$/],
+    why: 'it implements the port for tracing',
+  },
+  { room: /^(?!cli\/)/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
+]
+
+/** Packages that only some files may import. */
+const packageRules: { packages: RegExp; may: RegExp; why: string }[] = [
+  { packages: /^(express|koa|fastify|hono|next)$/, may: /^$/, why: 'frameworks are never imported' },
+  { packages: /^@opentelemetry\//, may: /^opentelemetry\//, why: 'tracing is a port, and its package is optional' },
+  { packages: /^(tsyringe|reflect-metadata)$/, may: /^create-engine\.ts$/, why: 'the container is known in one file' },
+]
+
+/** Everything in the tree that the architecture forbids, in words. */
+export function violations(tree: SourceTree): string[] {
+  const found: string[] = []
+  for (const { from, to } of tree.imports) {
+    if (tree.files.has(to)) {
+      for (const { room, may, why } of borders) {
+        if (room.test(from) && !may.some((allowed) => allowed.test(to))) found.push(`${from} imports ${to}: ${why}`)
+      }
+      const [own, other] = [from, to].map((path) => /^adapters\/\w+\/([\w-]+)\//.exec(path)?.[1])
+      if (own !== undefined && other !== undefined && own !== other && other !== 'shared') {
+        found.push(`${from} imports ${to}: an adapter does not import another one`)
+      }
+    } else {
+      for (const { packages, may, why } of packageRules) {
+        if (packages.test(to) && !may.test(from)) found.push(`${from} imports ${to}: ${why}`)
+      }
+    }
+  }
+  for (const cycle of cycles(tree.fileGraph())) found.push(`files import each other in a cycle: ${cycle.join(' -> ')}`)
+  for (const cycle of cycles(tree.folderGraph())) {
+    found.push(`folders import each other in a cycle: ${cycle.join(' -> ')}`)
+  }
+  return found
+}

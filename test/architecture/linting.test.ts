@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'stemwork-lint-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+writeFileSync(
+  join(folder, 'tsconfig.json'),
+  '{"compilerOptions":{"strict":true,"target":"es2022","module":"nodenext"}}',
+)
+
+/** The rules that `code` breaks under the package's own configuration. */
+function broken(code: string): string[] {
+  const file = join(folder, 'planted.ts')
+  writeFileSync(file, `declare function save(): Promise<void>\n${code}\nexport {}\n`)
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [
+      join(root, 'node_modules/oxlint/bin/oxlint'),
+      '--type-aware',
+      '--format=json',
+      '--config',
+      join(root, '.oxlintrc.json'),
+      file,
+    ],
+    { cwd: folder, encoding: 'utf8' },
+  )
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: { code: string }[] }
+  expect(status).toBe(diagnostics.length === 0 ? 0 : 1)
+  return diagnostics.map(({ code: rule }) => rule)
+}
+
+describe('the linter refuses', () => {
+  test('a promise that nobody waits for', () => {
+    expect(broken('save()')).toEqual(['typescript(no-floating-promises)'])
+  })
+
+  test('a promise where its value is not looked at', () => {
+    expect(broken('[1].forEach(async () => await save())')).toEqual(['typescript(no-misused-promises)'])
+    expect(broken('if (save()) await save()')).toEqual(['typescript(no-misused-promises)'])
+  })
+
+  test('neither when it is awaited', () => {
+    expect(broken('await save()\nfor (const _ of [1]) await save()')).toEqual([])
+  })
+})

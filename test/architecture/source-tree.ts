@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export interface Import {
+  from: string
+  /** Path inside `src` for a relative import, else the package's name. */
+  to: string
+  typeOnly: boolean
+  /** `import()`: loaded when it is needed. */
+  lazy: boolean
+}
+
+/** Text of each file in `src`, by its path there. */
+export function readSources(): Map<string, string> {
+  const src = fileURLToPath(new URL('../../src', import.meta.url))
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
+  return new Map(files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(src, file), 'utf8')]))
+}
+
+export class SourceTree {
+  readonly files: ReadonlySet<string>
+  readonly imports: readonly Import[]
+
+  constructor(sources: ReadonlyMap<string, string>) {
+    this.files = new Set(sources.keys())
+    this.imports = [...sources].flatMap(([file, text]) => this.#importsOf(file, text))
+  }
+
+  #importsOf(file: string, text: string): Import[] {
+    const found: Import[] = []
+    const pattern =
+      /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
+    for (const [, type, from, bare, dynamic] of text.matchAll(pattern)) {
+      const specifier = from ?? bare ?? dynamic
+      if (specifier!.startsWith('node:')) continue
+      found.push({
+        from: file,
+        to: this.#resolve(file, specifier!),
+        typeOnly: type !== undefined,
+        lazy: dynamic !== undefined,
+      })
+    }
+    return found
+  }
+
+  #resolve(file: string, specifier: string): string {
+    if (!specifier.startsWith('.')) return specifier
+    const path = posix.join(posix.dirname(file), specifier)
+    return [path.replace(/\.js$/, '.ts'), path.replace(/\.js$/, '.tsx')].find((name) => this.files.has(name)) ?? path
+  }
+
+  /** Every file that a static import leads to, the entry among them. */
+  reachableFrom(entry: string): Set<string> {
+    const reached = new Set<string>()
+    const waiting = [entry]
+    for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+      if (reached.has(file)) continue
+      reached.add(file)
+      for (const { from, to, typeOnly, lazy } of this.imports) {
+        if (from === file && !typeOnly && !lazy) waiting.push(to)
+      }
+    }
+    return reached
+  }
+
+  /**
+   * The folders as nodes, and the imports between them. A file that lies beside folders stands for itself: `core/engine/engine.ts`
+   * uses every folder of the engine, and `core/engine/errors.ts` is used by all of them.
+   */
+  folderGraph(): Map<string, Set<string>> {
+    const folders = new Set([...this.files].map((file) => dirname(file)))
+    const hasFolders = (folder: string) => [...folders].some((other) => other.startsWith(`${folder}/`))
+    const nodeOf = (file: string) => (dirname(file) === '.' || hasFolders(dirname(file)) ? file : dirname(file))
+    const graph = new Map<string, Set<string>>()
+    for (const { from, to } of this.imports) {
+      if (!this.files.has(to) || nodeOf(from) === nodeOf(to)) continue
+      graph.set(nodeOf(from), (graph.get(nodeOf(from)) ?? new Set()).add(nodeOf(to)))
+    }
+    return graph
+  }
+
+  /** The files as nodes; imports of types count. */
+  fileGraph(): Map<string, Set<string>> {
+    const graph = new Map<string, Set<string>>()
+    for (const { from, to } of this.imports) {
+      if (this.files.has(to)) graph.set(from, (graph.get(from) ?? new Set()).add(to))
+    }
+    return graph
+  }
+}
+
+/** Cycles of a graph, each as the path that closes it. */
+export function cycles(graph: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const found: string[][] = []
+  const done = new Set<string>()
+  const visit = (node: string, path: string[]): void => {
+    const seenAt = path.indexOf(node)
+    if (seenAt >= 0) return void found.push([...path.slice(seenAt), node])
+    if (done.has(node)) return
+    for (const next of graph.get(node) ?? []) visit(next, [...path, node])
+    done.add(node)
+  }
+  for (const node of graph.keys()) visit(node, [])
+  return found
+}

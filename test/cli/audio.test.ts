@@ -1,0 +1,122 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rendered } from '../audio/rendered-piece.js'
+import { readAudio, writeWav } from '../separation/tracks.js'
+import { startService, stemwork } from './stemwork.js'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
+  // A tone of -20 dBFS in both channels has -20 LUFS.
+  const tone = Float32Array.from({ length: 48_000 }, (_, i) => 0.1 * Math.sin((2 * Math.PI * 1000 * i) / 48_000))
+  await writeWav(join(folder, 'song.wav'), [tone, tone], 48_000)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+test('stemwork loudness prints the figures, writes at a loudness beside the file, and a picture', async () => {
+  const plain = await stemwork(['loudness', 'song.wav'], folder)
+  expect(plain.status, plain.stderr).toBe(0)
+  expect(plain.stdout).toMatch(/^Integrated {6}-20\.0 LUFS\nRange {11}-\n/)
+  expect(await readdir(folder)).toEqual(['song.wav'])
+
+  const args = ['loudness', 'song.wav', '--normalize', '-14', '--ceiling', '-1', '--picture', 'song.svg', '--json']
+  const { status, stdout, stderr } = await stemwork(args, folder)
+  expect(status, stderr).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({
+    integratedLufs: expect.closeTo(-20, 1),
+    gainDb: expect.closeTo(6, 1),
+    outputs: { picture: 'song.svg' },
+  })
+  expect((await readdir(folder)).sort()).toEqual(['song (-14 LUFS).wav', 'song.svg', 'song.wav'])
+  const { channels } = await readAudio(join(folder, 'song (-14 LUFS).wav'))
+  expect(Math.max(...channels[0]!)).toBeCloseTo(0.2, 2)
+})
+
+test('stemwork transcode writes what the ending and the options say, and refuses what makes no sense', async () => {
+  const args = [
+    'transcode',
+    'song.wav',
+    'out.flac',
+    '--rate',
+    '24000',
+    '--channels',
+    '1',
+    '--bits',
+    '24',
+    '--start',
+    '0.25',
+  ]
+  const { status, stdout, stderr } = await stemwork([...args, '--fade-out', '.1', '--gain', '-6'], folder)
+  expect(status, stderr).toBe(0)
+  expect(stdout).toBe('out.flac: 0.75 s, 24000 Hz, mono\n')
+  const { sampleRate, channels } = await readAudio(join(folder, 'out.flac'))
+  expect([sampleRate, channels.length, channels[0]!.length]).toEqual([24_000, 1, 18_000])
+
+  await writeFile(join(folder, 'letter.mp3'), 'Dear listener,')
+  for (const [given, message, code] of [
+    [['song.wav', 'out.ogv'], 'must end with .wav, .flac', 2],
+    [['song.wav', 'out.flac', '--bits', '32'], '--bits of .flac is one of 16, 24', 2],
+    [['song.wav', 'out.wav', '--gain', 'loud'], '--gain must be a number', 2],
+    [['song.wav', 'out.wav', '--length', '0'], 'lengthSeconds', 2],
+    [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
+    [['letter.mp3', 'out.wav'], 'audio', 1],
+  ] as const) {
+    const refused = await stemwork(['transcode', ...given], folder)
+    expect(refused.stderr).toContain(message)
+    expect(refused.status).toBe(code)
+  }
+  expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test('stemwork analyze prints what it finds, and writes peaks', async () => {
+  const { audio } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 6 })
+  await writeWav(join(folder, 'piece.wav'), [audio], 22_050)
+  const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', '--peaks', 'piece.json'], folder)
+  expect(status, stderr).toBe(0)
+  expect(stdout).toMatch(/^Length {10}14 s$/m)
+  expect(stdout).toMatch(/^Tempo {11}120\.0 bpm \(confidence 0\.\d\d\), \d+ beats$/m)
+  expect(stdout).toMatch(/^Key {13}C major /m)
+  expect(stdout).toMatch(/^Silence {9}0\.0-1\.0 s, 13\.0-14\.0 s$/m)
+  expect(JSON.parse(await readFile(join(folder, 'piece.json'), 'utf8'))).toMatchObject({
+    version: 2,
+    sample_rate: 22_050,
+  })
+})
+
+test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
+  await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
+  const { status, stdout } = await stemwork(['analyze', 'click.wav'], folder)
+  expect([status, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^Length {10}0\.10 s\nTempo {11}-\nBars {12}-\nKey {13}-\n/),
+  ])
+})
+
+test('stemwork serve offers them, and compositions of a JSON file', async () => {
+  const composition = {
+    id: 'service/quiet-flac',
+    name: 'Quiet FLAC',
+    description: 'A quiet copy, and its loudness.',
+    steps: {
+      copy: { workflow: 'service/transcode', params: { format: 'flac', gainDb: -6 } },
+      measure: { workflow: 'service/loudness', inputs: { inputUrl: 'copy.audio' } },
+    },
+    outputs: { copy: 'copy.audio', loudness: 'measure.report' },
+  }
+  await writeFile(join(folder, 'composed.json'), JSON.stringify(composition))
+  const key = 'a-key-of-the-tests'
+  const { process, baseUrl } = await startService(['--api-key', key, '--workflows', join(folder, 'composed.json')])
+  const answer = await fetch(`${baseUrl}/workflow`, { headers: { authorization: key } })
+  const { workflows } = (await answer.json()) as { workflows: { id: string }[] }
+  process.kill('SIGINT')
+  await process.finished()
+  expect(workflows.map(({ id }) => id)).toEqual([
+    'service/stems-vocals-accompaniment',
+    'service/loudness',
+    'service/transcode',
+    'service/analyze',
+    'service/quiet-flac',
+  ])
+})

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import type { JobEngine } from '../../src/core/engine/engine.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
+import { createEngine } from '../../src/create-engine.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres } from '../servers/postgres.js'
+import { Stemwork } from './stemwork.js'
+
+const postgres = await findPostgres()
+const workflow = fileURLToPath(new URL('../crash/fixtures/crash-workflow.mjs', import.meta.url))
+
+describeWith('stemwork worker with an end', { postgres }, ({ postgres: server }) => {
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  let pool: Pool
+  let folder: string
+  let engine: JobEngine
+  beforeAll(async () => {
+    pool = new Pool({ connectionString: server.url })
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-finite-'))
+    const { migrate, ...stores } = postgresStores({ pool, schema })
+    await migrate()
+    const { default: crash } = (await import(workflow)) as { default: Workflow }
+    engine = createEngine({ ...stores, blobs: fsBlobs({ directory: folder }), workflows: [crash] })
+  })
+  afterAll(async () => {
+    await engine.close()
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+    await rm(folder, { recursive: true })
+    await server.release()
+  })
+
+  const worker = (...args: string[]) => {
+    const url = `${server.url}${server.url.includes('?') ? '&' : '?'}schema=${schema}`
+    return new Stemwork(['worker', '--store', url, '--blobs', `file:${folder}`, '--workflows', workflow, ...args])
+  }
+  const submit = async (params: object) =>
+    (await engine.submit({ app: 'a', workflow: 'test/crash', params: { number: 1, ...params } })).job.id
+
+  test('--once runs one job and tells by its status how that ended; --drain runs all that wait', async () => {
+    expect((await worker('--once', '--drain').finished()).status).toBe(2)
+    expect(await worker('--once').finished()).toMatchObject({ status: 0, stdout: expect.stringContaining('0 jobs') })
+    await submit({ isBad: true })
+    expect(await worker('--once').finished()).toMatchObject({ status: 1, stdout: expect.stringContaining('1 jobs') })
+    for (let n = 0; n < 3; n++) await submit({})
+    expect((await worker('--once').finished()).status).toBe(0)
+    expect(await engine.count({ statuses: ['QUEUED'] })).toBe(2)
+    expect((await worker('--drain', '--concurrency', '2').finished()).stdout).toContain('2 jobs have ended, 0 of them')
+    expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
+  })
+
+  test.each(['--once', '--drain'])(
+    '%s hands its job back when it is told to end, without costing an attempt',
+    async (end) => {
+      const id = await submit({ waits: true })
+      const process = worker(end)
+      await expect.poll(async () => (await engine.get(id))?.stage, { timeout: 30_000, interval: 100 }).toBe('begin')
+      process.kill('SIGTERM')
+      // Nothing has ended, and it says so.
+      expect(await process.finished()).toMatchObject({ stdout: expect.stringContaining('0 jobs have ended') })
+      expect(await engine.get(id)).toMatchObject({
+        status: 'QUEUED',
+        attempts: 0,
+        lease: null,
+        history: [{ outcome: 'handed_back' }],
+      })
+      await engine.delete(id)
+    },
+  )
+})

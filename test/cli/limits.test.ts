@@ -1,0 +1,99 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { createEngine, type EngineSettings, silentLogger } from '../../src/index.js'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { textWorkflow } from '../engine/harness.js'
+import { stemwork } from './stemwork.js'
+
+const app = 'app-1'
+let data: string
+
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), 'stemwork-limits-'))
+})
+afterEach(() => rm(data, { recursive: true, force: true }))
+
+/** Something done with a host's engine on the data folder. */
+async function withHost(settings: EngineSettings, work: (engine: ReturnType<typeof createEngine>) => Promise<void>) {
+  const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const blobs = fsBlobs({ directory: join(data, 'blobs') })
+  const workflow = textWorkflow()
+  const engine = createEngine({ jobs, applications, blobs, workflows: [workflow], logger: silentLogger, ...settings })
+  if (!(await applications.getApplication(app)))
+    await applications.putApplication({ id: app, name: 'Tapes', createdAt: 0, webhook: null })
+  try {
+    await work(engine)
+  } finally {
+    await engine.close()
+    close()
+  }
+}
+
+const submit = (engine: ReturnType<typeof createEngine>) => engine.submit({ app, workflow: textWorkflow().id })
+
+test('a retry keeps to the limits of the deployment, which this command does not have', async () => {
+  let id = ''
+  await withHost({ limits: { maxQueuedJobs: 1 }, quota: { jobs: 3 } }, async (engine) => {
+    id = (await submit(engine)).job.id
+    await engine.cancel(id)
+    await submit(engine)
+  })
+  const retry = () => stemwork(['jobs', 'retry', id, '--data', data])
+  expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('has 1 jobs waiting') })
+  expect((await stemwork(['jobs', 'cancel', '--all', '--data', data])).status).toBe(0)
+  expect((await retry()).status).toBe(0)
+  expect((await stemwork(['jobs', 'cancel', id, '--data', data])).status).toBe(0)
+  expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('may use 3 jobs a day') })
+})
+
+test('the limits of an application are set, shown with what was used, and given up', async () => {
+  await withHost(
+    { limits: { maxQueuedJobs: 20 }, quota: { audioMinutes: 60 } },
+    async (engine) => void (await submit(engine)),
+  )
+  const limits = (...words: string[]) => stemwork(['limits', ...words, '--data', data])
+  expect(await limits('set', '--app', 'Tapes', '--jobs', '2', '--max-queued', '5')).toMatchObject({
+    status: 0,
+    stdout: [
+      'Tapes',
+      '  max-queued     5',
+      '  jobs           2, used today: 1',
+      '  audio-minutes  60 (as for all), used today: 0',
+      '  bytes          no limit',
+      '',
+    ].join('\n'),
+  })
+  await withHost({}, async (engine) => {
+    await submit(engine)
+    await expect(submit(engine)).rejects.toMatchObject({ details: { quota: 'jobs', limit: 2, used: 2 } })
+  })
+  await limits('set', '--app', 'Tapes', '--jobs', 'default', '--bytes', '0')
+  expect(JSON.parse((await limits('show', '--json')).stdout)).toEqual([
+    {
+      app,
+      name: 'Tapes',
+      own: { maxQueuedJobs: 5, bytes: 0 },
+      // The last host had no figures but the default.
+      effective: { maxQueuedJobs: 5, bytes: 0 },
+      used: { jobs: 2, audioSeconds: 0, bytes: 0 },
+    },
+  ])
+})
+
+test.each([
+  ['another action', ['stop'], 'Expected one of: show, set'],
+  ['set without a figure', ['set', '--app', 'Tapes'], 'needs a figure'],
+  ['set without an application', ['set', '--jobs', '1'], 'needs --app'],
+  ['show with a figure', ['show', '--jobs', '1'], 'changes nothing'],
+  ['what is no number', ['set', '--app', 'Tapes', '--jobs', 'many'], 'must be a whole number or "default"'],
+  ['no job at all', ['set', '--app', 'Tapes', '--max-queued', '0'], 'must be a whole number or "default"'],
+  ['an unknown application', ['set', '--app', 'nobody', '--jobs', '1'], 'There is no application nobody'],
+])('%s is refused', async (_, words, message) => {
+  expect(await stemwork(['limits', ...words, '--data', data])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining(message),
+  })
+})

@@ -1,0 +1,41 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { Stemwork } from './stemwork.js'
+
+const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url))
+
+describe('on a Node that is too old, the command line', () => {
+  it('names the versions that it works with', async () => {
+    const { status, stdout, stderr } = await new Stemwork(['--version'], undefined, {
+      NODE_OPTIONS: `--require "${fixture('old-node.cjs')}"`,
+    }).finished()
+    expect(stderr).toBe('stemwork: This is Node 18.20.8, which is too old. Install Node 20.19, 22.12 or newer.\n')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+  })
+
+  // What is imported is linked before anything runs: one name that the old Node lacks, and nothing is said but that.
+  it('loads nothing before it has looked', async () => {
+    const text = (name: string) => readFile(new URL(`../../dist/cli/${name}.js`, import.meta.url), 'utf8')
+    const imports = /^import .*$/gm
+    expect((await text('main')).match(imports)).toEqual(['import { nodeVersionRemedy } from "./node-version.js";'])
+    expect((await text('node-version')).match(imports)).toBeNull()
+  })
+})
+
+describe('a package that is not installed is named with the command that installs it:', () => {
+  const s3 = '@aws-sdk/client-s3 @aws-sdk/lib-storage @aws-sdk/s3-request-presigner'
+  it.each([
+    ['pg', ['--store', 'postgres://127.0.0.1:1/none', '--blobs', 'file:blobs'], 'pg'],
+    [s3, ['--blobs', 's3://bucket'], s3],
+    ['@aws-sdk/lib-storage', ['--blobs', 's3://bucket'], '@aws-sdk/lib-storage'],
+    ['keyv @keyv/redis', ['--store', 'redis://127.0.0.1:1', '--blobs', 'file:blobs'], 'keyv @keyv/redis'],
+  ])('%s', async (absent, options, named) => {
+    const { status, stderr } = await new Stemwork(['serve', '--port', '0', '--api-only', ...options], undefined, {
+      NODE_OPTIONS: `--import "${pathToFileURL(fixture('absent-packages.mjs')).href}"`,
+      ABSENT: absent.replaceAll(' ', ','),
+    }).finished()
+    expect(stderr).toContain(`not installed. Run: npm install ${named}\n`)
+    expect(status).toBe(1)
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { NameTemplate, sameNameKey, type SongNames } from '../../src/cli/result-names.js'
+
+const song = (song: Partial<SongNames> = {}): SongNames => ({ tags: {}, file: 'take 1', folder: '', ...song })
+const named = (template: string, names: Partial<SongNames> = {}) =>
+  new NameTemplate(template).pathOf(song(names), 'vocals')
+
+describe('names of results', () => {
+  it('have the fields of the song and of its file', () => {
+    const tags = {
+      artist: 'Sigur Rós',
+      title: 'Untitled',
+      album: '( )',
+      track: '3/8',
+      date: '2002-10-28',
+      genre: 'Rock',
+    }
+    expect(named('{artist}/{year} {album}/{track} {title} - {stem}', { tags })).toBe(
+      'Sigur Rós/2002 ( )/03 Untitled - vocals',
+    )
+    expect(named('{folder}/{file} - {stem}', { folder: 'A/B' })).toBe('A/B/take 1 - vocals')
+    expect(named('{folder}/{file} - {stem}')).toBe('take 1 - vocals')
+    expect(named('{artist}/{title} - {stem}')).toBe('Unknown artist/take 1 - vocals')
+  })
+
+  it.each([
+    ['AC/DC', 'AC_DC - vocals'],
+    ['../../etc/passwd', '_.._etc_passwd - vocals'],
+    ['..', '- vocals'],
+    ['a:b*c?"<d>|e\\f', 'a_b_c_d_e_f - vocals'],
+    ['new\nline\u0000\u202Eleft', 'new line left - vocals'],
+    ['Cafe\u0301', 'Café - vocals'],
+  ])('are safe on every file system: %j', (title, expected) => {
+    expect(named('{title} - {stem}', { tags: { title } })).toBe(expected)
+  })
+
+  it.each([
+    ['{stem}/{title}-{stem}', 'con', 'vocals/con-vocals'],
+    ['{title}/{stem}', 'CON', '_CON/vocals'],
+    ['{title}/{stem}', 'aux.demo', '_aux.demo/vocals'],
+    ['{title}/{stem}', 'Contra', 'Contra/vocals'],
+    ['{title}/{stem}', '...', '_/vocals'],
+    ['{title}/{stem}', 'Live. ', 'Live/vocals'],
+  ])('have no folder that Windows refuses: %s of %j', (template, title, expected) => {
+    expect(named(template, { tags: { title } })).toBe(expected)
+  })
+
+  it('are short enough, and keep the stem', () => {
+    const tags = { artist: '夜'.repeat(160), title: '🎵'.repeat(120) }
+    const [folder, file] = named('{artist}/{artist} {title} - {stem}', { tags }).split('/')
+    for (const part of [folder!, file!]) expect(Buffer.byteLength(part)).toBeLessThanOrEqual(220)
+    expect(file).toMatch(/ - vocals$/)
+    expect(file).not.toContain('\uFFFD')
+  })
+
+  it('are known to be the same on systems that ignore case and composition', () => {
+    expect(sameNameKey('CAFE\u0301/Straße.wav')).toBe(sameNameKey('café/STRASSE.wav'))
+    expect(sameNameKey('a.wav')).not.toBe(sameNameKey('b.wav'))
+  })
+})

@@ -1,0 +1,35 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { stemwork } from './stemwork.js'
+
+let data: string
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), 'stemwork-schedule-'))
+})
+afterEach(() => rm(data, { recursive: true, force: true }))
+
+test('rules are set, shown and ended', async () => {
+  const schedule = (...words: string[]) => stemwork(['schedule', ...words, '--data', data])
+  expect(await schedule('pause')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^deployment +paused\n$/) })
+  await schedule('limit', '--workflow', 'service/stems', '--max', '3')
+  expect(JSON.parse((await schedule('show', '--json')).stdout)).toEqual(
+    expect.arrayContaining([
+      { target: { kind: 'deployment' }, state: 'paused', maxRunning: null },
+      { target: { kind: 'workflow', id: 'service/stems' }, state: 'open', maxRunning: 3 },
+    ]),
+  )
+  await schedule('resume')
+  expect((await schedule('limit', '--workflow', 'service/stems')).stdout).toBe(
+    'Nothing is paused, drained or limited.\n',
+  )
+})
+
+test('what is not there is named', async () => {
+  expect(await stemwork(['schedule', 'stop', '--data', data])).toMatchObject({ status: 2 })
+  expect(await stemwork(['schedule', 'pause', '--app', 'nobody', '--data', data])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('no application nobody'),
+  })
+})

@@ -1,0 +1,95 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { ConsoleService } from './browser.js'
+
+/** For states that the page reaches by itself; how soon is a matter of the machine. */
+export const patienceMs = 60_000
+
+export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof expect.poll> {
+  return expect.poll(state, { timeout: patienceMs })
+}
+
+export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+export const narrow = { viewport: { width: 320, height: 640 } }
+/** A screen of 1,280 by 800 points at 200 % has half as many pixels of the style sheet. */
+export const zoomed = { viewport: { width: 640, height: 400 } }
+
+/** Opens pages of a service and collects what they complain about. */
+export class ConsolePages {
+  readonly complaints: string[] = []
+  readonly #browser: Browser
+  readonly #service: Pick<ConsoleService, 'base' | 'key'>
+
+  constructor(browser: Browser, service: Pick<ConsoleService, 'base' | 'key'>) {
+    this.#browser = browser
+    this.#service = service
+  }
+
+  async open(options: BrowserContextOptions = {}, path = '/console'): Promise<Page> {
+    const page = await (await this.#browser.newContext(options)).newPage()
+    page.setDefaultTimeout(patienceMs)
+    page.on('pageerror', (error) => this.complaints.push(String(error)))
+    // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is there.
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !/4(0[14]|16|22) \(|net::ERR/.test(message.text()))
+        this.complaints.push(message.text())
+    })
+    const { origin } = new URL(this.#service.base)
+    page.on('request', (request) => {
+      const url = request.url()
+      if (!url.startsWith(origin) && !url.startsWith(`blob:${origin}`)) this.complaints.push(`asked for ${url}`)
+    })
+    await page.goto(this.#service.base + path)
+    return page
+  }
+
+  /** By the printed link. */
+  async signedIn(options?: BrowserContextOptions): Promise<Page> {
+    const page = await this.open(options, `/console#key=${this.#service.key}`)
+    await page.getByRole('button', { name: 'Choose songs' }).waitFor()
+    await page.getByText('Connected', { exact: true }).waitFor()
+    return page
+  }
+}
+
+/** The row of a song in the library. */
+export function rowOf(page: Page, name: string): Locator {
+  return page.locator('.rows li').filter({ hasText: name }).first()
+}
+
+/** Sends files by the file dialogue's field. */
+export async function send(page: Page, ...paths: string[]): Promise<void> {
+  await page.locator('input[type=file]').setInputFiles(paths)
+}
+
+/** Opens a song that is done. */
+export async function openSong(page: Page, name: string): Promise<void> {
+  await rowOf(page, name).locator('.status.succeeded').waitFor()
+  await rowOf(page, name).getByRole('link', { name, exact: true }).click()
+  await page.getByRole('region', { name: 'Listen' }).waitFor()
+}
+
+export function hasFocus(element: Locator): Promise<boolean> {
+  return element.evaluate((one: { matches(selector: string): boolean }) => one.matches(':focus'))
+}
+
+export function focused(element: Locator): Promise<void> {
+  return eventually(() => hasFocus(element)).toBe(true)
+}
+
+const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Whatever the default rules of axe find: WCAG A and AA, and best practices. */
+export async function barriers(page: Page): Promise<string[]> {
+  await page.evaluate(await axe)
+  const run =
+    "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
+  return page.evaluate<string[]>(run)
+}
+
+/** Pixels by which the page is wider than the screen. */
+export function overflow(page: Page): Promise<number> {
+  return page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+}

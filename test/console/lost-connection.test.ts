@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { cuttingProxy } from '../http/cutting-proxy.js'
+import { sine, writeWav } from '../separation/tracks.js'
+import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
+import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, rowOf, send } from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
+
+const rate = 8000
+
+describe.skipIf(!chromiumPath)('a service that is killed under the page and started again (needs Chromium)', () => {
+  let service: ConsoleService
+  let browser: Browser
+  let folder: string
+  const song = () => join(folder, 'song.wav')
+  const data = () => join(folder, 'data')
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-lost-'))
+    await writeWav(song(), [sine(20 * rate, 440, rate, 0.4)], rate, '16')
+    ;[service, browser] = await Promise.all([startConsole({ data: data() }), openBrowser()])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test('a large upload is resumed where the connection was cut, and nothing that is stored is sent again', async () => {
+    const large = join(folder, 'large.wav')
+    await writeWav(large, [sine(15 * 96_000, 440, 96_000, 0.4), sine(15 * 96_000, 660, 96_000, 0.4)], 96_000, '32f')
+    // No connection can carry the whole file.
+    const network = await cuttingProxy(Number(new URL(service.base).port), 5 * 1024 ** 2, { staysDown: true })
+    const pages = new ConsolePages(browser, { base: `${network.origin}/v1`, key: service.key })
+    const page = await pages.signedIn()
+    const offsets: number[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'PATCH') offsets.push(Number(request.headers()['upload-offset']))
+    })
+    await send(page, large)
+    await page.getByText('Connection lost. Trying again.').waitFor()
+    network.isDown = false
+    await rowOf(page, 'large.wav').locator('.status.succeeded').waitFor()
+    expect(offsets.length).toBeGreaterThan(1)
+    expect(offsets).toEqual([...new Set(offsets)].toSorted((one, other) => one - other))
+    await page.context().close()
+    await network.close()
+    expect(pages.complaints).toEqual([])
+  })
+
+  test.each([['desktop', {}] as const, ['phone', phone] as const])(
+    'the chip says so, an upload in flight is sent after all, and the list and a song are up to date again: %s',
+    async (_, device) => {
+      const pages = new ConsolePages(browser, service)
+      const page = await pages.signedIn(device)
+      const rows = await page.locator('.rows li').count()
+      const chip = page.locator('.chip')
+      // So slow that the service is gone before the file is there.
+      const session = await page.context().newCDPSession(page)
+      const network = { offline: false, latency: 0, downloadThroughput: -1 }
+      await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: 20_000 })
+      await send(page, song())
+      await page.locator('.rows .upload .status.sending').waitFor()
+      const port = Number(new URL(service.base).port)
+      await service.kill()
+      await page.getByText('Connection lost. Trying again.').waitFor()
+      await eventually(() => chip.innerText()).toBe('Reconnecting')
+      expect(await barriers(page)).toEqual([])
+
+      await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: -1 })
+      service = await startConsole({ data: data(), port })
+      await eventually(() => chip.innerText()).toBe('Connected')
+      await rowOf(page, 'song.wav').locator('.status.succeeded').waitFor()
+      expect(await page.locator('.rows li').count()).toBe(rows + 1)
+
+      await openSong(page, 'song.wav')
+      await service.kill()
+      await eventually(() => chip.innerText()).toBe('Reconnecting')
+      service = await startConsole({ data: data(), port })
+      await eventually(() => chip.innerText()).toBe('Connected')
+      // The links of before are those of the process that is gone; the page asks for others.
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await page.getByRole('button', { name: 'Pause' }).waitFor()
+      const position = page.getByRole('slider', { name: 'Position' })
+      await eventually(() => position.evaluate((slider: { value: string }) => Number(slider.value))).toBeGreaterThan(
+        0.3,
+      )
+      await page.context().close()
+      expect(pages.complaints).toEqual([])
+    },
+  )
+})

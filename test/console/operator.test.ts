@@ -1,0 +1,216 @@
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { type Service, startService } from '../http/harness.js'
+import { chromiumPath, openBrowser } from './browser.js'
+import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, phone } from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
+
+const key = 'the-key-of-the-operator'
+const failing = defineWorkflow({
+  id: 'service/failing',
+  name: 'Master tapes',
+  description: 'Fails, after it was tried again.',
+  params: z.object({}),
+  inputs: [],
+  outputs: {},
+  stages: [
+    {
+      name: 'read',
+      async run() {
+        const cause = new Error('no disk at /mnt/tapes')
+        throw new StemworkError('INTERNAL_ERROR', 'The disk is away.', {
+          reason: 'worker_lost',
+          retryable: true,
+          cause,
+        })
+      },
+    },
+  ],
+})
+
+describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
+  let service: Service
+  let browser: Browser
+  let pages: ConsolePages
+
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([
+      startService({
+        http: { operator: { key } },
+        engine: { owner: 'studio-1:4711', dispatch: { concurrency: 2, maxAttempts: 2, retryDelayMs: 1 } },
+        workflows: [failing],
+      }),
+      openBrowser(),
+    ])
+    pages = new ConsolePages(browser, { base: service.base, key })
+    for (const [workflow, name] of [
+      ['service/failing', 'Reel 7'],
+      ['service/held', 'A long lecture'],
+      ['service/held', 'Harbour Lights'],
+      ['service/held', 'Still waiting'],
+    ]) {
+      const made = await service.api('/job', {
+        method: 'POST',
+        body: JSON.stringify({ workflow, name, params: {} }),
+      })
+      expect(made.status).toBe(200)
+    }
+    const count = (status: 'FAILED' | 'STARTED') => service.engine.count({ statuses: [status] })
+    await vi.waitUntil(async () => (await count('FAILED')) === 1 && (await count('STARTED')) === 2, patienceMs)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+    expect(pages.complaints.splice(0)).toEqual([])
+  })
+
+  async function signedIn(options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await pages.open({ ...options, reducedMotion: 'reduce' }, '/operator')
+    await page.getByLabel('Operator key').fill(key)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    return page
+  }
+
+  const queue = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
+
+  test.each([
+    ['desktop, light', { colorScheme: 'light' }, true],
+    ['phone, dark', { ...phone, colorScheme: 'dark' }, true],
+    ['320 px', narrow, false],
+  ] as [string, BrowserContextOptions, boolean][])(
+    'has no barriers that axe finds, and nothing to scroll sideways: %s',
+    async (_, size, withAxe) => {
+      const found: unknown[] = []
+      const check = async (state: string, page: Page) => {
+        const [problems, pixels] = [withAxe ? await barriers(page) : [], await overflow(page)]
+        if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
+      }
+      const stranger = await pages.open(size, '/operator')
+      await stranger.getByLabel('Operator key').fill('wrong')
+      await stranger.getByRole('button', { name: 'Continue' }).click()
+      await stranger.getByRole('alert').waitFor()
+      await check('wrong key', stranger)
+
+      const page = await signedIn(size)
+      await check('overview', page)
+      await queue(page, 'Held').getByRole('button', { name: 'Limit' }).click()
+      await check('limit', page)
+      await page.getByRole('button', { name: 'Back' }).click()
+      await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+      await page.getByRole('link', { name: 'Reel 7' }).waitFor()
+      await check('jobs', page)
+      await page.getByRole('link', { name: 'Reel 7' }).click()
+      await page.getByRole('heading', { name: 'Why the last attempt failed' }).waitFor()
+      await check('job', page)
+      expect(found).toEqual([])
+    },
+  )
+
+  test('pauses a workflow after a question, resumes it, and limits it', async () => {
+    const page = await signedIn()
+    const row = queue(page, 'Held')
+    expect(await row.getByRole('cell').allTextContents()).toEqual(expect.arrayContaining(['1', '2', 'Open']))
+    await row.getByRole('button', { name: 'Pause' }).click()
+    const question = page.getByRole('dialog', { name: 'Pause Held?' })
+    await question.getByRole('button', { name: 'Back' }).click()
+    expect(await service.engine.schedulingRules()).toEqual([])
+    await row.getByRole('button', { name: 'Pause' }).click()
+    await question.getByRole('button', { name: 'Pause' }).click()
+    await row.getByText('Paused').waitFor()
+    expect(await service.engine.schedulingRules()).toMatchObject([{ state: 'paused', target: { id: 'service/held' } }])
+    await row.getByRole('button', { name: 'Resume' }).click()
+    await row.getByText('Open', { exact: true }).waitFor()
+
+    await row.getByRole('button', { name: 'Limit' }).click()
+    await page.getByRole('dialog').getByLabel('Jobs that run at a time').fill('2')
+    await page.getByRole('button', { name: 'Set limit' }).click()
+    await row.getByRole('button', { name: 'At most 2' }).waitFor()
+    expect(await service.engine.schedulingRules()).toMatchObject([{ maxRunning: 2 }])
+    await service.engine.schedule({ kind: 'workflow', id: 'service/held' }, { maxRunning: null })
+  })
+
+  test('leads from a reason to a job, its attempts and their cause', async () => {
+    const page = await signedIn()
+    const failures = page.getByRole('region', { name: 'Failures by reason' })
+    await failures.getByRole('link', { name: 'The service failed' }).click()
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    const attempts = page.getByRole('region', { name: 'Attempts' })
+    expect(await attempts.getByRole('listitem').allTextContents()).toEqual([
+      expect.stringMatching(/^Failed, tried again.*Attempt 1 on studio-1:4711.*no disk at \/mnt\/tapes$/),
+      expect.stringMatching(/^Failed.*Attempt 2 on studio-1:4711.*no disk at \/mnt\/tapes$/),
+    ])
+    await page.getByText('caused by Error: no disk at /mnt/tapes').last().waitFor()
+  })
+
+  test('finds a job by its name and cancels it', async () => {
+    const page = await signedIn()
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+    await page.getByRole('searchbox').fill('still wait')
+    await page.keyboard.press('Enter')
+    await eventually(() => page.getByRole('list', { name: 'Jobs' }).getByRole('listitem').count()).toBe(1)
+    await page.getByRole('link', { name: 'Still waiting' }).click()
+    await page.getByText("It is number 1 of its application's queue.").waitFor()
+    await page.getByRole('button', { name: 'Cancel job' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click()
+    await page.getByText('The job was canceled on request.').waitFor()
+  })
+
+  test('runs a failed job again, acts on all that a search shows, and deletes a job', async () => {
+    const page = await signedIn()
+    const workers = page.getByRole('region', { name: 'Workers' })
+    await workers.getByText('2 of 2 slots').waitFor()
+    await page.goto(`${page.url().replace(/#.*/, '')}#/jobs?text=Reel`)
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click()
+    // Both slots are taken, so it waits.
+    await page.getByRole('button', { name: 'Cancel job' }).waitFor()
+    await page.goBack()
+    await page
+      .getByRole('group', { name: 'All jobs of this search' })
+      .getByRole('button', { name: 'Cancel all' })
+      .click()
+    await page
+      .getByRole('dialog', { name: 'Cancel all jobs of this search?' })
+      .getByRole('button', { name: 'Cancel all' })
+      .click()
+    await page.getByText('1 job canceled.').waitFor()
+    const all = page.getByRole('group', { name: 'All jobs of this search' })
+    await all.getByRole('button', { name: 'Run all again' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Run all again' }).click()
+    await page.getByText('1 job queued again.').waitFor()
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('button', { name: 'Delete job' }).click()
+    await page.getByRole('heading', { name: 'This job no longer exists' }).waitFor()
+    expect(await service.engine.count({ workflows: ['service/failing'] })).toBe(0)
+    await page.goto(`${page.url().replace(/#.*/, '')}#/jobs?text=Harbour`)
+    await page.getByRole('link', { name: 'Harbour Lights' }).waitFor()
+    await all.getByRole('button', { name: 'Delete all' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Back' }).click()
+    expect(await service.engine.count({ workflows: ['service/held'] })).toBe(3)
+    await all.getByRole('button', { name: 'Delete all' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete all' }).click()
+    await page.getByText('1 job deleted.').waitFor()
+    await page.getByText('No such job.').waitFor()
+    expect(await service.engine.count({ workflows: ['service/held'] })).toBe(2)
+  })
+
+  test('forgets its key with the tab, and when the person signs out', async () => {
+    const page = await signedIn()
+    expect(await page.evaluate('JSON.stringify(localStorage)')).toBe('{}')
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Operator key').waitFor()
+    expect(await page.evaluate('JSON.stringify(sessionStorage)')).toBe('{}')
+  })
+})

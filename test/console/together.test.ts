@@ -1,0 +1,162 @@
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Service, startService } from '../http/harness.js'
+import { sine, writeWav } from '../separation/tracks.js'
+import { chromiumPath, openBrowser } from './browser.js'
+import { ConsolePages, eventually, overflow, patienceMs, phone, rowOf, send } from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
+
+const rate = 8000
+const lists = /[/]job[?]/
+const long = (number: number) => `${number} ${'Live_at_the_old_harbour_'.repeat(8)} take.wav`
+
+describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)', () => {
+  let service: Service
+  let browser: Browser
+  let folder: string
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-together-'))
+    await writeWav(join(folder, long(1)), [sine(rate, 440, rate, 0.4)], rate, '16')
+    for (const number of [2, 3]) await copyFile(join(folder, long(1)), join(folder, long(number)))
+    ;[service, browser] = await Promise.all([
+      startService({ http: { console: true }, engine: { dispatch: { concurrency: 20 } } }),
+      openBrowser(),
+    ])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+    await rm(folder, { recursive: true })
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+  })
+
+  /** An application of its own with songs that are worked on until somebody stops them. */
+  async function studio(...names: string[]): Promise<{ key: string; pages: ConsolePages; idOf(name: string): string }> {
+    const { key } = await service.addApplication('Studio')
+    const ids = new Map<string, string>()
+    for (const name of names) {
+      const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
+      const answer = await service.api('/job', { method: 'POST', key, body })
+      ids.set(name, ((await answer.json()) as { id: string }).id)
+    }
+    const pages = new ConsolePages(browser, { base: service.base, key })
+    return { key, pages, idOf: (name) => ids.get(name) ?? '' }
+  }
+
+  const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
+
+  test('are stopped together, though one was deleted meanwhile, and sent again together', async () => {
+    const { key, pages, idOf } = await studio('First take', 'Second take', 'Third take')
+    const page = await pages.signedIn()
+    await eventually(() => page.locator('.status.started').count()).toBe(3)
+    await page.getByLabel('Select all').check()
+    await page.getByText('3 selected').waitFor()
+    // Another program deletes one; this page is told too late.
+    await page.route('**/cancel', async (route) => {
+      if (route.request().url().includes(idOf('Second take')))
+        await service.api(`/job/${idOf('Second take')}`, { method: 'DELETE', key })
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Stop', exact: true }).click()
+    await eventually(() => page.locator('.status.stopped').count()).toBe(2)
+    await page.getByText('2 selected').waitFor()
+    await page.getByRole('button', { name: 'Send again', exact: true }).click()
+    await eventually(() => page.locator('.status.started').count()).toBe(2)
+    await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Sent 2 songs again.')
+    expect(pages.complaints).toEqual([])
+  })
+
+  test('a deletion can be undone though another song ends meanwhile; another tab follows both', async () => {
+    const { pages, idOf } = await studio('Rough mix', 'Final mix', 'Outtake')
+    const page = await pages.signedIn()
+    const other = await page.context().newPage()
+    await other.goto(`${service.base}/console`)
+    await eventually(() => other.locator('.status.started').count()).toBe(3)
+
+    await rowOf(page, 'Rough mix').getByRole('button', { name: 'Delete Rough mix' }).click()
+    await rowOf(page, 'Final mix').getByRole('button', { name: 'Stop Final mix' }).click()
+    await rowOf(other, 'Final mix').locator('.status.stopped').waitFor()
+    // Said to those who do not see it, in the tab that looks on too.
+    await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Final mix: stopped.')
+    await eventually(() => other.getByRole('status').allInnerTexts()).toContain('Final mix: stopped.')
+    await page.getByText('Final mix: stopped.').last().waitFor()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await rowOf(page, 'Rough mix').waitFor()
+
+    // A page of a song that is deleted elsewhere says so.
+    await other.goto(`${service.base}/console#/job/${idOf('Outtake')}`)
+    await other.getByRole('heading', { name: 'Outtake' }).waitFor()
+    await rowOf(page, 'Outtake').getByRole('button', { name: 'Delete Outtake' }).click()
+    await page.getByText('Deleted Outtake.').last().waitFor()
+    await page.close({ runBeforeUnload: true })
+    await other.getByText('This song was deleted.').waitFor()
+    await other.getByRole('link', { name: 'Library' }).click()
+    await rowOf(other, 'Rough mix').waitFor()
+    expect(await isShown(other, 'Outtake')).toBe(false)
+    expect(pages.complaints).toEqual([])
+  })
+
+  test('what ends while the page reads the list, or while the connection is cut, is shown and said', async () => {
+    const { key, pages, idOf } = await studio('First take', 'Second take')
+    const stop = async (name: string) => {
+      await service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })
+      await vi.waitUntil(async () => (await service.engine.get(idOf(name)))?.status === 'FAILED', patienceMs)
+    }
+    const page = await pages.open({}, '/console/icon.svg')
+    const isConnected = () => page.getByText('Connected', { exact: true }).isVisible()
+    let questions = 0
+    let answered = () => {}
+    const wasAnswered = new Promise<void>((resolve) => (answered = resolve))
+    await page.route(lists, async (route) => {
+      // The first question comes before the stream is there.
+      if (!(await isConnected()) || questions++ > 0) return route.continue()
+      const answer = await route.fetch()
+      await stop('First take')
+      // From here on the answer is older than what the stream has told.
+      await rowOf(page, 'First take').locator('.status.stopped').waitFor()
+      await route.fulfill({ response: answer })
+      answered()
+    })
+    await page.goto(`${service.base}/console#key=${key}`)
+    await wasAnswered
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
+    await rowOf(page, 'Second take').locator('.status.started').waitFor()
+    expect(await rowOf(page, 'First take').locator('.status').innerText()).toBe('Stopped')
+
+    await page.context().setOffline(true)
+    await page.getByText('Reconnecting', { exact: true }).waitFor()
+    await stop('Second take')
+    await page.context().setOffline(false)
+    await page.getByText('Connected', { exact: true }).waitFor()
+    await rowOf(page, 'Second take').locator('.status.stopped').waitFor()
+    await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Second take: stopped.')
+  })
+
+  test('with very long names fit a phone, while they are sent and when they are done', async () => {
+    const { pages } = await studio()
+    const page = await pages.signedIn(phone)
+    let go = () => {}
+    const held = new Promise<void>((resolve) => (go = resolve))
+    await page.route('**/storage/**', async (route) => {
+      await held
+      await route.continue()
+    })
+    await send(page, ...[1, 2, 3].map((number) => join(folder, long(number))))
+    await page.getByText('Waiting to upload').nth(1).waitFor()
+    expect([await page.locator('.rows .upload').count(), await overflow(page)]).toEqual([3, 0])
+    await page.getByRole('button', { name: `Stop ${long(2)}` }).click()
+    await eventually(() => page.locator('.rows .upload').count()).toBe(2)
+    go()
+    await eventually(() => page.locator('.status.succeeded').count()).toBe(2)
+    expect([await page.locator('.rows li').count(), await overflow(page)]).toEqual([2, 0])
+    expect(await isShown(page, long(2).slice(0, 40))).toBe(false)
+    expect(pages.complaints).toEqual([])
+  })
+})

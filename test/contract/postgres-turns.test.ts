@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, beforeEach, test } from 'vitest'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { countStatement, dueStatement, listStatement } from '../../src/adapters/stores/postgres/job-lists.js'
+import { claimNextStatement, tidyTurns } from '../../src/adapters/stores/postgres/turns.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres } from '../servers/postgres.js'
+
+const postgres = await findPostgres()
+const worker = { owner: 'worker', leaseMs: 600_000 }
+
+describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  let pool: Pool
+  const jobsOf = () => postgresStores({ pool, schema }).jobs
+
+  beforeAll(async () => {
+    pool = new Pool({ connectionString: server.url, max: 30 })
+    await postgresStores({ pool, schema }).migrate()
+  })
+  beforeEach(async () => void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)))
+  afterAll(async () => {
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+    await server.release()
+  })
+
+  const numberOf = async (text: string) =>
+    Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)
+  const waitingWithoutTurn = () =>
+    numberOf(
+      `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app = j.app)`,
+    )
+
+  test('no waiting job is ever without a turn while applications become idle, are tidied away and come back', async () => {
+    const jobs = jobsOf()
+    const apps = ['a', 'b', 'c']
+    let creating = 8
+    let claimed = 0
+    await Promise.all([
+      ...Array.from({ length: creating }, async (_, writer) => {
+        for (let n = 0; n < 60; n++) await jobs.create(sampleJob({ app: apps[(writer + n) % 3] }))
+        creating--
+      }),
+      ...Array.from({ length: 4 }, async () => {
+        while (creating > 0) {
+          const job = await jobs.claim(worker)
+          if (!job) continue
+          // Retried once, so that turns are also joined by changes.
+          if (job.attempts === 1)
+            await jobs.apply(job.id, { kind: 'requeue', token: job.token, delayMs: 0, onShutdown: false })
+          else claimed++
+        }
+      }),
+      ...Array.from({ length: 3 }, async () => {
+        while (creating > 0) await tidyTurns(pool, `"${schema}"`)
+      }),
+      (async () => {
+        while (creating > 0) assert.equal(await waitingWithoutTurn(), 0)
+      })(),
+    ])
+    assert.ok(claimed > 0)
+    assert.equal(await waitingWithoutTurn(), 0)
+  })
+
+  test('rows of applications that wait for nothing go, also when two first creates made one each', async () => {
+    const jobs = jobsOf()
+    await Promise.all(Array.from({ length: 20 }, () => jobs.create(sampleJob({ app: 'twice' }))))
+    for (let n = 0; n < 120; n++) await jobs.create(sampleJob({ app: `single-${n}` }))
+    while (await jobs.claim(worker));
+    await tidyTurns(pool, `"${schema}"`)
+    await tidyTurns(pool, `"${schema}"`)
+    assert.equal(await numberOf(`${schema}.turns`), 0)
+  })
+
+  test('an application with two rows has one turn a round', async () => {
+    const jobs = jobsOf()
+    await pool.query(`INSERT INTO ${schema}.turns (app) VALUES ('a'), ('a'), ('a')`)
+    for (const app of ['a', 'a', 'b', 'b']) await jobs.create(sampleJob({ app }))
+    const order: (string | undefined)[] = []
+    for (let n = 0; n < 4; n++) order.push((await jobs.claim(worker))?.app)
+    assert.deepEqual(order, ['a', 'b', 'a', 'b'])
+  })
+
+  test("a host's open transaction makes no create and no claim of its application wait", async () => {
+    const jobs = jobsOf()
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await jobs.create(sampleJob({ app: 'a' }), { tx: client })
+      const { job } = await jobs.create(sampleJob({ app: 'a' }))
+      assert.equal((await jobs.claim(worker))?.id, job.id)
+      await tidyTurns(pool, `"${schema}"`)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
+    assert.equal((await jobs.claim(worker))?.app, 'a')
+  })
+
+  test('an application that looks idle keeps its turn while an open transaction makes a job for it', async () => {
+    const jobs = jobsOf()
+    await jobs.create(sampleJob({ app: 'a' }))
+    assert.ok(await jobs.claim(worker))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await jobs.create(sampleJob({ app: 'a' }), { tx: client })
+      await tidyTurns(pool, `"${schema}"`)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
+  })
+
+  test('a serializable transaction of the host creates jobs while others of its application are claimed', async () => {
+    const jobs = jobsOf()
+    for (let n = 0; n < 3; n++) await jobs.create(sampleJob({ app: 'a' }))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      await client.query(`SELECT count(*) FROM ${schema}.jobs`)
+      await jobs.claim(worker)
+      await jobs.claim(worker)
+      assert.equal((await jobs.create(sampleJob({ app: 'a' }), { tx: client })).created, true)
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+    }
+    assert.equal(await waitingWithoutTurn(), 0)
+  })
+
+  /** The most rows that one step of a claim by a worker labelled `cpu` reads, as Postgres counts them. */
+  async function rowsReadByClaim(): Promise<number> {
+    await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${claimNextStatement(`"${schema}"`)}`,
+      ['worker', 1000, '', [], [], ['w'], false, ['cpu']],
+    )
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    const counts = plan.matchAll(/Rows Removed by \w+: (\d+)|actual rows=(\d+) loops=(\d+)/g)
+    return Math.max(
+      ...Array.from(counts, ([, removed, rows, loops]) => Number(removed ?? Number(rows) * Number(loops))),
+    )
+  }
+
+  test('a claim passes none of the jobs that are for other workers, however many wait before its own', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
+      SELECT 'job-' || n, 1, 'app', 'QUEUED', false, 'w', CASE WHEN n < 5000 THEN 'gpu' ELSE '' END, n, n, '{}' FROM generate_series(1, 5000) AS n`,
+    )
+    await pool.query(`INSERT INTO ${schema}.turns (app) VALUES ('app')`)
+    assert.ok((await rowsReadByClaim()) < 100)
+    const claimed = await pool.query(`SELECT id FROM ${schema}.jobs WHERE status = 'STARTED'`)
+    assert.deepEqual(claimed.rows, [{ id: 'job-5000' }])
+  })
+
+  test('a claim passes no application where nothing waits for its worker or all is for later', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
+      SELECT 'job-' || n, 1, 'app-' || n, 'QUEUED', false, 'w', CASE WHEN n % 2 = 0 THEN 'gpu' ELSE '' END, n, CASE WHEN n % 2 = 0 THEN n ELSE 4000000000000 END, '{}'
+      FROM generate_series(1, 5000) AS n`,
+    )
+    await pool.query(`INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs`)
+    assert.ok((await rowsReadByClaim()) < 100)
+    assert.equal((await pool.query(`SELECT FROM ${schema}.jobs WHERE status = 'STARTED'`)).rowCount, 0)
+  })
+
+  test('statements that workers and the sweep send read jobs by indexes only', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, deliverable_at, record)
+      SELECT 'job-' || n, 1, 'app-' || n % 500, status, false, 'w', n, CASE status WHEN 'QUEUED' THEN n END, CASE status WHEN 'STARTED' THEN 4e12::bigint END,
+        CASE status WHEN 'SUCCEEDED' THEN n END, CASE status WHEN 'SUCCEEDED' THEN 4e12::bigint + n END, NULL, '{}'
+      FROM (SELECT n, CASE WHEN n % 100 = 0 THEN 'STARTED' WHEN n % 2 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status FROM generate_series(1, 20000) AS n) AS numbered`,
+    )
+    await pool.query(
+      `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app`,
+    )
+    await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
+    const quoted = `"${schema}"`
+    const statements = {
+      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false, []] },
+      lapsed: dueStatement(quoted, 'lapsed', 100, [], []),
+      expired: dueStatement(quoted, 'expired', 100, [], []),
+      deliverable: dueStatement(quoted, 'deliverable', 100, [], []),
+      deleted: dueStatement(quoted, 'deleted', 100, [], []),
+      'count of an application': countStatement(quoted, { app: 'app-1', statuses: ['QUEUED'] }),
+      'page of an application': listStatement(quoted, { app: 'app-1', limit: 20 }),
+    }
+    for (const [name, statement] of Object.entries(statements)) {
+      assert.ok(statement)
+      const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement.text}`, statement.values)
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+      assert.match(plan, /Index/, name)
+      assert.doesNotMatch(plan, /Seq Scan on jobs/, `${name}\n${plan}`)
+    }
+    // Conditions on the time narrow the search, they do not filter what it found.
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN ${statements.expired.text}`,
+      statements.expired.values,
+    )
+    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
+    // Nor does the search for lapsed leases pass the running jobs: each claim makes it.
+    const { rows: lapsed } = await pool.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${statements.lapsed.text}`,
+      statements.lapsed.values,
+    )
+    const plan = lapsed.map((row) => row['QUERY PLAN']).join('\n')
+    assert.match(plan, /Index Cond: .*lease_bucket <= /)
+    assert.doesNotMatch(plan, /Rows Removed/)
+  })
+})

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Keyv } from 'keyv'
+import { Pool } from 'pg'
+import { describe, expect, test } from 'vitest'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { keyvJobs } from '../../src/adapters/stores/keyv/index.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { dayMs } from '../../src/core/engine/job/quota.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres } from '../servers/postgres.js'
+
+/** Uses up a quota, lets a day pass, and uses it again. */
+async function isFullAgain(store: JobStore, passDay: () => Promise<void> | void): Promise<void> {
+  const create = () => store.create(sampleJob(), { quota: { jobs: 1 } })
+  await create()
+  await expect(create()).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' })
+  await passDay()
+  expect(await store.usage('app-1')).toEqual({ jobs: 0, audioSeconds: 0, bytes: 0 })
+  await create()
+  await expect(create()).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' })
+}
+
+describe('a quota is full again the next day', () => {
+  let now = 1_700_000_000_000
+  const clock = () => now
+  const passDay = () => void (now += dayMs)
+
+  test('in memory', () => isFullAgain(memoryJobs({ clock }), passDay))
+
+  test('in Keyv', () => isFullAgain(keyvJobs({ keyv: new Keyv(), clock }), passDay))
+
+  test('in SQLite', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-quota-'))
+    const stores = sqliteStores({ path: join(directory, 'jobs.db'), clock })
+    await isFullAgain(stores.jobs, passDay)
+    stores.close()
+    await rm(directory, { recursive: true })
+  })
+})
+
+const postgres = await findPostgres()
+
+describeWith('a quota is full again the next day', { postgres }, ({ postgres: server }) => {
+  test('in Postgres', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const pool = new Pool({ connectionString: server.url })
+    try {
+      const { jobs, migrate } = postgresStores({ pool, schema })
+      await migrate()
+      // Its clock is the server's: what was used moves back instead.
+      await isFullAgain(jobs, async () => void (await pool.query(`UPDATE ${schema}.usage SET day = day - 1`)))
+    } finally {
+      await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await pool.end()
+      await server.release()
+    }
+  })
+})

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Pool } from 'pg'
+import { expect, test } from 'vitest'
+import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
+import { testEngine, textWorkflow } from '../engine/harness.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres } from '../servers/postgres.js'
+import { findRedis } from '../servers/redis.js'
+import { startSilentProxy } from '../servers/silent-proxy.js'
+
+const postgres = await findPostgres()
+const redis = await findRedis()
+const outage = { code: 'STORE_UNAVAILABLE', retryable: true }
+
+describeWith('servers whose connections are open and silent', { postgres, redis }, ({ postgres, redis }) => {
+  test('Postgres: every call ends, with and without a connection, and the pool works again afterwards', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const proxy = await startSilentProxy(postgres.url)
+    const direct = new Pool({ connectionString: postgres.url })
+    const hasty = new Pool({ connectionString: proxy.url, max: 3, connectionTimeoutMillis: 2000 })
+    // As pg makes it without options: it waits for ever for a connection.
+    const patient = new Pool({ connectionString: proxy.url, max: 2 })
+    try {
+      const recovering = postgresStores({ pool: hasty, schema })
+      const stores = [recovering, postgresStores({ pool: patient, schema })]
+      await recovering.migrate()
+      const { job } = await recovering.jobs.create(sampleJob())
+      await Promise.all(stores.map(({ jobs }) => jobs.get(job.id)))
+      void proxy.silence()
+      const calls = stores.flatMap(({ jobs, migrate }) => [
+        jobs.get(job.id),
+        jobs.claim({ owner: 'w', leaseMs: 1000 }),
+        jobs.create(sampleJob()),
+        jobs.create(sampleJob(), { maxQueued: 10 }),
+        jobs.due('lapsed', 1),
+        migrate(),
+      ])
+      const outcomes = await Promise.allSettled(calls)
+      for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: outage })
+      proxy.speak()
+      expect((await recovering.jobs.get(job.id))?.id).toBe(job.id)
+    } finally {
+      await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await proxy.close()
+      await Promise.all([direct, hasty, patient].map((pool) => pool.end()))
+    }
+  }, 60_000)
+
+  test('Redis: a subscription hears again, and meanwhile jobs are found without it', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const proxy = await startSilentProxy(redis.url)
+    const pool = new Pool({ connectionString: postgres.url })
+    const { jobs, applications, migrate } = postgresStores({ pool, schema })
+    const prefix = randomUUID()
+    const queue = bullmqQueue({ connection: proxy.url, prefix, answerTimeoutMs: 500 })
+    const heard = bullmqQueue({ connection: proxy.url, prefix: randomUUID(), answerTimeoutMs: 500 })
+    try {
+      await migrate()
+      const blobs: BlobStore = { ...memoryBlobs(), traits: { scope: 'shared' } }
+      const { engine, submit, until } = testEngine(
+        textWorkflow(),
+        { dispatch: { sweepIntervalMs: 100 } },
+        { jobs, applications, blobs, queue },
+      )
+      let calls = 0
+      const subscription = await heard.subscribe(async () => void calls++)
+      await heard.notify()
+      while (calls === 0) await sleep(10)
+      await engine.start()
+      void proxy.silence()
+      await until((await submit()).id, 'SUCCEEDED')
+      await engine.close({ timeoutMs: 100 })
+      proxy.speak()
+      while (calls < 2) {
+        await heard.notify().catch(() => {})
+        await sleep(100)
+      }
+      await subscription.stop()
+    } finally {
+      await heard.close()
+      await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await pool.end()
+      await proxy.close()
+    }
+  }, 60_000)
+})

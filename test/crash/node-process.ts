@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** Something that keeps a program running, as a supervisor does, and lets its owner ill-treat it. */
+export class NodeProcess {
+  readonly #command: readonly string[]
+  readonly #environment: NodeJS.ProcessEnv
+  #child: ChildProcess | undefined
+  #keeping: Promise<void> | undefined
+  #isStopped = false
+  #ready = newGate()
+  #log = ''
+  /** The last words of each process that ended although nobody had asked for it and it had been ready. */
+  readonly unexpectedExits: string[] = []
+  /** Of all processes that it has been so far. */
+  readonly pids = new Set<number>()
+
+  /** @param command a script of Node and its arguments; it is ready once it writes to its standard output */
+  constructor(command: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+    this.#command = command
+    this.#environment = environment
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  /** The end of what it wrote to its standard error. */
+  get log(): string {
+    return this.#log
+  }
+
+  /** Resolves when the program is ready. One that ends, for example because a server is away, is started again. */
+  async start(): Promise<void> {
+    this.#keeping ??= this.#keep()
+    await this.#ready.opened
+  }
+
+  /** Ends it with -9; it is started again. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  /** It does not run until `resume`, and knows nothing of the time in between. */
+  pause(): void {
+    this.#child?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT')
+  }
+
+  /** Ends it for good; true if it did so by itself within the time. */
+  async stop(timeoutMs = 60_000): Promise<boolean> {
+    this.#isStopped = true
+    const timer = new AbortController()
+    const late = delay(timeoutMs, false, { signal: timer.signal }).catch(() => false)
+    const isDone = await Promise.race([this.#end('SIGTERM').then(() => true), late])
+    timer.abort()
+    if (!isDone) await this.#end('SIGKILL')
+    await this.#keeping
+    return isDone
+  }
+
+  async #keep(): Promise<void> {
+    while (!this.#isStopped) {
+      const child = spawn(process.execPath, this.#command, {
+        env: { ...process.env, ...this.#environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      this.#child = child
+      if (child.pid !== undefined) this.pids.add(child.pid)
+      const ready = this.#ready
+      child.stderr.on('data', (data: Buffer) => (this.#log = (this.#log + data.toString()).slice(-20_000)))
+      child.stdout.once('data', () => ready.open())
+      const [code] = (await once(child, 'exit')) as [number | null]
+      if (ready.isOpen && code !== null && !this.#isStopped)
+        this.unexpectedExits.push(`status ${code}: ${this.#log.slice(-1500)}`)
+      if (ready.isOpen) this.#ready = newGate()
+      if (!this.#isStopped && code !== null) await delay(300)
+    }
+    this.#ready.open()
+  }
+
+  async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+}
+
+interface Gate {
+  readonly isOpen: boolean
+  readonly opened: Promise<void>
+  open(): void
+}
+
+function newGate(): Gate {
+  let isOpen = false
+  let resolve = () => {}
+  const opened = new Promise<void>((done) => (resolve = done))
+  return {
+    get isOpen() {
+      return isOpen
+    },
+    opened,
+    open() {
+      isOpen = true
+      resolve()
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from 'tsup'
+
+/** What a job of the next version has and the present one does not know. */
+export const nextField = { name: 'ofTheNextVersion', value: 'kept' }
+
+/**
+ * What the next version might change: a field of the record, written by whoever makes a job, and a column and an index that this one
+ * never heard of.
+ */
+const nextVersion = [
+  {
+    file: 'core/engine/job/job.js',
+    from: 'deliveries: z.array(deliverySchema)',
+    to: `deliveries: z.array(deliverySchema), ${nextField.name}: z.string().default('lost')`,
+  },
+  {
+    file: 'core/engine/job/new-job.js',
+    from: 'deliveries: []',
+    to: `deliveries: [], ${nextField.name}: '${nextField.value}'`,
+  },
+  {
+    file: 'adapters/stores/postgres/migrations.js',
+    from: 'const lockClass =',
+    to: 'steps.push({ isAdditive: true, statements: (schema) => [`ALTER TABLE ${schema}.jobs ADD COLUMN of_the_next_version text`, `CREATE INDEX of_the_next_version ON ${schema}.jobs (of_the_next_version)`] })\nconst lockClass =',
+  },
+]
+
+/** A folder with the build of another version, made inside the repository, so that it finds the same packages. */
+export interface OtherBuild {
+  folder: string
+  remove(): void
+}
+
+/**
+ * `next`: the present build, changed as a next version might change it. Anything else: what git knows under that name, built from
+ * its own sources.
+ */
+export async function otherBuild(root: string, version: string): Promise<OtherBuild> {
+  const cache = join(root, 'node_modules/.cache')
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(join(cache, 'stemwork-other-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  try {
+    cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+    // A worker loads the bundled model before it is ready.
+    symlinkSync(join(root, 'models'), join(folder, 'models'))
+    if (version === 'next') makeNext(root, folder)
+    else await makeOf(root, folder, version)
+    return { folder, remove }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+function makeNext(root: string, folder: string): void {
+  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
+  for (const { file, from, to } of nextVersion) {
+    const path = join(folder, 'dist', file)
+    const text = readFileSync(path, 'utf8')
+    if (!text.includes(from)) throw new Error(`The next version cannot be made: ${file} does not hold "${from}".`)
+    writeFileSync(path, text.replace(from, to))
+  }
+}
+
+async function makeOf(root: string, folder: string, ref: string): Promise<void> {
+  const archive = spawnSync('git', ['archive', ref, 'src'], { cwd: root, maxBuffer: 2 ** 28 })
+  if (archive.status !== 0) throw new Error(`git has no ${ref}: ${archive.stderr.toString()}`)
+  const unpacked = spawnSync('tar', ['-x', '-C', folder], { input: archive.stdout })
+  if (unpacked.status !== 0) throw new Error(`tar failed: ${unpacked.stderr.toString()}`)
+  await build({
+    entry: [
+      join(folder, 'src/**/*.ts'),
+      `!${join(folder, 'src/console/**')}`,
+      `!${join(folder, 'src/**/assembly/**')}`,
+    ],
+    outDir: join(folder, 'dist'),
+    config: false,
+    bundle: false,
+    format: 'esm',
+    target: 'node20',
+    silent: true,
+  })
+}

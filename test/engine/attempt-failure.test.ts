@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { answerToFailure } from '../../src/core/engine/dispatch/attempt-failure.js'
+import { leaseLost } from '../../src/core/engine/dispatch/heartbeat.js'
+import { policyOf } from '../../src/core/engine/dispatch/policy.js'
+import { badInput, shuttingDown } from '../../src/core/engine/errors.js'
+import { canceled } from '../../src/core/engine/job/failure.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import { resolveEngineOptions } from '../../src/core/engine/options.js'
+
+const options = resolveEngineOptions({
+  dispatch: { maxAttempts: 3, retryDelayMs: 1000, retryJitter: 0, maxShutdownRequeues: 2 },
+  retention: { failedInputsMs: 5000 },
+})
+const job: JobRecord = {
+  ...sampleJob(),
+  status: 'STARTED',
+  token: 4,
+  lease: { owner: 'w', token: 4, nonce: 'n', until: 1 },
+  webhook: { url: 'https://example.com/hook', events: null },
+}
+const claim = { token: 4, nonce: 'n' }
+
+function answer(error: unknown, { attempts = 1, ...fields }: Partial<JobRecord> & { attempts?: number } = {}) {
+  const policy = policyOf(job.workflow, undefined, options)
+  return answerToFailure(error, {
+    job: { ...job, ...fields },
+    attempts,
+    inputs: { inputUrl: { path: '/tmp/input', bytes: 7 } },
+    policy,
+    options,
+  })
+}
+
+describe('a failure is answered', () => {
+  test('by nothing where the lease was lost: the job is another worker’s', () => {
+    expect(answer(leaseLost())).toBeUndefined()
+  })
+
+  test('by a hand-back where the process ends, which counts as an attempt once there were too many', () => {
+    const handBack = { kind: 'requeue', ...claim, delayMs: 0 }
+    expect(answer(shuttingDown(), { shutdownRequeues: 1 })).toEqual({ ...handBack, onShutdown: true })
+    expect(answer(shuttingDown(), { shutdownRequeues: 2 })).toEqual({ ...handBack, onShutdown: false })
+  })
+
+  test('by another attempt, each after a longer wait, while some are left', () => {
+    const again = { kind: 'requeue', ...claim, onShutdown: false, failure: expect.stringContaining('disk full') }
+    expect(answer(new Error('disk full'))).toEqual({ ...again, delayMs: 1000 })
+    expect(answer(new Error('disk full'), { attempts: 2 })).toEqual({ ...again, delayMs: 2000 })
+  })
+
+  test('by the end of the job when none is left, with its message and without the error’s text for the client', () => {
+    expect(answer(new Error('disk full'), { attempts: 3 })).toMatchObject({
+      kind: 'fail',
+      ...claim,
+      error: { code: 'INTERNAL_ERROR', message: expect.not.stringContaining('disk full') },
+      failure: expect.stringContaining('disk full'),
+      retentionMs: 5000,
+      messages: [{ url: 'https://example.com/hook', event: 'job.failed' }],
+    })
+  })
+
+  test('by the end of the job at once where no attempt can help', () => {
+    for (const error of [canceled(), badInput('decode_failed', 'no audio')])
+      expect(answer(error)).toMatchObject({ kind: 'fail', error: { code: error.code } })
+  })
+
+  test('with what was used, for a job that a quota counts alone', () => {
+    expect(answer(canceled(), { metered: true })).toMatchObject({ usage: { bytes: 7, audioSeconds: 0 } })
+    expect(answer(canceled(), { metered: false })).not.toHaveProperty('usage')
+  })
+})

@@ -1,0 +1,344 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { AttemptCheckpoint } from '../../src/core/engine/dispatch/attempt-checkpoint.js'
+import { badInput, internalError } from '../../src/core/engine/errors.js'
+import { checkpointChain, checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
+import { claimCheckpointPrefix, partKey } from '../../src/core/engine/job/checkpoint-keys.js'
+import type { JobEngine } from '../../src/core/engine/engine.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { partName } from '../../src/core/engine/runner/stage-checkpoint.js'
+import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
+import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
+import { bytes, gate, keys, recordingLogger, steppingClock, testEngine } from './harness.js'
+
+const checkpoints = { afterMs: 0, everyMs: 1 }
+const units = 6
+
+/** As of a store that workers share. */
+const sharedBlobs = (changes: Partial<BlobStore> = {}): BlobStore => ({
+  ...memoryBlobs(),
+  traits: { scope: 'shared' },
+  ...changes,
+})
+
+/** A workflow that counts from 0 in units of work, keeps them when that is due, and writes what it counted. */
+function countingWorkflow(
+  onUnit: (unit: number, context: StageContext) => Promise<void> | void,
+  { input, keepsEach = false }: { input?: 'inputUrl'; keepsEach?: boolean } = {},
+): { workflow: Workflow; done: number[] } {
+  const done: number[] = []
+  const workflow = defineWorkflow({
+    id: 'test/count',
+    name: 'Count',
+    description: 'Counts.',
+    params: z.looseObject({}),
+    inputs: input ? [input] : [],
+    outputs: { count: { fileName: 'count.txt', contentType: 'text/plain' } },
+    stages: [
+      {
+        name: 'count',
+        async run(context) {
+          const { checkpoint, directory, outputPath } = context
+          let text = ''
+          for (const { path } of checkpoint.parts) text += await readFile(path, 'utf8')
+          let unkept = ''
+          for (let unit = text.length; unit < units; unit++) {
+            done.push(unit)
+            text += unit
+            unkept += unit
+            if (keepsEach) await due(checkpoint)
+            if (checkpoint.isDue()) {
+              await writeFile(join(directory, 'part'), unkept)
+              await checkpoint.keep(join(directory, 'part'))
+              unkept = ''
+            }
+            await onUnit(unit, context)
+          }
+          await writeFile(outputPath('count'), text)
+        },
+      },
+    ],
+  })
+  return { workflow, done }
+}
+
+async function due(checkpoint: Checkpoint): Promise<void> {
+  while (!checkpoint.isDue()) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+/** Resolves when so many parts lie in the blob store. */
+async function kept(blobs: BlobStore, count: number): Promise<void> {
+  while ((await keys(blobs, [checkpointsPrefix])).filter((key) => key.includes('/part-')).length < count)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+}
+
+describe('a checkpoint', () => {
+  test('lets the next attempt go on where the last one kept its work, and is gone at the end', async () => {
+    const blobs = sharedBlobs()
+    const failAt = [2, 4]
+    const { workflow, done } = countingWorkflow(
+      async (unit) => {
+        await kept(blobs, unit + 1)
+        if (unit !== failAt[0]) return
+        failAt.shift()
+        throw internalError(new Error('the attempt fails'))
+      },
+      { keepsEach: true },
+    )
+    const { engine, submit } = testEngine(workflow, { checkpoints }, { blobs })
+    const job = await engine.run((await submit()).id)
+    expect(job).toMatchObject({ status: 'SUCCEEDED' })
+    expect(done).toEqual([0, 1, 2, 3, 4, 5])
+    expect(await keys(blobs, ['results/', checkpointsPrefix])).toEqual([job?.outputs?.count?.key])
+    expect(String(Buffer.concat(await readAll(blobs, job?.outputs?.count?.key)))).toBe('012345')
+  })
+
+  test('is found by another worker when the first one has died, and work that was kept counts as no attempt', async () => {
+    const clock = steppingClock(Date.now())
+    const jobs = memoryJobs({ clock: clock.now })
+    const blobs = sharedBlobs()
+    const { workflow, done } = countingWorkflow(() => {})
+    let job
+    const lost: Promise<unknown>[] = []
+    const workers: JobEngine[] = []
+    // Five workers die one after the other, each one unit further; the limit is three attempts.
+    for (let death = 0; death < 5; death++) {
+      const stuck = gate()
+      const doomed = countingWorkflow(
+        async (unit, { signal }) => {
+          await kept(blobs, unit + 1)
+          stuck.open()
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+        },
+        { keepsEach: true },
+      )
+      const worker = testEngine(doomed.workflow, { checkpoints }, { jobs, blobs })
+      job ??= await worker.submit()
+      const run = worker.engine.runOnce(job.id)
+      await stuck.opened
+      await beat(jobs, job.id)
+      clock.advance(30_001)
+      // It is not really dead, but settles nothing: the next claim fences it off.
+      lost.push(run)
+      workers.push(worker.engine)
+    }
+    const { engine } = testEngine(workflow, { checkpoints }, { jobs, blobs })
+    expect(await engine.run(job?.id)).toMatchObject({ status: 'SUCCEEDED' })
+    expect(done).toEqual([5])
+    await Promise.all(workers.map((worker) => worker.close({ timeoutMs: 0 })))
+    expect(await Promise.all(lost)).toEqual([undefined, undefined, undefined, undefined, undefined])
+  })
+
+  test('is made when a shutdown hands the job back', async () => {
+    const jobs = memoryJobs()
+    const blobs = sharedBlobs()
+    const reached = gate()
+    // After the first part the next one would be due in an hour.
+    const slow = { afterMs: 0, everyMs: 3_600_000 }
+    const { workflow } = countingWorkflow(async (unit, { checkpoint, signal }) => {
+      if (unit === 0) await kept(blobs, 1)
+      if (unit < 3) return
+      if (unit === 3) {
+        reached.open()
+        return await due(checkpoint)
+      }
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    const first = testEngine(workflow, { checkpoints: slow }, { jobs, blobs })
+    await first.engine.start()
+    const job = await first.submit()
+    await reached.opened
+    await first.engine.close({ timeoutMs: 0 })
+    expect(await jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0 })
+
+    const second = countingWorkflow(() => {})
+    const { engine } = testEngine(second.workflow, { checkpoints: slow }, { jobs, blobs })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
+    expect(second.done).toEqual([5])
+  })
+
+  test('is made when a shutdown hands the job back while an earlier part is being stored', async () => {
+    const jobs = memoryJobs()
+    await jobs.create(sampleJob())
+    const job = await jobs.claim({ owner: 'w', leaseMs: 60_000 })
+    if (!job) return expect.unreachable()
+    const first = gate()
+    const inner = sharedBlobs()
+    const blobs = sharedBlobs({
+      put: async (key, ...rest) => {
+        if (key.endsWith('/part-0')) await first.opened
+        return inner.put(key, ...rest)
+      },
+    })
+    const { engine } = testEngine(countingWorkflow(() => {}).workflow, {}, { blobs })
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
+    const checkpoint = new AttemptCheckpoint(job, {
+      blobs,
+      options: engine.options,
+      logger: silentLogger,
+      onStored: () => {},
+    })
+    await checkpoint.order(directory, new AbortController().signal)
+    for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')
+    const storing = checkpoint.store(0)
+    const events: string[] = []
+    const handedBack = checkpoint.beforeHandBack().then(() => events.push('handed back'))
+    first.open()
+    await storing
+    // Turns enough for a wait that took the first part for the last.
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    events.push('last part')
+    await checkpoint.store(1)
+    await handedBack
+    expect(events).toEqual(['last part', 'handed back'])
+    await checkpoint.end()
+    await rm(directory, { recursive: true })
+  })
+
+  test('keeps the downloaded input: its address need not answer any more', async () => {
+    let downloads = 0
+    const server = createServer((_, response) => response.end(`file ${++downloads}`)).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    try {
+      const { port } = server.address() as { port: number }
+      const blobs = sharedBlobs()
+      const seen: string[] = []
+      let hasFailed = false
+      const { workflow } = countingWorkflow(
+        async (unit, { inputs }) => {
+          await kept(blobs, 1)
+          if (unit === 1 && !hasFailed) {
+            hasFailed = true
+            throw internalError(new Error('the attempt fails'))
+          }
+          seen.push(await readFile(inputs.inputUrl?.path ?? '', 'utf8'))
+        },
+        { input: 'inputUrl' },
+      )
+      const fetch = { allow: [`127.0.0.1:${port}`] }
+      const { engine, submit } = testEngine(workflow, { checkpoints, fetch }, { blobs })
+      const job = await submit({ inputUrl: `http://127.0.0.1:${port}/song` })
+      expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
+      expect(new Set(seen)).toEqual(new Set(['file 1']))
+      expect(downloads).toBe(1)
+    } finally {
+      server.close()
+    }
+  })
+
+  test('that cannot be stored costs the job nothing but itself', async () => {
+    const plain = memoryBlobs()
+    const blobs = sharedBlobs({
+      ...plain,
+      traits: { scope: 'shared' },
+      put: (key, source, options) =>
+        key.startsWith(checkpointsPrefix)
+          ? Promise.reject(new Error('the blob store is away'))
+          : plain.put(key, source, options),
+    })
+    const { logger, lines } = recordingLogger()
+    const { workflow, done } = countingWorkflow(() => new Promise((resolve) => setTimeout(resolve, 2)))
+    const { engine, submit } = testEngine(workflow, { checkpoints, logger }, { blobs })
+    expect(await engine.run((await submit()).id)).toMatchObject({ status: 'SUCCEEDED', attempts: 1 })
+    expect(done).toHaveLength(units)
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1)
+  })
+
+  test.each([
+    ['is off', { enabled: false }],
+    ['is full', { maxBytes: 1 }],
+    ['is for longer jobs', { afterMs: 3_600_000 }],
+  ])('that %s keeps no more than it may', async (_, settings) => {
+    const blobs = sharedBlobs()
+    const stored: string[] = []
+    const put = blobs.put.bind(blobs)
+    blobs.put = (key, ...rest) => {
+      stored.push(key)
+      return put(key, ...rest)
+    }
+    const { workflow } = countingWorkflow(() => new Promise((resolve) => setTimeout(resolve, 2)))
+    const { engine, submit } = testEngine(workflow, { checkpoints: { ...checkpoints, ...settings } }, { blobs })
+    expect(await engine.run((await submit()).id)).toMatchObject({ status: 'SUCCEEDED' })
+    expect(stored.filter((key) => key.startsWith(checkpointsPrefix)).length).toBe('maxBytes' in settings ? 1 : 0)
+  })
+
+  test('is removed with its job when that fails, is canceled or deleted, and by the sweep when it was left', async () => {
+    for (const end of ['fail', 'cancel', 'delete'] as const) {
+      const blobs = sharedBlobs()
+      const { workflow } = countingWorkflow(async (unit) => {
+        await kept(blobs, 1)
+        if (unit === 1)
+          throw end === 'fail' ? badInput('decode_failed', 'broken') : internalError(new Error('once more'))
+      })
+      const dispatch = { retryDelayMs: 3_600_000 }
+      const { engine, submit } = testEngine(workflow, { checkpoints, dispatch }, { blobs })
+      const { id } = await submit()
+      await engine.runOnce(id)
+      if (end !== 'fail') {
+        expect((await keys(blobs, [checkpointsPrefix])).length).toBeGreaterThan(0)
+        await engine[end](id)
+      }
+      expect(await keys(blobs, [checkpointsPrefix])).toEqual([])
+    }
+    const blobs = sharedBlobs()
+    const { engine, submit } = testEngine(
+      countingWorkflow(() => {}).workflow,
+      { retention: { orphansMs: 0 } },
+      { blobs },
+    )
+    const { id } = await submit()
+    await blobs.put(`${checkpointsPrefix}${id}/1-a/part-0`, bytes('of a job that waits'))
+    await blobs.put(`${checkpointsPrefix}no-job/1-a/part-0`, bytes('of no job'))
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    await engine.sweep({ files: true })
+    expect(await keys(blobs, [checkpointsPrefix])).toEqual([`${checkpointsPrefix}${id}/1-a/part-0`])
+  })
+})
+
+describe('what several claims have kept', () => {
+  const key = (token: number, part: number) => partKey(claimCheckpointPrefix({ id: 'job', token, lease: null }), part)
+
+  test('is joined in the order of the claims', () => {
+    expect(checkpointChain([key(2, 2), key(1, 0), key(1, 1), key(10, 3)]).parts).toEqual([
+      key(1, 0),
+      key(1, 1),
+      key(2, 2),
+      key(10, 3),
+    ])
+  })
+
+  test('ends where a superseded worker has gone on, and at a gap', () => {
+    // Claim 2 went on from parts 0 and 1 of claim 1, which kept part 2 later.
+    expect(checkpointChain([key(1, 0), key(1, 1), key(1, 2), key(2, 2)]).parts).toEqual([
+      key(1, 0),
+      key(1, 1),
+      key(2, 2),
+    ])
+    expect(checkpointChain([key(1, 0), key(1, 2)]).parts).toEqual([key(1, 0)])
+    expect(checkpointChain([key(1, 0), key(2, 2)]).parts).toEqual([key(1, 0)])
+    // Claim 2 began anew.
+    expect(checkpointChain([key(1, 0), key(1, 1), key(2, 0)]).parts).toEqual([key(2, 0)])
+  })
+})
+
+/** The heartbeat that a worker sends after it has kept a part. */
+async function beat(jobs: ReturnType<typeof memoryJobs>, id: string): Promise<void> {
+  const job = await jobs.get(id)
+  if (!job?.lease) throw new Error('the job is not running')
+  const { token, nonce } = job.lease
+  await jobs.apply(id, { kind: 'heartbeat', token, nonce, leaseMs: 30_000, progress: 0, stage: null, kept: true })
+}
+
+async function readAll(blobs: BlobStore, key = ''): Promise<Uint8Array[]> {
+  const blob = await blobs.get(key)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of blob?.body ?? []) chunks.push(chunk)
+  return chunks
+}

@@ -1,0 +1,214 @@
+import { spawnSync } from 'node:child_process'
+import { Console } from 'node:console'
+import { Writable } from 'node:stream'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import Fastify from 'fastify'
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import { createTestEngine } from '../../src/testing/index.js'
+import { canceled } from '../../src/core/engine/job/failure.js'
+import { errorText } from '../../src/core/engine/error-text.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { type Logger, textLogger } from '../../src/core/engine/ports/logger.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { startService } from '../http/harness.js'
+import { textWorkflow } from './harness.js'
+
+const failing = () =>
+  textWorkflow(() => {
+    throw new Error('no disk at /mnt/secret', { cause: new TypeError('quota of 10.0.0.7 exceeded') })
+  })
+
+function collected(): { stream: Writable; output(): string } {
+  const chunks: Buffer[] = []
+  return {
+    stream: new Writable({ write: (chunk: Buffer, _encoding, done) => (chunks.push(chunk), done()) }),
+    output: () => Buffer.concat(chunks).toString(),
+  }
+}
+
+async function failedJob(logger: Logger) {
+  const engine = createTestEngine({ workflows: [failing()], logger, dispatch: { maxAttempts: 1 } })
+  const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+  const ended = await engine.run(job.id)
+  await engine.close()
+  return ended!
+}
+
+describe('why a job failed', () => {
+  test('is on stderr of a host without a logger, with stack, causes and the id; a job that succeeds writes nothing', () => {
+    const host = fileURLToPath(new URL('./fixtures/failing-host.mjs', import.meta.url))
+    const { stdout, stderr } = spawnSync(process.execPath, [host], { encoding: 'utf8' })
+    const { failed, succeeded } = JSON.parse(stdout) as { failed: string; succeeded: string }
+    expect(stderr).toMatch(/^stemwork \S+ error The job failed\. \{"jobId":"/)
+    expect(stderr).toContain(failed)
+    expect(stderr).not.toContain(succeeded)
+    expect(stderr).toContain('Error: no disk at /mnt/secret\n')
+    expect(stderr).toMatch(/ {4}at .*failing-host\.mjs:\d+/)
+    expect(stderr).toContain('caused by TypeError: quota of 10.0.0.7 exceeded')
+  })
+
+  test('is in a line of pino, which knows errors by the name `err`', async () => {
+    const { stream, output } = collected()
+    const job = await failedJob(pino({}, stream))
+    const line = JSON.parse(
+      output()
+        .split('\n')
+        .find((one) => one.includes('The job failed.'))!,
+    )
+    expect(line).toMatchObject({ level: 50, jobId: job.id, msg: 'The job failed.' })
+    expect(line.err.message).toContain('no disk at /mnt/secret')
+    expect(line.err.message).toContain('quota of 10.0.0.7 exceeded')
+    expect(line.err.stack).toContain('failure-report.test.ts')
+  })
+
+  test("is in a line of Fastify's logger", async () => {
+    const { stream, output } = collected()
+    const app = Fastify({ logger: { stream } })
+    const job = await failedJob(app.log)
+    await app.close()
+    const line = JSON.parse(
+      output()
+        .split('\n')
+        .find((one) => one.includes('The job failed.'))!,
+    )
+    expect(line).toMatchObject({ level: 50, jobId: job.id })
+    expect(line.err.stack).toContain('quota of 10.0.0.7 exceeded')
+  })
+
+  test('is written by console', async () => {
+    const { stream, output } = collected()
+    const job = await failedJob(new Console(stream))
+    for (const part of [job.id, 'no disk at /mnt/secret', 'quota of 10.0.0.7 exceeded', 'failure-report.test.ts'])
+      expect(output()).toContain(part)
+  })
+
+  test("is one line with its causes and no stack where it is the client's doing; the record has the stack", async () => {
+    const { stream, output } = collected()
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          throw new StemworkError('BAD_INPUT', 'The file is no song.', {
+            reason: 'decode_failed',
+            cause: new RangeError('no frame\nat byte 7'),
+          })
+        }),
+      ],
+      logger: textLogger(stream, 'debug'),
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    const ended = await engine.run(job.id)
+    await engine.close()
+    const lines = output().trim().split('\n')
+    expect(lines.filter((line) => !/ debug /.test(line))).toEqual([
+      expect.stringContaining(
+        'warn The job failed. {"jobId":"' +
+          `${job.id}","token":1,"why":"StemworkError [BAD_INPUT decode_failed]: The file is no song. caused by RangeError: no frame at byte 7"}`,
+      ),
+    ])
+    expect(ended?.failure).toMatch(/ {4}at .*failure-report\.test\.ts/)
+  })
+
+  test('is kept in the record, attempt by attempt, until the job succeeds', async () => {
+    let attempts = 0
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          if (++attempts < 3) throw new Error(`cause ${attempts}`)
+        }),
+      ],
+      logger: pino({ level: 'silent' }),
+    })
+    const seen: (string | null)[] = []
+    engine.on('job.requeued', ({ job }) => seen.push(job.failure))
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    const ended = await engine.run(job.id)
+    expect(seen).toEqual([expect.stringContaining('cause 1'), expect.stringContaining('cause 2')])
+    expect(ended).toMatchObject({ status: 'SUCCEEDED', failure: null })
+    await engine.close()
+  })
+
+  test('is shown by no answer, event stream, list or webhook', async () => {
+    const delivered: string[] = []
+    const receiver = createServer((request, response) => {
+      void text(request).then((body) => response.end(void delivered.push(body)))
+    })
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+    const { port } = receiver.address() as AddressInfo
+    const jobs = memoryJobs()
+    const service = await startService({
+      stores: { jobs },
+      worker: false,
+      engine: { fetch: { allowPrivate: true }, webhooks: { secret: newWebhookSecret() } },
+    })
+    const created = await service.api('/job', {
+      method: 'POST',
+      body: JSON.stringify({
+        workflow: 'service/held',
+        params: {},
+        webhook: { url: `http://127.0.0.1:${port}/`, events: null },
+      }),
+    })
+    const { id } = (await created.json()) as { id: string }
+    const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
+    await jobs.apply(id, {
+      kind: 'fail',
+      token: claimed!.token,
+      error: { code: 'INTERNAL_ERROR', title: 'Failed', message: 'Public words.', reason: null, retryable: false },
+      failure: 'Error: planted-cause',
+      retentionMs: 60_000,
+      messages: [{ id: 'm1', url: `http://127.0.0.1:${port}/`, event: 'job.failed' }],
+    })
+    expect((await service.engine.get(id))?.failure).toBe('Error: planted-cause')
+    expect(await service.engine.sendWebhooks()).toBe(1)
+    const answers: string[] = []
+    for (const path of [`/job/${id}`, `/job/${id}/status`, `/job/${id}/events`, '/job', '/openapi.json']) {
+      const answer = await service.api(path, { headers: { prefer: 'wait=1' } })
+      expect(answer.status).toBe(200)
+      answers.push(await answer.text())
+    }
+    expect(answers[0]).toContain('Public words.')
+    expect(delivered).toHaveLength(1)
+    for (const shown of [...answers, ...delivered]) expect(shown).not.toMatch(/planted-cause|"failure"/)
+    await service.close()
+    receiver.close()
+  })
+
+  test('is no warning for a job that was canceled on request', async () => {
+    const { stream, output } = collected()
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          throw canceled()
+        }),
+      ],
+      logger: pino({}, stream),
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    await engine.run(job.id)
+    await engine.close()
+    expect(JSON.parse(output())).toMatchObject({ level: 30, jobId: job.id })
+  })
+})
+
+describe('the text of an error', () => {
+  test('names codes, reasons and every cause, and is bounded', () => {
+    const error = new StemworkError('INTERNAL_ERROR', 'Outer.', {
+      reason: 'worker_lost',
+      cause: new AggregateError([Object.assign(new Error('first'), { code: 'ECONNREFUSED' }), 'second'], 'both'),
+    })
+    const text = errorText(error)
+    expect(text).toContain('StemworkError [INTERNAL_ERROR worker_lost]: Outer.\n    at ')
+    expect(text).toContain('caused by AggregateError: both\n    at ')
+    expect(text).toContain('caused by Error [ECONNREFUSED]: first\n')
+    expect(text).toContain('caused by second')
+    expect(errorText(new Error('x'.repeat(20_000))).length).toBeLessThan(9_000)
+    const loop = new Error('loop')
+    loop.cause = loop
+    expect(errorText(loop)).toContain('caused by more')
+  })
+})

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { durableStores } from '../http/durable-stores.js'
+import { recordingLogger, testEngine, textWorkflow } from './harness.js'
+
+describe.each(durableStores)('limits of an application (%s)', (_, open, missing) => {
+  test.skipIf(missing !== undefined)(
+    `that one process sets hold in the others${missing === undefined ? '' : `: ${missing}`}`,
+    async () => {
+      const { jobs, applications, close } = await open()
+      const settings = { limits: { maxQueuedJobs: 3 }, quota: { jobs: 10, bytes: 100 } }
+      const [one, two] = [1, 2].map(() => testEngine(textWorkflow(), settings, { jobs, applications }))
+      if (!one || !two) throw new RangeError('two engines are needed')
+      await applications.putApplication({ id: 'app', name: 'App', createdAt: 0, webhook: null })
+      await one.engine.setLimits('app', { maxQueuedJobs: 2, jobs: 4 })
+      await two.engine.setLimits('app', { audioMinutes: 1.5 })
+      expect(await one.engine.limits('app')).toEqual({
+        own: { maxQueuedJobs: 2, jobs: 4, audioMinutes: 1.5 },
+        effective: { maxQueuedJobs: 2, jobs: 4, audioMinutes: 1.5, bytes: 100 },
+        used: { jobs: 0, audioSeconds: 0, bytes: 0 },
+      })
+      await one.submit()
+      await two.submit()
+      await expect(two.submit()).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+      await one.engine.setLimits('app', { maxQueuedJobs: null })
+      await two.submit()
+      await expect(one.submit()).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+      await one.engine.bulk('cancel', { app: 'app' })
+      await one.submit()
+      await expect(two.submit()).rejects.toMatchObject({
+        code: 'QUOTA_EXCEEDED',
+        details: { quota: 'jobs', limit: 4, used: 4 },
+      })
+      expect((await two.engine.limits('app')).used.jobs).toBe(4)
+      await Promise.all([one.engine.close(), two.engine.close()])
+      await close()
+    },
+  )
+})
+
+test('of an unknown application, and wrong ones, are refused', async () => {
+  const { engine } = testEngine(textWorkflow())
+  await expect(engine.setLimits('nobody', { jobs: 1 })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(engine.setLimits('nobody', { jobs: 1.5 })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+})
+
+test('a store that cannot note the limits for all accepts jobs all the same', async () => {
+  const { parts } = testEngine(textWorkflow())
+  const { logger, lines } = recordingLogger()
+  const put = () => Promise.reject(new Error('read only'))
+  const documents = { ...parts.jobs.documents, put }
+  const { submit } = testEngine(textWorkflow(), { logger }, { jobs: { ...parts.jobs, documents } })
+  expect((await submit()).status).toBe('QUEUED')
+  expect(lines).toMatchObject([{ level: 'warn', fields: { err: expect.objectContaining({ message: 'read only' }) } }])
+})

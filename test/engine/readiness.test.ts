@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
+import type { Runner } from '../../src/core/engine/ports/runner.js'
+import { Readiness } from '../../src/core/engine/runner/readiness.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { recordingLogger, testEngine, textWorkflow } from './harness.js'
+
+const inChild = (id: string): Workflow => ({
+  ...textWorkflow(() => {}, id),
+  module: { url: 'file:///x.mjs', settings: {} },
+})
+
+/** A runner that counts what it is asked to prepare; `error` is what it fails with. */
+function countingRunner() {
+  const asked: string[] = []
+  const state: { error: Error | undefined } = { error: undefined }
+  const runner: Runner = {
+    run: () => Promise.reject(new Error('nothing is run here')),
+    async prepare({ workflow }) {
+      asked.push(workflow)
+      if (state.error) throw state.error
+    },
+    status: () => ({ slots: 1, busy: 0, restarts: 0 }),
+    async close() {},
+  }
+  return { runner, asked, state }
+}
+const missing = new StemworkError('MISSING_DEPENDENCY', 'It is missing. Install it.')
+
+test('each workflow of a child process is prepared once, and those of the host not at all', async () => {
+  const { runner, asked } = countingRunner()
+  const readiness = new Readiness({
+    runner,
+    workflows: [inChild('test/a'), textWorkflow(), inChild('test/b')],
+    logger: silentLogger,
+  })
+  await Promise.all([readiness.check(), readiness.check()])
+  await readiness.check({ again: true })
+  expect(asked).toEqual(['test/a', 'test/b'])
+  readiness.forget()
+  await readiness.check()
+  expect(asked).toHaveLength(4)
+})
+
+test('a failure is logged once and believed for 30 s, then looked at again', async () => {
+  let now = 0
+  const { runner, asked, state } = countingRunner()
+  const { logger, lines } = recordingLogger()
+  const readiness = new Readiness({ runner, workflows: [inChild('test/a')], logger, clock: () => now })
+  state.error = missing
+  for (now of [0, 1, 29_999]) await expect(readiness.check()).rejects.toBe(missing)
+  expect(asked).toHaveLength(1)
+  expect(lines).toEqual([{ level: 'error', fields: { err: missing } }])
+  state.error = undefined
+  await readiness.check({ again: true })
+  expect(asked).toHaveLength(2)
+})
+
+test('an engine that only submits to a shared store prepares nothing; one that is started or alone does', async () => {
+  const shared = { ...memoryJobs(), traits: { scope: 'shared' } as const }
+  const { runner, asked } = countingRunner()
+  const front = testEngine(inChild('test/a'), {}, { runner, jobs: shared })
+  expect(await front.engine.health()).toMatchObject({ ok: true })
+  expect(asked).toEqual([])
+  await front.engine.start()
+  expect(asked).toEqual(['test/a'])
+  expect(await front.engine.health()).toMatchObject({ ok: true })
+  expect(asked).toEqual(['test/a'])
+  await front.engine.close()
+  const alone = testEngine(inChild('test/a'), {}, { runner })
+  expect(await alone.engine.health()).toMatchObject({ ok: true })
+  expect(asked).toHaveLength(2)
+  await alone.engine.close()
+})
+
+test('an engine that cannot get ready does not start, takes no job, and starts once it can', async () => {
+  const { runner, state } = countingRunner()
+  const { engine, submit } = testEngine(inChild('test/a'), {}, { runner })
+  state.error = missing
+  await expect(engine.start()).rejects.toBe(missing)
+  expect(await engine.health()).toMatchObject({
+    ok: false,
+    problems: ['Jobs cannot run in this process. It is missing. Install it.'],
+  })
+  const job = await submit()
+  expect(await engine.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0 })
+  state.error = undefined
+  await engine.start()
+  expect(await engine.health()).toMatchObject({ ok: true })
+  await engine.close()
+})

@@ -1,0 +1,158 @@
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { badInput, internalError } from '../../src/core/engine/errors.js'
+import { checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { bytes, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
+
+const day = 24 * 3_600_000
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+/** Fails as often as it is told, and remembers what it was given. */
+function readingWorkflow(failures: Error[]) {
+  const read: string[] = []
+  const workflow = defineWorkflow({
+    id: 'test/read',
+    name: 'Read',
+    description: 'Reads.',
+    params: z.looseObject({}),
+    outputs: {},
+    policy: { maxAttempts: 1 },
+    stages: [
+      {
+        name: 'read',
+        async run({ inputs }) {
+          read.push(await readFile(inputs.inputUrl?.path ?? '', 'utf8'))
+          const failure = failures.shift()
+          if (failure) throw failure
+        },
+      },
+    ],
+  })
+  return { workflow, read }
+}
+
+describe('a failed job', () => {
+  test('is run again with its upload, as if it were new, and says so', async () => {
+    const { workflow, read } = readingWorkflow([internalError(new Error('x'))])
+    const { engine, events } = testEngine(workflow)
+    await engine.blobs.put('uploads/app/1', bytes('song'))
+    const { job } = await engine.submit({ app: 'app', workflow: workflow.id, uploads: { inputUrl: 'uploads/app/1' } })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', attempts: 1 })
+    expect(await engine.retry(job.id, { app: 'other' })).toBeUndefined()
+    expect(await engine.retry(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, retries: 1, error: null })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', attempts: 1, retries: 1 })
+    expect(read).toEqual(['song', 'song'])
+    expect(events).toEqual(['job.created', 'job.started', 'job.failed', 'job.requeued', 'job.started', 'job.succeeded'])
+  })
+
+  test('is run again at once by a worker that waits', async () => {
+    let failures = 1
+    const workflow = textWorkflow(() => {
+      if (failures-- > 0) throw badInput('decode_failed', 'no')
+    })
+    const { engine, submit, until } = testEngine(workflow, { dispatch: { sweepIntervalMs: 3_600_000 } })
+    await engine.start()
+    cleanUps.push(() => engine.close())
+    const { id } = await submit()
+    await until(id, 'FAILED')
+    await engine.retry(id)
+    await until(id, 'SUCCEEDED')
+  })
+
+  test('keeps its upload until the time that it shows, and is refused with words afterwards', async () => {
+    const { workflow } = readingWorkflow([badInput('decode_failed', 'no')])
+    const clock = steppingClock(Date.now())
+    const jobs = memoryJobs({ clock: clock.now })
+    const retention = { failedInputsMs: 2 * day, unusedUploadsMs: 0 }
+    const { engine } = testEngine(workflow, { retention }, { jobs })
+    await engine.blobs.put('uploads/app/1', bytes('song'))
+    const { job } = await engine.submit({ app: 'app', workflow: workflow.id, uploads: { inputUrl: 'uploads/app/1' } })
+    const failed = await engine.run(job.id)
+    expect(failed?.expiresAt).toBe(clock.now() + 2 * day)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    expect((await engine.sweep({ files: true })).uploads).toBe(0)
+    // Time moves back for the record instead: the sweep compares with the time of this machine.
+    const old = steppingClock(Date.now() - 3 * day)
+    const later = testEngine(
+      readingWorkflow([badInput('decode_failed', 'no')]).workflow,
+      { retention },
+      { jobs: memoryJobs({ clock: old.now }) },
+    )
+    await later.engine.blobs.put('uploads/app/1', bytes('song'))
+    const first = await later.engine.submit({
+      app: 'app',
+      workflow: workflow.id,
+      uploads: { inputUrl: 'uploads/app/1' },
+    })
+    await later.engine.run(first.job.id)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    expect((await later.engine.sweep({ files: true })).uploads).toBe(1)
+    await expect(later.engine.retry(first.job.id)).rejects.toMatchObject({ code: 'INPUT_EXPIRED' })
+  })
+
+  test('takes its upload with it when it is deleted, unless another failed job may need it', async () => {
+    const { workflow } = readingWorkflow([badInput('decode_failed', 'no'), badInput('decode_failed', 'no')])
+    const { engine } = testEngine(workflow)
+    await engine.blobs.put('uploads/app/1', bytes('song'))
+    const submitted = { app: 'app', workflow: workflow.id, uploads: { inputUrl: 'uploads/app/1' } }
+    const jobs = [(await engine.submit(submitted)).job, (await engine.submit(submitted)).job]
+    for (const { id } of jobs) await engine.run(id)
+    await engine.delete(jobs[0]?.id ?? '')
+    expect(await keys(engine.blobs)).toEqual(['uploads/app/1'])
+    await engine.delete(jobs[1]?.id ?? '')
+    expect(await keys(engine.blobs)).toEqual([])
+  })
+
+  test('that downloaded its input does not ask for it again, and a delete removes what was kept', async () => {
+    let requests = 0
+    const server = createServer((_, response) => {
+      requests++
+      response.end('song')
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    cleanUps.push(() => server.close())
+    const inputUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song`
+    const { workflow, read } = readingWorkflow([
+      internalError(new Error('x')),
+      internalError(new Error('x')),
+      badInput('decode_failed', 'no'),
+    ])
+    const blobs = { ...memoryBlobs(), traits: { scope: 'shared' as const } }
+    const { engine } = testEngine(workflow, { fetch: { allowPrivate: true }, retention: { orphansMs: 0 } }, { blobs })
+    const { job } = await engine.submit({ app: 'app', workflow: workflow.id, params: { inputUrl } })
+    const keptNow = () => keys(blobs, [checkpointsPrefix])
+    for (let run = 0; run < 2; run++) {
+      expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR' } })
+      await engine.sweep({ files: true })
+      expect((await keptNow()).length).toBe(1)
+      await engine.retry(job.id)
+    }
+    expect([requests, read]).toEqual([1, ['song', 'song']])
+    // What the client's file is to blame for is not kept.
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'BAD_INPUT' } })
+    expect(await keptNow()).toEqual([])
+    const other = await engine.submit({ app: 'app', workflow: workflow.id, params: { inputUrl } })
+    await engine.run(other.job.id)
+    expect(await keptNow()).toEqual([])
+  })
+
+  test('is the only one that is run again', async () => {
+    const { engine, submit } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 1 } })
+    const waiting = await submit()
+    await expect(engine.retry(waiting.id)).rejects.toMatchObject({ code: 'NOT_FAILED' })
+    await engine.cancel(waiting.id)
+    await submit()
+    await expect(engine.retry(waiting.id)).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+    await engine.schedule({ kind: 'deployment' }, { state: 'draining' })
+    await expect(engine.retry(waiting.id)).rejects.toMatchObject({ code: 'DRAINING' })
+    expect(await engine.retry('unknown')).toBeUndefined()
+  })
+})

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { gate, testEngine, textWorkflow } from './harness.js'
+
+const mayPass = () => new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
+
+describe('run', () => {
+  test('resolves when the job has ended, after its retries', async () => {
+    let attempts = 0
+    const { engine, submit, events } = testEngine(
+      textWorkflow(() => {
+        if (++attempts < 3) throw mayPass()
+      }),
+      { dispatch: { retryDelayMs: 60 } },
+    )
+    const job = await submit()
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', attempts: 3 })
+    expect(events.filter((name) => name === 'job.requeued')).toHaveLength(2)
+  })
+
+  test('without an id takes the next job to its end, and tells when there is none', async () => {
+    let attempts = 0
+    const { engine, submit } = testEngine(
+      textWorkflow(() => {
+        if (++attempts === 1) throw mayPass()
+      }),
+    )
+    expect(await engine.run()).toBeUndefined()
+    const first = await submit()
+    await submit()
+    expect(await engine.run()).toMatchObject({ id: first.id, status: 'SUCCEEDED', attempts: 2 })
+  })
+
+  test('ends with FAILED after the last attempt; a job that has ended, or is not there, is answered at once', async () => {
+    const { engine, submit } = testEngine(
+      textWorkflow(() => {
+        throw mayPass()
+      }),
+    )
+    const job = await submit()
+    const ended = await engine.run(job.id)
+    expect(ended).toMatchObject({ status: 'FAILED', attempts: 3 })
+    expect(await engine.run(job.id)).toEqual(ended)
+    expect(await engine.run('00000000-0000-4000-8000-000000000000')).toBeUndefined()
+  })
+
+  test('waits for what another worker does of the job', async () => {
+    const jobs = memoryJobs()
+    const started = gate()
+    const finish = gate()
+    const worker = testEngine(
+      textWorkflow(async () => {
+        started.open()
+        await finish.opened
+      }),
+      {},
+      { jobs },
+    )
+    const other = testEngine(textWorkflow(), {}, { jobs })
+    const job = await worker.submit()
+    const first = worker.engine.run(job.id)
+    await started.opened
+    const second = other.engine.run(job.id)
+    finish.open()
+    expect(await second).toEqual(await first)
+    expect(await second).toMatchObject({ status: 'SUCCEEDED', attempts: 1 })
+  })
+
+  test('hands the job back when its signal fires, and rejects with the reason', async () => {
+    const started = gate()
+    const { engine, submit } = testEngine(
+      textWorkflow(async ({ signal }) => {
+        started.open()
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      }),
+    )
+    const job = await submit()
+    const controller = new AbortController()
+    const run = engine.run(job.id, { signal: controller.signal })
+    await started.opened
+    const reason = new Error('the function has no time left')
+    controller.abort(reason)
+    await expect(run).rejects.toBe(reason)
+    expect(await engine.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0, shutdownRequeues: 1 })
+    await expect(engine.run(job.id, { signal: controller.signal })).rejects.toBe(reason)
+  })
+
+  test('waits for no retry once the engine closes', async () => {
+    const { engine, submit } = testEngine(
+      textWorkflow(() => {
+        throw mayPass()
+      }),
+      { dispatch: { retryDelayMs: 3_600_000 } },
+    )
+    const job = await submit()
+    const requeued = new Promise((resolve) => engine.on('job.requeued', resolve))
+    const run = engine.run(job.id).catch((error: unknown) => error)
+    await requeued
+    await engine.close()
+    expect(await run).toMatchObject({ code: 'SHUTTING_DOWN' })
+    expect(await engine.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 1 })
+  })
+
+  test('ends for a job that is deleted between two attempts', async () => {
+    const { engine, submit } = testEngine(
+      textWorkflow(() => {
+        throw mayPass()
+      }),
+      { dispatch: { retryDelayMs: 3_600_000 } },
+    )
+    const job = await submit()
+    const requeued = new Promise((resolve) => engine.on('job.requeued', resolve))
+    const run = engine.run(job.id)
+    await requeued
+    await engine.delete(job.id)
+    expect(await run).toBeUndefined()
+  })
+})
+
+test('runOnce makes one attempt', async () => {
+  const { engine, submit } = testEngine(
+    textWorkflow(() => {
+      throw mayPass()
+    }),
+  )
+  const job = await submit()
+  expect(await engine.runOnce(job.id)).toMatchObject({ status: 'QUEUED', attempts: 1 })
+})

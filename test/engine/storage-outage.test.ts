@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises'
+import type { S3Client } from '@aws-sdk/client-s3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { s3ClientOf } from '../servers/s3-client.js'
+import { type S3Request, type S3Server, startS3Server } from '../servers/s3-server.js'
+import { bytes, testEngine, textOf, textWorkflow } from './harness.js'
+
+let server: S3Server
+let client: S3Client
+let blobs: BlobStore
+
+beforeEach(async () => {
+  server = await startS3Server()
+  client = s3ClientOf(server, { maxAttempts: 1 })
+  blobs = s3Blobs({ client, bucket: 'test' })
+})
+
+afterEach(async () => {
+  client.destroy()
+  await server.close()
+})
+
+/** The server answers the first `times` requests of the kind with 503. Returns how often it has. */
+function awayFor(times: number, isMeant: (request: S3Request) => boolean, onFailure: () => void = () => {}) {
+  let failures = 0
+  server.fault = (request) => {
+    if (!isMeant(request) || failures >= times) return undefined
+    failures++
+    onFailure()
+    return 'slow down'
+  }
+  return () => failures
+}
+
+describe('an outage of the blob store', () => {
+  test('is waited out where results are stored: no second run, no attempt, no time of the job, and the lease is kept', async () => {
+    let runs = 0
+    const lapsed: number[] = []
+    const { engine, submit, parts } = testEngine(
+      textWorkflow(() => void runs++),
+      { limits: { jobTimeoutMs: 2500 }, dispatch: { leaseMs: 2000 } },
+      { blobs },
+    )
+    const failures = awayFor(
+      4,
+      ({ method }) => method === 'PUT',
+      () => void parts.jobs.due('lapsed', 1).then((jobs) => lapsed.push(jobs.length)),
+    )
+    const job = await submit()
+    const ended = await engine.run(job.id)
+    expect(ended).toMatchObject({ status: 'SUCCEEDED', attempts: 1, token: 1 })
+    expect(await textOf(blobs, ended?.outputs?.text?.key ?? '')).toBe(`text of ${job.id}`)
+    expect([runs, failures(), lapsed]).toEqual([1, 4, [0, 0, 0, 0]])
+  }, 20_000)
+
+  test('is waited out where an upload is read', async () => {
+    const read: string[] = []
+    const workflow = defineWorkflow({
+      id: 'test/read',
+      name: 'Read',
+      description: 'Reads its input.',
+      params: z.looseObject({}),
+      inputs: ['inputUrl'],
+      outputs: {},
+      stages: [
+        {
+          name: 'read',
+          run: async ({ inputs }) => void read.push(await readFile(inputs.inputUrl?.path ?? '', 'utf8')),
+        },
+      ],
+    })
+    const { engine } = testEngine(workflow, {}, { blobs })
+    await blobs.put('uploads/app/one', bytes('an upload'))
+    const { job } = await engine.submit({
+      app: 'app',
+      workflow: workflow.id,
+      params: { inputUrl: 'https://example.com/upload' },
+      uploads: { inputUrl: 'uploads/app/one' },
+    })
+    const failures = awayFor(3, ({ method }) => method === 'GET')
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', attempts: 1 })
+    expect([read, failures()]).toEqual([['an upload'], 3])
+  }, 20_000)
+
+  test('longer than `storageOutageMs` ends the job, which is not run again for it', async () => {
+    let runs = 0
+    const { engine, submit } = testEngine(
+      textWorkflow(() => void runs++),
+      { dispatch: { storageOutageMs: 0 } },
+      { blobs },
+    )
+    awayFor(Infinity, ({ method }) => method === 'PUT')
+    const job = await submit()
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', attempts: 1, error: { retryable: true } })
+    expect(runs).toBe(1)
+  })
+
+  test('does not hold up a shutdown: the job is requeued without counting the attempt', async () => {
+    const { engine, submit, parts } = testEngine(textWorkflow(), {}, { blobs })
+    const failures = awayFor(Infinity, ({ method }) => method === 'PUT')
+    await engine.start()
+    const job = await submit()
+    await expect.poll(failures).toBeGreaterThan(0)
+    await engine.close({ timeoutMs: 0 })
+    expect(await parts.jobs.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0 })
+  })
+})

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { createClient, type Job } from '../../src/client/client.js'
+import { type Service, startService } from './harness.js'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.close())
+
+function follow(of: Service, key = of.app.key) {
+  const stop = new AbortController()
+  const seen: string[] = []
+  const states: string[] = []
+  const ended = createClient({ baseUrl: of.base, apiKey: key })
+    .followJobs({
+      signal: stop.signal,
+      onJob: (job: Job) => seen.push(`${job.name} ${job.status}`),
+      onDeleted: (id) => seen.push(`deleted ${id}`),
+      onState: (state) => states.push(state),
+    })
+    .catch((error: unknown) => error)
+  return { seen, states, ended, stop: () => stop.abort(new Error('stopped')) }
+}
+
+async function create(of: Service, name: string): Promise<string> {
+  const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
+  return ((await (await of.api('/job', { method: 'POST', body })).json()) as { id: string }).id
+}
+
+describe('the event stream of all jobs', () => {
+  test('tells of every change of the application and of nobody else', async () => {
+    const other = await service.addApplication('Other')
+    const [mine, theirs] = [follow(service), follow(service, other.key)]
+    await vi.waitFor(() => expect([...mine.states, ...theirs.states]).toEqual(['connected', 'connected']))
+    const id = await create(service, 'a')
+    await vi.waitFor(() => expect(mine.seen).toContain('a STARTED'))
+    service.release()
+    await vi.waitFor(() => expect(mine.seen.at(-1)).toBe('a SUCCEEDED'))
+    await service.api(`/job/${id}`, { method: 'DELETE' })
+    await vi.waitFor(() => expect(mine.seen.at(-1)).toBe(`deleted ${id}`))
+    expect(mine.seen[0]).toBe('a QUEUED')
+    expect(theirs.seen).toEqual([])
+    mine.stop()
+    theirs.stop()
+    await expect(mine.ended).resolves.toMatchObject({ message: 'stopped' })
+  })
+
+  test('tells of what another process does to the jobs of a shared store', async () => {
+    const shared = { stores: { jobs: memoryJobs() }, blobs: memoryBlobs(), worker: false }
+    const [here, there] = [await startService(shared), await startService(shared)]
+    const { seen, states, stop } = follow(here)
+    await vi.waitFor(() => expect(states).toEqual(['connected']))
+    const { job } = await there.engine.submit({ app: here.app.id, workflow: 'service/held', params: {}, name: 'b' })
+    await vi.waitFor(() => expect(seen).toEqual(['b QUEUED']), { timeout: 10_000 })
+    await there.engine.cancel(job.id)
+    await vi.waitFor(() => expect(seen.at(-1)).toBe('b FAILED'), { timeout: 10_000 })
+    await there.engine.delete(job.id)
+    await vi.waitFor(() => expect(seen.at(-1)).toBe(`deleted ${job.id}`), { timeout: 10_000 })
+    stop()
+    await Promise.all([here.close(), there.close()])
+  })
+
+  test('is connected again after the service was away, and says so', async () => {
+    const first = await startService()
+    const { states, stop } = follow(first)
+    await vi.waitFor(() => expect(states).toEqual(['connected']))
+    first.server.server.closeAllConnections()
+    await vi.waitFor(() => expect(states).toEqual(['connected', 'reconnecting', 'connected']), { timeout: 10_000 })
+    stop()
+    await first.close()
+  })
+
+  test('ends for a key that is refused', async () => {
+    const { ended } = follow(service, 'stw_nobody')
+    await expect(ended).resolves.toMatchObject({ code: 'UNAUTHORIZED' })
+  })
+})

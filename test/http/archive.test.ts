@@ -1,0 +1,133 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { zipBytes, type ZipEntry, zipStream } from '../../src/http/storage/zip.js'
+import { pollJob, type Service, startService } from './harness.js'
+
+const hasUnzip = spawnSync('unzip', ['-v']).status === 0
+
+let service: Service
+let folder: string
+beforeAll(async () => {
+  service = await startService()
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-archive-'))
+})
+afterAll(async () => {
+  await service.close()
+  await rm(folder, { recursive: true })
+})
+
+async function separated(name: string, bytes: Uint8Array, batchName?: string): Promise<string> {
+  const inputUrl = await service.uploaded(bytes)
+  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', name, batchName, params: { inputUrl } })
+  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+  return id
+}
+
+async function link(query: string): Promise<{ url: string; fileName: string; bytes: number; jobs: number }> {
+  return (await (await service.api(`/archive?${query}`)).json()) as Awaited<ReturnType<typeof link>>
+}
+
+async function unpacked(name: string, archive: Uint8Array): Promise<Record<string, Buffer>> {
+  const path = join(folder, `${name}.zip`)
+  await writeFile(path, archive)
+  execFileSync('unzip', ['-q', '-o', path, '-d', join(folder, name)], { env: { ...process.env, LC_ALL: 'C.UTF-8' } })
+  const files = await readdir(join(folder, name), { recursive: true, withFileTypes: true })
+  const contents: Record<string, Buffer> = {}
+  for (const file of files.filter((one) => one.isFile())) {
+    const whole = join(file.parentPath, file.name)
+    contents[whole.slice(join(folder, name).length + 1)] = await readFile(whole)
+  }
+  return contents
+}
+
+describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
+  test('of one job has its files under real names, and the length that was announced', async () => {
+    const bytes = Buffer.alloc(200_000, 'one song ')
+    const { url, fileName, bytes: announced } = await link(`job=${await separated('Älter / "Lied".mp3', bytes)}`)
+    expect(fileName).toBe('Älter Lied - stems.zip')
+    const answer = await fetch(url)
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/zip'])
+    expect(answer.headers.get('content-disposition')).toContain(
+      `filename*=UTF-8''${encodeURIComponent('Älter Lied - stems.zip')}`,
+    )
+    const archive = Buffer.from(await answer.arrayBuffer())
+    expect([archive.byteLength, answer.headers.get('content-length')]).toEqual([announced, String(announced)])
+    const files = await unpacked('one', archive)
+    expect(Object.keys(files).sort()).toEqual(['Älter Lied - accompaniments.wav', 'Älter Lied - vocals.wav'])
+    for (const file of Object.values(files)) expect(file.equals(bytes)).toBe(true)
+  })
+
+  test('of a batch has a folder for each song, also when two have one name', async () => {
+    const songs = [Buffer.from('first'), Buffer.alloc(0xffff * 2), Buffer.from('third')]
+    for (const bytes of songs) await separated('Same', bytes, 'Night run')
+    const { url, fileName, jobs } = await link('batchName=Night+run')
+    expect([fileName, jobs]).toEqual(['Night run - stems.zip', 3])
+    const files = await unpacked('batch', Buffer.from(await (await fetch(url)).arrayBuffer()))
+    expect(
+      Object.keys(files)
+        .filter((name) => name.endsWith('vocals.wav'))
+        .sort(),
+    ).toEqual(['Same (2)/Same - vocals.wav', 'Same (3)/Same - vocals.wav', 'Same/Same - vocals.wav'])
+    expect(
+      Object.values(files)
+        .map(({ byteLength }) => byteLength)
+        .sort((a, b) => a - b),
+    ).toEqual([5, 5, 5, 5, 0xffff * 2, 0xffff * 2])
+  })
+
+  test('is read as a stream too, by a program that has not seen its end', async () => {
+    const entries = [entry('a.wav', Buffer.alloc(70_000, 'a')), entry('empty.wav', Buffer.alloc(0))]
+    const archive = await collected(entries)
+    expect(archive.byteLength).toBe(zipBytes(entries))
+    expect(execFileSync('funzip', { input: archive }).equals(Buffer.alloc(70_000, 'a'))).toBe(true)
+    expect(Object.keys(await unpacked('streamed', archive)).sort()).toEqual(['a.wav', 'empty.wav'])
+  })
+})
+
+describe('an archive', () => {
+  test('is not found for another application, and its link does not serve for other jobs', async () => {
+    const [mine, other] = [await separated('Mine', Buffer.from('1')), await separated('Other', Buffer.from('2'))]
+    const { key } = await service.addApplication('Stranger')
+    expect((await service.api(`/archive?job=${mine}`, { key })).status).toBe(404)
+    const { url } = await link(`job=${mine}`)
+    expect((await fetch(url.replace(mine, other))).status).toBe(403)
+    expect((await fetch(`${url}&job=${other}`)).status).toBe(403)
+    await service.api(`/job/${mine}`, { method: 'DELETE' })
+    expect((await fetch(url)).status).toBe(410)
+  })
+
+  test.each(['', 'job=x', 'job=00000000-0000-4000-8000-000000000000&batchName=a'])(
+    'is refused for the query "%s"',
+    async (query) => {
+      expect((await service.api(`/archive?${query}`)).status).toBe(400)
+    },
+  )
+
+  test('breaks off, rather than look whole, when a file is shorter than announced', async () => {
+    const short = { ...entry('a.wav', Buffer.from('short')), bytes: 10 }
+    await expect(collected([short])).rejects.toThrow('"a.wav" has 5 bytes, not the 10 announced.')
+  })
+})
+
+function entry(name: string, data: Buffer): ZipEntry {
+  return {
+    name,
+    bytes: data.byteLength,
+    modifiedAt: new Date('2025-01-31T12:00:00Z'),
+    async open() {
+      return (async function* () {
+        for (let at = 0; at < data.byteLength; at += 50_000) yield data.subarray(at, at + 50_000)
+      })()
+    },
+  }
+}
+
+async function collected(entries: readonly ZipEntry[]): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of zipStream(entries)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,58 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { issueKey, revokeKey } from '../../src/http/index.js'
+import { durableStores } from './durable-stores.js'
+import { type Service, type ServiceSettings, startService } from './harness.js'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const heldJob = '{"workflow":"service/held","params":{}}'
+
+for (const [name, open, missing] of durableStores) {
+  describe.skipIf(missing !== undefined)(`when a key is revoked, on ${name}${missing ? ` (${missing})` : ''}`, () => {
+    async function start(settings: ServiceSettings = {}): Promise<Service> {
+      const stores = await open()
+      cleanUps.push(() => stores.close())
+      const service = await startService({ stores, ...settings })
+      cleanUps.push(() => service.close())
+      return service
+    }
+
+    test('its event streams end, and those of other keys go on', async () => {
+      const service = await start({ http: { limits: { heartbeatMs: 50 } } })
+      const second = await issueKey(service.engine.applications, service.app.id)
+      const { id } = (await (await service.api('/job', { method: 'POST', body: heldJob })).json()) as { id: string }
+      const stream = await service.api(`/job/${id}/events`, { key: second.key })
+      const other = await service.api(`/job/${id}/events`)
+      await revokeKey(service.engine.applications, second.record.id)
+      const text = await stream.text()
+      expect(text).toContain('event: job')
+      // The job is not gone: an EventSource that reconnects gets 401.
+      expect(text).not.toContain('deleted')
+      expect((await service.api(`/job/${id}/events`, { key: second.key })).status).toBe(401)
+      service.release()
+      expect(await other.text()).toContain('"status":"SUCCEEDED"')
+    })
+
+    test('its upload links end, and those of other keys do not', async () => {
+      const service = await start()
+      const second = await issueKey(service.engine.applications, service.app.id)
+      const ticketOf = async (key?: string) =>
+        (await (await service.api('/upload', { key })).json()) as { uploadUrl: string }
+      const [ended, good] = [await ticketOf(second.key), await ticketOf()]
+      await revokeKey(service.engine.applications, second.record.id)
+      const refused = await fetch(ended.uploadUrl, { method: 'PUT', body: 'song' })
+      expect([refused.status, await refused.json()]).toEqual([
+        403,
+        expect.objectContaining({ code: 'FORBIDDEN', message: expect.stringContaining('key') }),
+      ])
+      expect((await fetch(good.uploadUrl, { method: 'PUT', body: 'song' })).status).toBe(200)
+      // The name of another key, or none, is no way around.
+      const without = (await ticketOf()).uploadUrl.replace(/&holder=[^&]+/, '')
+      const others = ended.uploadUrl.replace(/holder=[^&]+/, `holder=${/stw_([^_]+)/.exec(service.app.key)?.[1]}`)
+      for (const url of [without, others]) expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(403)
+    })
+  })
+}

@@ -1,0 +1,210 @@
+import { open, rename } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { createClient } from '../../src/client/client.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { gate } from '../engine/harness.js'
+import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+
+const cleanUps: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+/** A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header are. */
+function growingWorkflow() {
+  let tell: ((text: string | undefined) => void) | undefined
+  let written = () => {}
+  const orders: (string | undefined)[] = []
+  const next = () =>
+    orders.length > 0 ? Promise.resolve(orders.shift()) : new Promise<string | undefined>((resolve) => (tell = resolve))
+  const workflow = defineWorkflow({
+    id: 'service/growing',
+    name: 'Growing',
+    description: 'Grows.',
+    params: z.object({}),
+    inputs: [],
+    outputs: { song: { fileName: 'song.wav', contentType: 'audio/wav' } },
+    stages: [
+      {
+        name: 'grow',
+        async run({ outputPath, signal, progress }) {
+          const path = outputPath('song')
+          const file = await open(`${path}.part`, 'w')
+          let share = 0
+          try {
+            for (let text = await next(); text !== undefined; text = await next()) {
+              signal.throwIfAborted()
+              await file.write(text)
+              progress((share += 0.1))
+              written()
+            }
+            await file.write('!', 0)
+          } finally {
+            await file.close()
+          }
+          await rename(`${path}.part`, path)
+        },
+      },
+    ],
+  })
+  const order = (text: string | undefined) => {
+    const take = tell
+    tell = undefined
+    if (take) take(text)
+    else orders.push(text)
+  }
+  return {
+    workflow,
+    /** Resolves when the text is in the file. */
+    write: (text: string) => new Promise<void>((resolve) => ((written = resolve), order(text))),
+    end: () => order(undefined),
+  }
+}
+
+async function started(settings: ServiceSettings = {}) {
+  const growing = growingWorkflow()
+  const service = await startService({ ...settings, workflows: [growing.workflow] })
+  cleanUps.push(() => service.close())
+  const body = JSON.stringify({ workflow: 'service/growing', params: {} })
+  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  const ask = (range?: string, key?: string) =>
+    service.api(`/job/${id}/growing/song`, { redirect: 'manual', key, headers: range ? { range } : {} })
+  return { service, growing, id, ask }
+}
+
+const result = async (service: Service, id: string) => (await fetch((await pollJob(service, id)).result!.song!)).text()
+
+const stores: [string, () => Promise<BlobStore>][] = [
+  ['memory', async () => memoryBlobs()],
+  [
+    'a folder, into which results are moved',
+    async () => {
+      const directory = await mkdtemp(join(tmpdir(), 'stemwork-growing-'))
+      cleanUps.push(() => rm(directory, { recursive: true }))
+      return fsBlobs({ directory })
+    },
+  ],
+]
+
+describe.each(stores)('a result that grows, with files in %s', (_name, open) => {
+  it('is read as it grows, and is that of the ended job but for its header', async () => {
+    const { service, growing, id } = await started({ blobs: await open() })
+    const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+    await growing.write('?first ')
+    const download = await client.growing(id, 'song')
+    expect([download.contentType, download.fileName]).toEqual(['audio/wav', 'song.wav'])
+    const reader = download.stream.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const readUntil = async (end: string) => {
+      while (!text.endsWith(end)) text += (await reader.read()).value ?? ''
+    }
+    await readUntil('?first ')
+    expect((await client.getJob(id)).status).toBe('STARTED')
+    await growing.write('second ')
+    await readUntil('second ')
+    await growing.write('third')
+    growing.end()
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) text += chunk.value
+    expect(text).toBe('?first second third')
+    expect(await result(service, id)).toBe('!first second third')
+    const whole = await client.growing(id, 'song')
+    expect(await (await whole.blob()).text()).toBe('!first second third')
+  })
+})
+
+describe('a result that grows', () => {
+  it('answers ranges of what is there', async () => {
+    const { growing, ask } = await started()
+    await growing.write('0123456789')
+    const part = await ask('bytes=3-5')
+    expect([part.status, part.headers.get('content-range'), await part.text()]).toEqual([206, 'bytes 3-5/*', '345'])
+    const rest = await ask('bytes=8-')
+    expect([rest.status, rest.headers.get('content-range'), await rest.text()]).toEqual([206, 'bytes 8-9/*', '89'])
+    const later = await ask('bytes=10-')
+    expect([later.status, later.headers.get('retry-after')]).toEqual([416, '1'])
+    await growing.write('abc')
+    expect(await (await ask('bytes=10-')).text()).toBe('abc')
+    growing.end()
+  })
+
+  it('is told of in the event stream, each time that there is more to read', async () => {
+    const { service, growing, id } = await started()
+    const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+    let read = ''
+    const events: number[] = []
+    let news = gate()
+    const ended = client.waitForJob(id, {
+      onGrowing({ song }) {
+        events.push(song!.bytes)
+        expect(song!.url).toBe(`${service.base}/job/${id}/growing/song`)
+        news.open()
+      },
+    })
+    for (const text of ['segment 1', ', segment 2', ', segment 3']) {
+      await growing.write(text)
+      await news.opened
+      news = gate()
+      const part = await client.growing(id, 'song', { range: { start: read.length, end: events.at(-1)! - 1 } })
+      read += await (await part.blob()).text()
+    }
+    growing.end()
+    expect((await ended).status).toBe('SUCCEEDED')
+    expect([read, events]).toEqual(['segment 1, segment 2, segment 3', [9, 20, 31]])
+    expect((await result(service, id)).slice(1)).toBe(read.slice(1))
+  })
+
+  it('leads to the result once the job has succeeded, and is not there for others, before and without it', async () => {
+    const { service, growing, id, ask } = await started()
+    const { key } = await service.addApplication('Other')
+    await growing.write('x')
+    expect((await ask('bytes=0-', key)).status).toBe(404)
+    const unknown = await service.api(`/job/${id}/growing/drums`)
+    expect(unknown.status).toBe(404)
+    growing.end()
+    const { result } = await pollJob(service, id)
+    const moved = await ask()
+    expect([moved.status, new URL(moved.headers.get('location')!).pathname]).toEqual([
+      307,
+      new URL(result!.song!).pathname,
+    ])
+    const waiting = await started({ worker: false })
+    const early = await waiting.ask()
+    expect([early.status, early.headers.get('retry-after')]).toEqual([404, '1'])
+  })
+
+  it('says so where the job runs on another machine', async () => {
+    const shared = { jobs: memoryJobs(), applications: memoryApplications() }
+    const blobs = memoryBlobs()
+    const { service, growing, id } = await started({ stores: shared, blobs })
+    const api = await startService({ stores: shared, blobs, worker: false, workflows: [growingWorkflow().workflow] })
+    cleanUps.push(() => api.close())
+    await growing.write('half')
+    const { key } = service.app
+    const other = await api.api(`/job/${id}/growing/song`, { key })
+    expect([other.status, other.headers.get('retry-after'), await other.json()]).toMatchObject([
+      404,
+      '15',
+      { reason: 'elsewhere', message: expect.stringContaining('another machine') },
+    ])
+    growing.end()
+    await pollJob(service, id)
+    expect((await api.api(`/job/${id}/growing/song`, { key, redirect: 'manual' })).status).toBe(307)
+  })
+
+  it('breaks off for its readers when the job is canceled', async () => {
+    const { service, growing, id, ask } = await started()
+    await growing.write('half')
+    const reading = (await ask()).text()
+    await service.api(`/job/${id}/cancel`, { method: 'POST' })
+    void growing.write('more')
+    await expect(reading).rejects.toThrow('terminated')
+    expect((await ask()).headers.get('retry-after')).toBeNull()
+  })
+})

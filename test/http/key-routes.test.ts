@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Service, startService } from './harness.js'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ http: { manageKeys: true } })
+})
+afterAll(() => service.close())
+
+interface Key {
+  id: string
+  key: string
+  label: string | null
+  isCurrent: boolean
+}
+const post = (label: string | null, key?: string) =>
+  service.api('/application/key', { method: 'POST', body: JSON.stringify({ label }), key })
+const list = async (key?: string) =>
+  ((await (await service.api('/application/key', { key })).json()) as { keys: Key[] }).keys
+
+describe('keys of the own application', () => {
+  test('are made, listed and ended while the service runs', async () => {
+    const made = (await (await post('Laptop')).json()) as Key
+    expect(made.key).toMatch(/^stw_/)
+    const keys = await list(made.key)
+    expect(keys.map(({ label, isCurrent }) => [label, isCurrent])).toEqual([
+      ['Laptop', true],
+      [null, false],
+    ])
+    expect(JSON.stringify(keys)).not.toContain(made.key)
+    expect((await service.api(`/application/key/${made.id}`, { method: 'DELETE' })).status).toBe(200)
+    expect((await service.api('/application', { key: made.key })).status).toBe(401)
+    expect(await list()).toHaveLength(1)
+  })
+
+  test('do not end themselves, and are not those of another application', async () => {
+    const [own] = await list()
+    expect((await service.api(`/application/key/${own!.id}`, { method: 'DELETE' })).status).toBe(409)
+    const other = await service.addApplication('Other')
+    const path = `/application/key/${own!.id}`
+    expect((await service.api(path, { method: 'DELETE', key: other.key })).status).toBe(404)
+    expect((await service.api('/application')).status).toBe(200)
+  })
+
+  test('are at most 100 at a time', async () => {
+    const { key } = await service.addApplication('Greedy')
+    for (let count = 1; count < 100; count++) expect((await post(null, key)).status).toBe(200)
+    expect((await post(null, key)).status).toBe(409)
+  })
+
+  test('are managed only where the host turns it on', async () => {
+    const plain = await startService()
+    expect((await plain.api('/application/key')).status).toBe(404)
+    await plain.close()
+  })
+})

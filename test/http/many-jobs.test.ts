@@ -1,0 +1,91 @@
+import { afterEach, expect, test } from 'vitest'
+import { createClient } from '../../src/client/client.js'
+import { startService } from './harness.js'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const held = { workflow: 'service/held', params: {} }
+
+test('a batch is created whole, read by its name, and its jobs are canceled, run again and deleted together', async () => {
+  const service = await startService({ worker: false })
+  cleanUps.push(() => service.close())
+  const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+  const { name, ids } = await client.createBatch({ name: 'Album / 1', jobs: [held, held, held] })
+  expect([name, ids.length]).toEqual(['Album / 1', 3])
+  expect(await client.getBatch(name)).toMatchObject({ total: 3, counts: { QUEUED: 3 }, progress: 0, endedAt: null })
+  await expect(client.getBatch('none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await client.createJob(held)
+  const first = await client.cancelJobs({ batchName: name, limit: 2 })
+  expect(first).toMatchObject({ done: 2, refused: [], next: expect.any(String) })
+  expect(await client.cancelJobs({ batchName: name, limit: 2, after: first.next ?? '' })).toMatchObject({
+    done: 1,
+    next: null,
+  })
+  expect(await client.getBatch(name)).toMatchObject({ counts: { FAILED: 3 }, progress: 1, endedAt: expect.any(String) })
+  expect(await client.retryJobs({ batchName: name })).toMatchObject({ done: 3 })
+  const stranger = createClient({ baseUrl: service.base, apiKey: (await service.addApplication('Other')).key })
+  expect(await stranger.deleteJobs({ all: true })).toMatchObject({ done: 0 })
+  expect(await client.deleteJobs({ all: true })).toMatchObject({ done: 4 })
+  const refused = await service.api('/job/delete', { method: 'POST', body: '{}' })
+  expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, 'BAD_INPUT'])
+})
+
+test('what is wrong with the jobs of a batch is told for each, and none is made', async () => {
+  const service = await startService({ worker: false })
+  cleanUps.push(() => service.close())
+  const jobs = [held, { ...held, priority: 3 }, { workflow: 'service/held', params: { x: 'y'.repeat(20_000) } }]
+  const create = async (some: unknown[]) => {
+    const answer = await service.api('/batch', { method: 'POST', body: JSON.stringify({ jobs: some }) })
+    return [answer.status, ((await answer.json()) as { errors?: { path: string }[] }).errors?.map(({ path }) => path)]
+  }
+  expect(await create(jobs)).toEqual([400, ['jobs.1.priority']])
+  expect(await create([held, jobs[2]])).toEqual([400, ['jobs.1.params']])
+  expect(await create([held, { ...held, workflow: 'service/none' }])).toEqual([400, ['jobs.1.workflow']])
+  expect(await service.engine.count({})).toBe(0)
+})
+
+test('a quota that is used up answers 429 with what, how much, and when to come back', async () => {
+  const service = await startService({ worker: false, engine: { quota: { jobs: 1 } } })
+  cleanUps.push(() => service.close())
+  const create = () => service.api('/job', { method: 'POST', body: JSON.stringify(held) })
+  expect((await create()).status).toBe(200)
+  const refused = await create()
+  expect(refused.status).toBe(429)
+  const seconds = Number(refused.headers.get('retry-after'))
+  expect(seconds).toBeGreaterThan(0)
+  expect(seconds).toBeLessThanOrEqual(86_400)
+  expect(await refused.json()).toMatchObject({
+    code: 'QUOTA_EXCEEDED',
+    reason: 'jobs',
+    message: expect.stringMatching(/1 jobs a day and has used 1\. .*T00:00:00\.000Z/),
+  })
+})
+
+test('metrics tell what waits and runs by workflow and pool, and a waiting job why', async () => {
+  const service = await startService({ worker: false, http: { metrics: true } })
+  cleanUps.push(() => service.close())
+  const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+  const { id } = await client.createJob(held)
+  expect((await client.getJob(id)).waiting).toMatchObject({ reason: 'no_worker' })
+  await service.engine.start()
+  service.release()
+  await client.waitForJob(id)
+  const metrics = await (await fetch(`${service.base}/metrics`)).text()
+  for (const line of [
+    'stemwork_workflow_attempts_total{workflow="service/held"} 1',
+    'stemwork_workflow_run_seconds_count{workflow="service/held",status="SUCCEEDED"} 1',
+    'stemwork_workflow_wait_seconds_bucket{workflow="service/held",le="+Inf"} 1',
+    '# TYPE stemwork_pool_queued gauge',
+    '# TYPE stemwork_pool_backlog_seconds gauge',
+  ])
+    expect(metrics).toContain(line)
+  const other = await startService({ worker: false, http: { metrics: true } })
+  cleanUps.push(() => other.close())
+  await createClient({ baseUrl: other.base, apiKey: other.app.key }).createJob(held)
+  expect(await (await fetch(`${other.base}/metrics`)).text()).toContain(
+    'stemwork_pool_queued{workflow="service/held",pool=""} 1',
+  )
+})

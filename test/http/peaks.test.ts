@@ -1,0 +1,141 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { audioPeaks } from '../../src/core/separation/pictures/audio-peaks.js'
+import { fewerPeaks } from '../../src/http/jobs/fewer-peaks.js'
+import { sine, writeWav } from '../separation/tracks.js'
+import { pollJob, type Service, startService } from './harness.js'
+
+const rate = 8000
+const seconds = 8
+
+interface Peaks {
+  version: number
+  channels: number
+  sample_rate: number
+  samples_per_pixel: number
+  bits: number
+  length: number
+  data: number[]
+}
+
+let service: Service
+let folder: string
+let song: Buffer
+/** A job whose results are an 8-second tone of half the full scale. */
+let id: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-peaks-test-'))
+  await writeWav(join(folder, 'tone.wav'), [sine(seconds * rate, 100, rate, 0.5)], rate, '16')
+  song = await readFile(join(folder, 'tone.wav'))
+  service = await startService({ audioPeaks: audioPeaks({ directory: folder }) })
+  id = await separated(song)
+})
+afterAll(async () => {
+  await service.close()
+  await rm(folder, { recursive: true })
+})
+
+async function separated(bytes: Uint8Array): Promise<string> {
+  const body = JSON.stringify({
+    workflow: 'service/stems-vocals-accompaniment',
+    params: { inputUrl: await service.uploaded(bytes) },
+  })
+  const created = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  expect((await pollJob(service, created.id)).status).toBe('SUCCEEDED')
+  return created.id
+}
+
+async function problem(path: string, init?: Parameters<Service['api']>[1]): Promise<[number, unknown, unknown]> {
+  const response = await service.api(path, init)
+  const { code, reason } = (await response.json()) as { code: string; reason?: string }
+  return [response.status, code, reason]
+}
+
+describe('peaks of a result', () => {
+  test('are JSON in the format of audiowaveform, for this caller to keep', async () => {
+    const response = await service.api(`/job/${id}/peaks/vocals`)
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      expect.stringMatching(/^application\/json/),
+    ])
+    expect(response.headers.get('cache-control')).toMatch(/^private, max-age=\d+$/)
+    expect(response.headers.get('vary')).toMatch(/authorization/i)
+    const { data, ...facts } = (await response.json()) as Peaks
+    expect(facts).toEqual({
+      version: 2,
+      channels: 1,
+      sample_rate: rate,
+      samples_per_pixel: 256,
+      bits: 8,
+      length: (seconds * rate) / 256,
+    })
+    expect(data).toHaveLength(2 * facts.length)
+    expect(data.every((value) => Number.isInteger(value) && value >= -128 && value <= 127)).toBe(true)
+    const lowest = data.filter((_, index) => index % 2 === 0)
+    const highest = data.filter((_, index) => index % 2 === 1)
+    // Every stretch of 256 samples holds three periods of the tone.
+    expect([Math.min(...lowest), Math.max(...lowest)]).toEqual([-64, expect.closeTo(-64, -1)])
+    expect([Math.max(...highest), Math.min(...highest)]).toEqual([64, expect.closeTo(64, -1)])
+  })
+
+  test('are merged to the number of entries that is asked for, and say so', async () => {
+    const whole = (await (await service.api(`/job/${id}/peaks/vocals`)).json()) as Peaks
+    const few = (await (await service.api(`/job/${id}/peaks/vocals?length=96`)).json()) as Peaks
+    expect([few.length, few.samples_per_pixel, few.data.length]).toEqual([84, 768, 168])
+    expect(few.data.slice(0, 2)).toEqual([
+      Math.min(...whole.data.slice(0, 6).filter((_, index) => index % 2 === 0)),
+      Math.max(...whole.data.slice(0, 6).filter((_, index) => index % 2 === 1)),
+    ])
+    expect(await (await service.api(`/job/${id}/peaks/vocals?length=8192`)).json()).toEqual(whole)
+    for (const length of ['0', '-1', '1.5', 'x', '8193'])
+      expect((await service.api(`/job/${id}/peaks/vocals?length=${length}`)).status).toBe(400)
+  })
+
+  test('of no samples stay empty, of one stay one', () => {
+    const facts = { version: 2, channels: 1, sample_rate: rate, samples_per_pixel: 256, bits: 8 } as const
+    expect(fewerPeaks({ ...facts, length: 0, data: [] }, 10)).toEqual({ ...facts, length: 0, data: [] })
+    expect(fewerPeaks({ ...facts, length: 3, data: [-1, 1, -5, 2, 0, 7] }, 1)).toEqual({
+      ...facts,
+      samples_per_pixel: 768,
+      length: 1,
+      data: [-5, 7],
+    })
+  })
+
+  test('need a key, and the key of the application that owns the job', async () => {
+    const other = await service.addApplication('Another')
+    const path = `/job/${id}/peaks/vocals`
+    expect(await problem(path, { key: '' })).toEqual([401, 'UNAUTHORIZED', undefined])
+    expect(await problem(path, { key: other.key })).toEqual([404, 'NOT_FOUND', undefined])
+  })
+
+  test('do not exist for another output, an unknown job, or a job without results', async () => {
+    expect(await problem(`/job/${id}/peaks/drums`)).toEqual([404, 'NOT_FOUND', undefined])
+    expect(await problem(`/job/${id}/peaks/__proto__`)).toEqual([404, 'NOT_FOUND', undefined])
+    expect(await problem('/job/00000000-0000-4000-8000-000000000000/peaks/vocals')).toEqual([
+      404,
+      'NOT_FOUND',
+      undefined,
+    ])
+    const held = await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
+    const running = ((await held.json()) as { id: string }).id
+    expect(await problem(`/job/${running}/peaks/report`)).toEqual([404, 'NOT_FOUND', undefined])
+  })
+
+  test('of a file that is no audio are refused with the reason', async () => {
+    const damaged = await separated(Buffer.from('RIFF and then nothing that could be played'))
+    expect(await problem(`/job/${damaged}/peaks/vocals`)).toEqual([400, 'BAD_INPUT', 'decode_failed'])
+  })
+
+  test('are measured once, and go with the job', async () => {
+    const own = await separated(song)
+    const path = `/job/${own}/peaks/accompaniments`
+    const answers = await Promise.all([1, 2, 3].map(async () => (await service.api(path)).text()))
+    expect(new Set(answers).size).toBe(1)
+    expect((await service.api(`/job/${own}`, { method: 'DELETE' })).status).toBe(200)
+    expect((await service.api(path)).status).toBe(404)
+  })
+})

@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Upload } from 'tus-js-client'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
+import { memoryBlobs } from '../../src/adapters/memory.js'
+import { createClient } from '../../src/client/client.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { s3ClientOf } from '../servers/s3-client.js'
+import { startS3Server } from '../servers/s3-server.js'
+import { type CuttingProxy, cuttingProxy } from './cutting-proxy.js'
+import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+
+const mebibyte = 1024 ** 2
+const cleanUps: (() => Promise<unknown> | void)[] = []
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function offering(settings: ServiceSettings = {}): Promise<Service> {
+  const service = await startService({ ...settings, http: { resumableUploads: true, ...settings.http } })
+  cleanUps.push(() => service.close())
+  return service
+}
+
+async function cutting(service: Service, bytesOfConnection: number): Promise<CuttingProxy> {
+  const proxy = await cuttingProxy(service.server.port, bytesOfConnection)
+  cleanUps.push(() => proxy.close())
+  return proxy
+}
+
+async function keys(blobs: BlobStore): Promise<string[]> {
+  const found: string[] = []
+  for await (const { key } of blobs.list('uploads/')) found.push(key.split('/').slice(2).join('/'))
+  return found
+}
+
+/** A request of the protocol, to an upload or to the place where they begin. */
+function tus(
+  service: Service,
+  method: string,
+  options: { url?: string; headers?: Record<string, string>; body?: string; key?: string } = {},
+) {
+  return fetch(options.url ?? `${service.base}/upload/resumable`, {
+    method,
+    headers: {
+      authorization: options.key ?? service.app.key,
+      'tus-resumable': '1.0.0',
+      ...(options.body === undefined ? {} : { 'content-type': 'application/offset+octet-stream' }),
+      ...options.headers,
+    },
+    body: options.body,
+  })
+}
+
+async function begin(service: Service, bytes: number): Promise<{ url: string; downloadUrl: string }> {
+  const answer = await tus(service, 'POST', { headers: { 'upload-length': String(bytes) } })
+  expect(answer.status, await answer.text()).toBe(201)
+  return { url: answer.headers.get('location')!, downloadUrl: answer.headers.get('download-url')! }
+}
+
+async function separated(service: Service, inputUrl: string): Promise<Buffer> {
+  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
+  const created = await service.api('/job', { method: 'POST', body })
+  const { id } = (await created.json()) as { id: string }
+  const { result, error } = await pollJob(service, id)
+  expect(error).toBeNull()
+  return Buffer.from(await (await fetch(result!.vocals!)).arrayBuffer())
+}
+
+const stores: [string, () => Promise<BlobStore>][] = [
+  [
+    'a folder',
+    async () => {
+      const directory = await mkdtemp(join(tmpdir(), 'stemwork-resumable-'))
+      cleanUps.push(() => rm(directory, { recursive: true }))
+      return fsBlobs({ directory })
+    },
+  ],
+  [
+    'S3',
+    async () => {
+      const server = await startS3Server()
+      const client = s3ClientOf(server)
+      cleanUps.push(async () => (client.destroy(), await server.close()))
+      return s3Blobs({ client, bucket: 'test' })
+    },
+  ],
+]
+
+describe.each(stores)('an upload into %s', (_name, open) => {
+  it('by the client of the authors of tus goes on after each cut, and its file is that of a job', async () => {
+    const blobs = await open()
+    const service = await offering({ blobs })
+    const network = await cutting(service, mebibyte)
+    const file = randomBytes(4 * mebibyte + 1)
+    let downloadUrl: string | undefined
+    await new Promise<void>((resolve, reject) => {
+      const upload = new Upload(file, {
+        endpoint: `${network.origin}/v1/upload/resumable`,
+        headers: { authorization: service.app.key },
+        retryDelays: Array.from({ length: 8 }, () => 10),
+        onAfterResponse: (_request, response) => void (downloadUrl ??= response.getHeader('Download-Url') ?? undefined),
+        onSuccess: () => resolve(),
+        onError: reject,
+      })
+      upload.start()
+    })
+    // No connection can carry the whole, so each began where the one before it was cut.
+    expect(network.cuts).toBeGreaterThanOrEqual(4)
+    expect((await separated(service, downloadUrl!)).equals(file)).toBe(true)
+    const id = new URL(downloadUrl!).pathname.split('/').at(-1)
+    expect(await keys(blobs)).toEqual([id, `${id}.resumable`, `${id}.used`])
+  })
+})
+
+describe('the client', () => {
+  it('resumes larger files where the service offers it, with progress, and needs no more requests for small ones', async () => {
+    const service = await offering()
+    const network = await cutting(service, 5 * mebibyte)
+    const client = createClient({ baseUrl: `${network.origin}/v1`, apiKey: service.app.key })
+    const file = randomBytes(9 * mebibyte)
+    const progress: number[] = []
+    const { downloadUrl } = await client.upload(new Blob([file]), { onProgress: ({ bytes }) => progress.push(bytes) })
+    expect(network.cuts).toBeGreaterThanOrEqual(1)
+    expect(progress.at(-1)).toBe(file.byteLength)
+    expect((await separated(service, downloadUrl)).equals(file)).toBe(true)
+    const small = await client.upload(Buffer.from('small'))
+    expect((await separated(service, small.downloadUrl)).toString()).toBe('small')
+  })
+})
+
+it('the client waits for a connection as long as it takes, if it can tell somebody', async () => {
+  // A network that is away for minutes.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  const size = 9 * mebibyte
+  const [outage, stored] = [90, 5 * mebibyte]
+  const asked: string[] = []
+  const fetch = async (input: string | URL | Request, { method = 'GET', headers }: RequestInit = {}) => {
+    const url = input instanceof Request ? input.url : input.toString()
+    const offset = new Headers(headers).get('upload-offset')
+    if (url.endsWith('/upload'))
+      return Response.json({ uploadUrl: 'http://a/x', downloadUrl: 'http://a/y', resumableUrl: 'http://a/begin' })
+    if (method === 'POST')
+      return new Response(null, { status: 201, headers: { location: 'http://a/z', 'download-url': 'http://a/y' } })
+    asked.push(`${method} ${offset ?? ''}`.trim())
+    if (asked.length <= outage) throw new TypeError('fetch failed')
+    return new Response(null, { status: 204, headers: { 'upload-offset': String(stored) } })
+  }
+  const client = createClient({ baseUrl: 'http://a', apiKey: 'key', fetch })
+  const attempt = (onInterrupted?: () => void) => {
+    asked.length = 0
+    const uploading = client.upload(new Blob([Buffer.alloc(size)]), { onInterrupted }).catch((error: unknown) => error)
+    return vi.advanceTimersByTimeAsync(60 * 60 * 1000).then(() => uploading)
+  }
+  expect(await attempt()).toMatchObject({ code: 'NETWORK' })
+  const interrupted = vi.fn()
+  expect(await attempt(interrupted)).toEqual({ downloadUrl: 'http://a/y' })
+  expect(interrupted.mock.calls.length).toBeGreaterThan(8)
+  // What is stored is not sent again.
+  expect(asked.filter((one) => one.startsWith('PATCH'))).toEqual(['PATCH 0', `PATCH ${stored}`])
+})
+
+describe('an upload that can be resumed', () => {
+  it('keeps what came before a cut, and the next request ends one that hangs', async () => {
+    const service = await offering()
+    const { url } = await begin(service, 10)
+    const hanging = request(url, {
+      method: 'PATCH',
+      headers: {
+        authorization: service.app.key,
+        'tus-resumable': '1.0.0',
+        'upload-offset': '0',
+        'content-type': 'application/offset+octet-stream',
+        'content-length': '10',
+      },
+    })
+    hanging.on('error', () => {})
+    cleanUps.push(() => void hanging.destroy())
+    await new Promise<void>((resolve) => hanging.write('0123', () => resolve()))
+    const offset = async () => Number((await tus(service, 'HEAD', { url })).headers.get('upload-offset'))
+    while ((await offset()) < 4) await new Promise((resolve) => setTimeout(resolve, 20))
+    const rest = await tus(service, 'PATCH', { url, headers: { 'upload-offset': '4' }, body: '456789' })
+    expect([rest.status, rest.headers.get('upload-offset')]).toEqual([204, '10'])
+    expect(await offset()).toBe(10)
+  })
+
+  it('is complete also if the service failed between its last byte and its file', async () => {
+    const blobs = memoryBlobs()
+    let fails = true
+    const failing: BlobStore = {
+      ...blobs,
+      put(key, source, options) {
+        if (fails && /\/[0-9a-f-]{36}$/.test(key)) return Promise.reject(new Error('crash'))
+        return blobs.put(key, source, options)
+      },
+    }
+    const service = await offering({ blobs: failing })
+    const { url, downloadUrl } = await begin(service, 4)
+    const failed = await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'song' })
+    expect([failed.status, ((await failed.json()) as { code: string }).code]).toEqual([500, 'INTERNAL_ERROR'])
+    fails = false
+    expect((await tus(service, 'HEAD', { url })).headers.get('upload-offset')).toBe('4')
+    expect((await separated(service, downloadUrl)).toString()).toBe('song')
+  })
+
+  it('is there for its own application only', async () => {
+    const service = await offering()
+    const { url } = await begin(service, 4)
+    const { key } = await service.addApplication('Other')
+    for (const [method, headers, body] of [
+      ['HEAD', {}, undefined],
+      ['PATCH', { 'upload-offset': '0' }, 'evil'],
+      ['DELETE', {}, undefined],
+    ] as const)
+      expect((await tus(service, method, { url, key, headers, body })).status).toBe(404)
+    expect((await tus(service, 'HEAD', { url, key: 'stw_wrong' })).status).toBe(401)
+    expect((await tus(service, 'DELETE', { url })).status).toBe(204)
+    expect((await tus(service, 'HEAD', { url })).status).toBe(404)
+    expect(await keys(service.engine.blobs)).toEqual([])
+  })
+
+  it('is refused in words when it is too large, does not fit, or does not keep to the protocol', async () => {
+    const limits = { storedBytes: 1000 }
+    const service = await offering({ engine: { limits: { maxFileBytes: 2000 } }, http: { limits } })
+    const refused = async (answer: Promise<Response>) => {
+      const { status, code, message } = (await (await answer).json()) as {
+        status: number
+        code: string
+        message: string
+      }
+      return [status, code, message]
+    }
+    const { url } = await begin(service, 500)
+    expect(await refused(tus(service, 'POST', { headers: { 'upload-length': '2001' } }))).toEqual([
+      413,
+      'TOO_LARGE',
+      expect.stringMatching(/larger than the limit of 2000 bytes/),
+    ])
+    expect(await refused(tus(service, 'POST', { headers: { 'upload-length': '1001' } }))).toEqual([
+      429,
+      'STORAGE_FULL',
+      expect.stringMatching(/fill its 1000 bytes/),
+    ])
+    expect(await refused(tus(service, 'PATCH', { url, headers: { 'upload-offset': '3' }, body: 'x' }))).toEqual([
+      409,
+      'CONFLICT',
+      expect.stringMatching(/offset/),
+    ])
+    const tooMuch = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'x'.repeat(501) })
+    expect((await refused(tooMuch)).slice(0, 2)).toEqual([413, 'TOO_LARGE'])
+    expect((await refused(tus(service, 'PATCH', { url, headers: { 'tus-resumable': '' } })))[0]).toBe(412)
+    expect((await refused(tus(service, 'POST')))[0]).toBe(400)
+    // Another upload has taken the space meanwhile.
+    await service.uploaded(Buffer.alloc(800))
+    const full = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'x'.repeat(500) })
+    expect((await refused(full)).slice(0, 2)).toEqual([429, 'STORAGE_FULL'])
+  })
+
+  it('ends with its time, and what is stored of it is swept', async () => {
+    const service = await offering()
+    const { url } = await begin(service, 10)
+    await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'half' })
+    expect((await keys(service.engine.blobs)).length).toBe(2)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 25 * 60 * 60 * 1000 })
+    expect((await tus(service, 'HEAD', { url })).status).toBe(410)
+    expect((await service.engine.sweep({ files: true })).uploads).toBe(2)
+    expect(await keys(service.engine.blobs)).toEqual([])
+  })
+
+  it('takes no second file once its file was removed with its job', async () => {
+    const service = await offering()
+    const { url, downloadUrl } = await begin(service, 4)
+    await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'song' })
+    await separated(service, downloadUrl)
+    const [{ id }] = (await (await service.api('/job')).json()) as [{ id: string }]
+    await service.api(`/job/${id}`, { method: 'DELETE' })
+    expect((await tus(service, 'HEAD', { url })).status).toBe(410)
+  })
+})
+
+it('a service that does not offer it has the two links of the specification, and nothing else', async () => {
+  const service = await startService()
+  cleanUps.push(() => service.close())
+  expect(Object.keys((await (await service.api('/upload')).json()) as object).sort()).toEqual([
+    'downloadUrl',
+    'uploadUrl',
+  ])
+  expect((await tus(service, 'POST', { headers: { 'upload-length': '1' } })).status).toBe(404)
+})

@@ -1,0 +1,121 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type RunningServer, serve, type ServeOptions } from '../../src/http/mounts/node.js'
+import { rawRequest } from './raw-request.js'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function start(
+  options: ServeOptions = {},
+  handler = async () => new Response('{}'),
+): Promise<RunningServer & { origin: string }> {
+  const server = await serve(handler, { port: 0, ...options })
+  cleanUps.push(() => server.close({ timeoutMs: 0 }))
+  return server
+}
+
+/** A connection, and what it has received when it is closed. */
+function open({ port }: RunningServer, sent = ''): { socket: Socket; closed: Promise<string> } {
+  const socket = connect(port, '127.0.0.1')
+  cleanUps.push(() => socket.destroy())
+  let received = ''
+  socket.on('data', (data) => (received += data.toString()))
+  socket.on('error', () => {})
+  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(received)))
+  if (sent) socket.write(sent)
+  return { socket, closed }
+}
+
+describe('a server of ours', () => {
+  test('bounds the time of heads, idle connections and their number without being asked', async () => {
+    const { server } = await start()
+    expect([server.headersTimeout, server.timeout, server.maxConnections]).toEqual([60_000, 120_000, 1000])
+    // Not the whole request: a large upload over a slow line may take hours.
+    expect(server.requestTimeout).toBe(0)
+  })
+
+  test.each([
+    ['says nothing', ''],
+    ['begins a head and does not end it', 'GET / HTTP/1.1\r\nHost: x\r\nX-'],
+  ])('answers a connection that %s with 408, and closes it', async (_what, sent) => {
+    const server = await start({ headersTimeoutMs: 200 })
+    const answer = await open(server, sent).closed
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({ message: expect.stringMatching(/\S/) })
+  })
+
+  test('closes a connection on which nothing moves in the middle of a body', async () => {
+    const server = await start({ idleTimeoutMs: 200 }, () => new Promise<Response>(() => {}))
+    expect(await open(server, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12').closed).toBe('')
+  })
+
+  test('takes no more connections than it may have, and takes some again when others end', async () => {
+    const server = await start({ maxConnections: 3 })
+    const held = [open(server), open(server), open(server)]
+    await Promise.all(held.map(({ socket }) => once(socket, 'connect')))
+    expect(await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').closed).toBe('')
+    held[0]!.socket.destroy()
+    await expect
+      .poll(
+        async () =>
+          (await rawRequest(server.origin, ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'])).status,
+      )
+      .toBe(200)
+  })
+
+  test.skipIf(process.platform !== 'linux')(
+    'keeps room for other addresses, whatever one does with its connections (needs the loopback network of Linux)',
+    async () => {
+      const server = await start({ maxConnections: 8 })
+      const silent = Array.from({ length: 12 }, () => open(server))
+      // Three quarters of all that there may be are left to them.
+      let closed = 0
+      for (const one of silent) void one.closed.then(() => closed++)
+      await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)
+      const other = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+      cleanUps.push(() => other.destroy())
+      other.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      const [answer] = (await once(other, 'data')) as [Buffer]
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /)
+    },
+  )
+
+  test('closes connections that wait for a next request when there is no room', async () => {
+    const server = await start({ maxConnections: 1 })
+    const idle = open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(idle.socket, 'data')
+    await open(server).closed
+    expect(await idle.closed).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  test('answers no request in the middle of another answer', async () => {
+    const half = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(Buffer.from('half')) })
+    const server = await start({}, async () => new Response(half))
+    const { socket, closed } = open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    socket.write('no request at all\r\n\r\n')
+    expect(await closed).not.toContain('HTTP/1.1 400')
+  })
+})
+
+describe('what node:http refuses by itself has a message', () => {
+  test.each<[string, number, string[]]>([
+    ['no HTTP at all', 400, ['HELLO\r\n\r\n']],
+    ['two lengths', 400, ['POST / HTTP/1.1', 'Host: x', 'Content-Length: 1', 'Content-Length: 2', '', '']],
+    ['no host', 400, ['GET / HTTP/1.1', '', '']],
+    ['another expectation', 417, ['POST / HTTP/1.1', 'Host: x', 'Expect: wonders', 'Content-Length: 0', '', '']],
+    ['a head that is too large', 431, ['GET / HTTP/1.1', 'Host: x', `X-Long: ${'x'.repeat(20_000)}`, '', '']],
+  ])('%s: %i', async (_what, status, lines) => {
+    const answer = await rawRequest((await start()).origin, [lines.join('\r\n')])
+    expect([answer.status, answer.head]).toEqual([status, expect.stringContaining('content-type: application/json')])
+    expect(JSON.parse(answer.body)).toMatchObject({ status, message: expect.stringMatching(/\S/) })
+  })
+
+  test('a request of HTTP/1.0 needs no host', async () => {
+    expect((await rawRequest((await start()).origin, ['GET / HTTP/1.0\r\n\r\n'])).status).toBe(200)
+  })
+})

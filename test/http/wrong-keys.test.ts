@@ -1,0 +1,100 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { clientAddress, WrongKeys } from '../../src/http/routing/wrong-keys.js'
+import { generateApiKey } from '../../src/http/auth/api-key.js'
+import { issueKey } from '../../src/http/index.js'
+import { type Service, type ServiceSettings, startService } from './harness.js'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function start(http: ServiceSettings['http'] = {}): Promise<Service & { lookUps(): number }> {
+  const service = await startService({ http: { rateLimits: { wrongKeys: { requests: 5, perSeconds: 600 } }, ...http } })
+  cleanUps.push(() => service.close())
+  let lookUps = 0
+  const { applications } = service.engine
+  const getKey = applications.getKey.bind(applications)
+  applications.getKey = (id) => (lookUps++, getKey(id))
+  return { ...service, lookUps: () => lookUps }
+}
+
+const ask = async (service: Service, key: string, headers: Record<string, string> = {}) =>
+  service.api('/application', { key, headers })
+
+describe('wrong keys from one address', () => {
+  test('are refused with 429 after some, and not looked up any more', async () => {
+    const service = await start()
+    const statuses: number[] = []
+    for (let index = 0; index < 10; index++) statuses.push((await ask(service, generateApiKey().key)).status)
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429, 429, 429])
+    expect(service.lookUps()).toBe(5)
+    const refused = await ask(service, 'not-even-a-key-of-any-form')
+    expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, expect.closeTo(120, -1)])
+    expect(await refused.json()).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('address') })
+  })
+
+  test('do not shut out keys that have worked there, also those that an operator brought along', async () => {
+    const service = await start()
+    const brought = 'a key of the operator'
+    await issueKey(service.engine.applications, service.app.id, { key: brought })
+    for (const key of [service.app.key, brought]) expect((await ask(service, key)).status).toBe(200)
+    for (let index = 0; index < 6; index++) await ask(service, generateApiKey().key)
+    for (const key of [service.app.key, brought]) expect((await ask(service, key)).status).toBe(200)
+    expect((await ask(service, `${service.app.key.slice(0, -12)}000000000000`)).status).toBe(429)
+  })
+
+  test('are counted by the address that a trusted proxy has seen, and by no other that the client writes', async () => {
+    const service = await start({ trustProxy: true })
+    const from = async (forwarded: string) =>
+      (await ask(service, generateApiKey().key, { 'x-forwarded-for': forwarded })).status
+    for (let index = 0; index < 5; index++) expect(await from(`10.0.0.${index}, 203.0.113.1`)).toBe(401)
+    expect(await from('10.9.9.9, 203.0.113.1')).toBe(429)
+    expect(await from('203.0.113.1, 203.0.113.2')).toBe(401)
+
+    const direct = await start()
+    for (let index = 0; index < 5; index++)
+      await ask(direct, generateApiKey().key, { 'x-forwarded-for': `203.0.113.${index}` })
+    expect((await ask(direct, generateApiKey().key, { 'x-forwarded-for': '203.0.113.99' })).status).toBe(429)
+  })
+
+  test('count in vain where there is no key at all', async () => {
+    const service = await start()
+    for (let index = 0; index < 10; index++) expect((await fetch(`${service.base}/application`)).status).toBe(401)
+  })
+
+  test('are forgiven with time, in memory that is bounded', () => {
+    let now = 0
+    const wrong = new WrongKeys({ requests: 2, perSeconds: 60 }, () => now)
+    const isRefused = (address: string) => {
+      try {
+        wrong.refuseExcess(address)
+        return false
+      } catch {
+        return true
+      }
+    }
+    wrong.count('a')
+    wrong.count('a')
+    expect([isRefused('a'), isRefused('b')]).toEqual([true, false])
+    now = 30_000
+    expect(isRefused('a')).toBe(false)
+    now = 0
+    // The address that was counted longest ago makes room.
+    for (let index = 0; index < 10_000; index++) wrong.count(`address ${index}`)
+    expect(isRefused('a')).toBe(false)
+  })
+})
+
+test.each([
+  ['203.0.113.7', '203.0.113.7'],
+  ['::ffff:203.0.113.7', '203.0.113.7'],
+  ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['2001:0db8:0000:0000:ffff::', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+])('the client address of %s is %s', (remoteAddress, expected) => {
+  const request = { headers: new Headers(), remoteAddress } as unknown as Parameters<typeof clientAddress>[0]
+  expect(clientAddress(request, false)).toBe(expected)
+})

@@ -1,0 +1,214 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type RunningServer, serve } from '../../src/http/mounts/node.js'
+import { createMcpHandler } from '../../src/mcp/index.js'
+import { startService as startCommand } from '../cli/stemwork.js'
+import { type JobJson, type Service, startService } from '../http/harness.js'
+
+let service: Service
+let mcp: RunningServer
+let clients: Client[] = []
+beforeEach(async () => {
+  service = await startService()
+  const handler = createMcpHandler(service.handler, { basePath: '/v1', origins: ['https://agents.example.org'] })
+  mcp = await serve(
+    (request, context) => (isMcp(request) ? handler(request, context) : service.handler(request, context)),
+    {
+      port: 0,
+    },
+  )
+})
+afterEach(async () => {
+  for (const client of clients) await client.close()
+  clients = []
+  await mcp.close({ timeoutMs: 100 })
+  await service.close()
+})
+
+const isMcp = ({ url }: Request) => new URL(url).pathname === '/mcp'
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+
+const overHttp = (key: string) =>
+  new StreamableHTTPClientTransport(new URL(`${mcp.origin}/mcp`), { requestInit: { headers: { authorization: key } } })
+const overStdio = (key: string) =>
+  new StdioClientTransport({
+    command: process.execPath,
+    args: [main, 'mcp'],
+    env: { ...(process.env as Record<string, string>), STEMWORK_URL: service.base, STEMWORK_API_KEY: key },
+  })
+
+async function connected(transport: Transport): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' })
+  clients.push(client)
+  await client.connect(transport)
+  return client
+}
+
+async function call(
+  client: Client,
+  name: string,
+  input: Record<string, unknown> = {},
+  onprogress?: (progress: number) => void,
+) {
+  const result = (await client.callTool(
+    { name, arguments: input },
+    undefined,
+    onprogress && { onprogress: ({ progress }) => onprogress(progress) },
+  )) as CallToolResult
+  const [text] = result.content
+  return {
+    isError: result.isError === true,
+    text: text?.type === 'text' ? text.text : '',
+    value: result.structuredContent as Record<string, unknown> & JobJson,
+    links: result.content.filter((item) => item.type === 'resource_link'),
+  }
+}
+
+describe.each([
+  ['over HTTP', overHttp],
+  ['on standard input and output', overStdio],
+])('an agent %s', (_name, transport) => {
+  it('uploads, runs a workflow, waits with progress, reads results by links, and deletes', async () => {
+    const client = await connected(transport(service.app.key))
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual([
+      'run_stems-vocals-accompaniment',
+      'run_held',
+      'upload_link',
+      'get_job',
+      'wait_for_job',
+      'list_jobs',
+      'cancel_job',
+      'delete_job',
+    ])
+    expect(tools[0]).toMatchObject({
+      title: 'Vocals and accompaniment',
+      inputSchema: {
+        type: 'object',
+        required: ['inputUrl'],
+        properties: { inputUrl: { type: 'string', format: 'uri' }, jobName: { type: 'string' } },
+      },
+    })
+
+    const upload = (await call(client, 'upload_link')).value as unknown as { uploadUrl: string; downloadUrl: string }
+    const song = Buffer.from('RIFF and so on')
+    expect((await fetch(upload.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
+    const started = await call(client, 'run_stems-vocals-accompaniment', {
+      inputUrl: upload.downloadUrl,
+      jobName: 'Song',
+    })
+    const { id } = started.value
+    const ended = await call(client, 'wait_for_job', { id })
+    expect(ended.value).toMatchObject({ id, name: 'Song', status: 'SUCCEEDED' })
+    expect(ended.links).toMatchObject([
+      { name: 'Song - vocals.wav', mimeType: 'audio/wav', uri: ended.value.result!.vocals },
+      { name: 'Song - accompaniments.wav', mimeType: 'audio/wav' },
+    ])
+    expect(Buffer.from(await (await fetch(ended.value.result!.vocals!)).arrayBuffer())).toEqual(song)
+
+    const held = (await call(client, 'run_held', { note: 'x' })).value.id
+    const progress: number[] = []
+    const waiting = call(client, 'wait_for_job', { id: held }, (now) => {
+      progress.push(now)
+      if (now > 0) service.release()
+    })
+    expect((await waiting).value.status).toBe('SUCCEEDED')
+    expect(progress.some((now) => now > 0 && now < 1)).toBe(true)
+    expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b))
+
+    const listed = (await call(client, 'list_jobs', { status: 'SUCCEEDED', size: 1 })).value
+    expect(listed).toMatchObject({ total: 2, jobs: [{ id: held, workflow: 'service/held' }] })
+    expect((await call(client, 'delete_job', { id })).value).toEqual({ id, deleted: true })
+    expect(await call(client, 'get_job', { id })).toMatchObject({
+      isError: true,
+      text: expect.stringContaining('NOT_FOUND'),
+    })
+  })
+
+  it('sees nothing of another application', async () => {
+    const other = await service.addApplication('Other')
+    const [mine, theirs] = [await connected(transport(service.app.key)), await connected(transport(other.key))]
+    const { id } = (await call(mine, 'run_held')).value
+    for (const tool of ['get_job', 'wait_for_job', 'cancel_job', 'delete_job'])
+      expect(await call(theirs, tool, { id })).toMatchObject({
+        isError: true,
+        text: expect.stringContaining('NOT_FOUND'),
+      })
+    expect((await call(theirs, 'list_jobs')).value).toMatchObject({ jobs: [], total: 0 })
+    expect((await call(mine, 'get_job', { id })).value.status).not.toBe('FAILED')
+    expect((await call(mine, 'cancel_job', { id })).isError).toBe(false)
+  })
+
+  it('is told in words what is wrong', async () => {
+    const client = await connected(transport(service.app.key))
+    const refused = await call(client, 'run_stems-vocals-accompaniment', { inputUrl: 'song.mp3' })
+    expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/params\.inputUrl: .*URL/) })
+    expect(await call(client, 'get_job', { job: 1 })).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/not valid\. \(BAD_INPUT\)\nid: /),
+    })
+    await expect(client.callTool({ name: 'run_nothing' })).rejects.toThrow(
+      /There are: run_stems-vocals-accompaniment, /,
+    )
+    const { id } = (await call(client, 'run_held')).value
+    const waited = await call(client, 'wait_for_job', { id, seconds: 0.05 })
+    expect(waited.value).toMatchObject({ id, note: 'The job has not ended yet. Call wait_for_job again.' })
+  })
+})
+
+describe('the protocol over HTTP', () => {
+  it('asks for the key of an application before anything else', async () => {
+    await expect(connected(overHttp('stw_wrong'))).rejects.toThrow(/401|UNAUTHORIZED|API key/)
+    const answer = await fetch(`${mcp.origin}/mcp`, { method: 'POST', body: '{}' })
+    expect(answer.status).toBe(401)
+    expect(answer.headers.get('www-authenticate')).toContain('Bearer')
+    expect((await fetch(`${mcp.origin}/mcp`)).status).toBe(405)
+  })
+
+  it('refuses web pages that were not allowed', async () => {
+    const post = (origin: string) =>
+      fetch(`${mcp.origin}/mcp`, {
+        method: 'POST',
+        headers: {
+          origin,
+          authorization: service.app.key,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+      })
+    expect((await post('https://evil.example')).status).toBe(403)
+    const allowed = await post('https://agents.example.org')
+    expect([allowed.status, await allowed.text()]).toEqual([200, expect.stringContaining('wait_for_job')])
+  })
+})
+
+describe('on standard input and output', () => {
+  it('a wrong key is told with the first list of tools', async () => {
+    const client = await connected(overStdio('0123456789abcdef-wrong'))
+    await expect(client.listTools()).rejects.toThrow(/valid API key .*UNAUTHORIZED/)
+  })
+})
+
+describe('stemwork serve --mcp', () => {
+  it('serves it beside the service', async () => {
+    const key = 'a-key-of-an-application'
+    const running = await startCommand(['--mcp', '--api-key', key])
+    try {
+      const address = new URL('/mcp', running.baseUrl)
+      const transport = new StreamableHTTPClientTransport(address, { requestInit: { headers: { authorization: key } } })
+      const client = await connected(transport)
+      expect((await client.listTools()).tools.map(({ name }) => name)).toContain('wait_for_job')
+      const health = await fetch(new URL('/healthz', running.baseUrl))
+      expect(health.status).toBe(200)
+    } finally {
+      running.process.kill('SIGKILL')
+      await running.process.finished()
+    }
+  })
+})

@@ -1,0 +1,139 @@
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { root } from './tarball.js'
+
+// `create-stemwork` is a package of its own in this repository. `test/platforms` installs and runs what it makes.
+interface Manifest {
+  name: string
+  version: string
+  engines: Record<string, string>
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+  files?: string[]
+}
+
+const read = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifest
+const own = read(join(root, 'package.json'))
+const { templates } = (await import(`${root}create-stemwork/project.js`)) as { templates: Record<string, unknown> }
+const names = Object.keys(templates)
+let folder: string
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'stemwork-create-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function create(...words: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'create-stemwork/main.js'), ...words], {
+    cwd: folder,
+    encoding: 'utf8',
+    input: '',
+  })
+  return { status, stdout, stderr }
+}
+
+describe('npm create stemwork', () => {
+  beforeAll(() => {
+    for (const name of names) {
+      const { status, stdout, stderr } = create(name, '--template', name)
+      expect(status, stderr).toBe(0)
+      expect(stdout).toContain(`cd ${name}\n  npm install\n  npm start`)
+    }
+  })
+
+  test('has the templates that are documented', () => {
+    expect(names).toEqual(['express', 'hono', 'engine'])
+    const page = readFileSync(join(root, 'docs/getting-started.md'), 'utf8')
+    for (const name of names) expect(page).toContain(`\`${name}\``)
+  })
+
+  test('makes projects whose programs have the types of the package', () => {
+    const modules = join(folder, 'node_modules')
+    mkdirSync(modules)
+    for (const name of readdirSync(join(root, 'node_modules'))) {
+      if (!name.startsWith('.')) symlinkSync(join(root, 'node_modules', name), join(modules, name), 'junction')
+    }
+    symlinkSync(root, join(modules, 'stemwork'), 'junction')
+    const settings = join(folder, 'express/tsconfig.json')
+    const { config } = ts.readConfigFile(settings, (path) => ts.sys.readFile(path)) as { config: unknown }
+    const { options, errors } = ts.parseJsonConfigFileContent(config, ts.sys, join(folder, 'express'))
+    expect(errors).toEqual([])
+    const sources = names.flatMap((name) =>
+      readdirSync(join(folder, name, 'src')).map((file) => join(folder, name, 'src', file)),
+    )
+    const program = ts.createProgram(sources, { ...options, rootDir: folder, noEmit: true })
+    const problems = ts
+      .getPreEmitDiagnostics(program)
+      .map(({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`)
+    expect(problems).toEqual([])
+  })
+
+  test('asks for this version, and for those packages that this repository is tested with', () => {
+    const known = { ...own.devDependencies, stemwork: `~${own.version}` }
+    for (const name of names) {
+      const { dependencies, devDependencies, engines } = read(join(folder, name, 'package.json'))
+      expect(known).toMatchObject({ ...dependencies, ...devDependencies })
+      expect(engines).toEqual(own.engines)
+    }
+    expect(read(join(root, 'create-stemwork/package.json'))).toMatchObject({
+      version: own.version,
+      engines: own.engines,
+    })
+  })
+
+  test('gives a project no name that one of its dependencies has', () => {
+    expect(names.map((name) => read(join(folder, name, 'package.json')).name)).toEqual([
+      'my-express',
+      'my-hono',
+      'engine',
+    ])
+  })
+
+  test('is published with every file of its templates, and needs no other package', () => {
+    const place = join(root, 'create-stemwork')
+    const { stdout } = spawnSync('npm pack --dry-run --json --ignore-scripts', {
+      cwd: place,
+      encoding: 'utf8',
+      shell: true,
+    })
+    const [packed] = Object.values(JSON.parse(stdout) as Record<string, { files: { path: string }[] }>)
+    const templateFiles = readdirSync(join(place, 'templates'), { recursive: true, withFileTypes: true })
+      .filter((file) => file.isFile())
+      .map((file) => join(file.parentPath, file.name).slice(place.length + 1))
+    const files = packed?.files.map(({ path }) => path) ?? []
+    expect(files).toEqual(expect.arrayContaining([...templateFiles, 'main.js', 'project.js', 'README.md', 'LICENSE']))
+    expect(files).toHaveLength(templateFiles.length + 5)
+    expect(read(join(place, 'package.json')).dependencies).toBeUndefined()
+  })
+
+  test('leaves a folder alone that has files, and says what to do about wrong words', () => {
+    mkdirSync(join(folder, 'full'))
+    writeFileSync(join(folder, 'full/mine.txt'), 'mine')
+    const refused = create('full', '--template', 'hono')
+    expect(refused).toMatchObject({ status: 1, stdout: '' })
+    expect(refused.stderr).toBe('The folder full has files (mine.txt, ...). Name one that is empty or not there.\n')
+    expect(readdirSync(join(folder, 'full'))).toEqual(['mine.txt'])
+
+    expect(create('new', '--template', 'koa')).toMatchObject({
+      status: 1,
+      stderr: 'There is no template "koa". Choose one of express, hono, engine.\n',
+    })
+    // Where nobody can answer, it asks nothing.
+    expect(create('new')).toMatchObject({ status: 1, stderr: 'Name a template: --template express|hono|engine.\n' })
+    expect(create('new', '--typescript').stderr).toMatch(/--typescript[\s\S]*Usage: npm create stemwork/)
+    expect(existsSync(join(folder, 'new'))).toBe(false)
+  })
+})

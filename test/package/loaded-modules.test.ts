@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const fixture = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
+
+/** What a new process of Node prints, which can name the files that it has loaded. */
+function run(...args: string[]): string {
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    ['--import', fixture('record-loads.mjs').href, ...args],
+    { encoding: 'utf8', cwd: fileURLToPath(new URL('../..', import.meta.url)) },
+  )
+  expect(status, stderr).toBe(0)
+  return stdout
+}
+
+function filesLoadedBy(...specifiers: string[]): string[] {
+  const imports = specifiers.map((specifier) => `await import('${specifier}')`).join('\n')
+  return JSON.parse(
+    run('--input-type=module', '--eval', `${imports}\nconsole.log(JSON.stringify(globalThis.loadedFiles()))`),
+  ) as string[]
+}
+
+/** Names of the packages among `files`. */
+function packagesOf(files: readonly string[]): string[] {
+  const names = files.map((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file.replaceAll('\\', '/'))?.[1])
+  return [...new Set(names.filter((name) => name !== undefined))].sort()
+}
+
+/** Folders of `src/core/separation` that do the work: nothing of them is needed to declare the workflow. */
+function workingParts(files: readonly string[]): string[] {
+  const part = /dist\/core\/separation\/(architectures|decode|dsp|evaluation|models|pipeline)\//
+  return files.filter((file) => part.test(file.replaceAll('\\', '/')))
+}
+
+const needed = ['eventemitter3', 'p-queue', 'p-timeout', 'reflect-metadata', 'tslib', 'tsyringe', 'zod']
+
+describe('what is loaded', () => {
+  test("by import 'stemwork' is the engine and seven small packages", () => {
+    const files = filesLoadedBy('stemwork')
+    expect(packagesOf(files)).toEqual(needed)
+    expect(workingParts(files)).toEqual([])
+  })
+
+  test('is seen by these tests when it is there', () => {
+    const files = filesLoadedBy('stemwork/sqlite', 'stemwork/models', 'onnxruntime-node', 'audio-decode')
+    expect(packagesOf(files)).toEqual(expect.arrayContaining(['libsql', 'onnxruntime-node', 'audio-decode']))
+    // The native part of a package too, which is loaded by require().
+    expect(files.some((file) => file.endsWith('.node'))).toBe(true)
+    expect(workingParts(files)).not.toEqual([])
+  })
+
+  for (const [runner, ownProcess] of [
+    ['inline', true],
+    ['process', false],
+  ] as const) {
+    test(`for a job of a host with only its own workflow is no more: ${runner} runner`, () => {
+      const report = JSON.parse(run(fileURLToPath(fixture('host.mjs')), runner)) as {
+        ownProcess: boolean
+        host: string[]
+        run: string[]
+      }
+      expect(report.ownProcess).toBe(ownProcess)
+      for (const files of [report.host, report.run]) {
+        expect(packagesOf(files)).toEqual(needed)
+        expect(workingParts(files)).toEqual([])
+      }
+    })
+  }
+
+  test("for traces by 'stemwork/opentelemetry' is its API alone, which starts nothing", () => {
+    expect(packagesOf(filesLoadedBy('stemwork/opentelemetry'))).toEqual(['@opentelemetry/api'])
+  })
+
+  test('in a browser with stemwork/client is no package at all', () => {
+    expect(packagesOf(filesLoadedBy('stemwork/client'))).toEqual([])
+  })
+})

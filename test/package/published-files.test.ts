@@ -1,0 +1,162 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeVersionRemedy } from '../../src/cli/node-version.js'
+import { readSources } from '../architecture/source-tree.js'
+import { packInto, root } from './tarball.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Manifest {
+  exports: Record<string, string | { types: string; default: string }>
+  bin: Record<string, string>
+  sideEffects: string[]
+  repository: { url: string }
+  homepage: string
+  bugs: { url: string }
+  keywords: string[]
+  engines: { node: string }
+  publishConfig: object
+}
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+const { exports, bin, sideEffects, repository } = manifest
+let tarball: string
+let files: string[]
+let bytes: number
+
+// Neither npm pack nor the checks need a network; the build that is packed is the one that all tests run.
+beforeAll(() => {
+  ;({ path: tarball, files, bytes } = packInto(folder))
+})
+
+function check(program: string, ...args: string[]) {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [join(root, 'node_modules', program), ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
+  return { status, output: `${stdout}\n${stderr}` }
+}
+
+/** The tarball is packed from the files of this folder. */
+function textOf(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
+
+describe('the packed tarball', () => {
+  test('passes publint', () => {
+    const { status, output } = check('publint/src/cli.js', '--strict', tarball)
+    expect(status, output).toBe(0)
+    expect(output).toContain('All good')
+  })
+
+  test('has types that every subpath resolves to (are the types wrong, ESM only)', () => {
+    const args = ['--profile', 'esm-only', '--format', 'table-flipped', '--no-color', tarball]
+    const { status, output } = check('@arethetypeswrong/cli/dist/index.js', ...args)
+    expect(status, output).toBe(0)
+    for (const subpath of Object.keys(exports)) expect(output).toContain(`stemwork${subpath.slice(1)}`)
+  })
+
+  test('has every file that package.json names, and no source, test or setting of this repository', () => {
+    const targets = [
+      ...Object.values(exports).flatMap((target) => (typeof target === 'string' ? target : Object.values(target))),
+      ...Object.values(bin),
+      ...sideEffects,
+    ].map((path) => path.replace('./', ''))
+    expect(targets.filter((path) => !files.includes(path))).toEqual([])
+    const code =
+      /^dist\/[a-z0-9/-]+\.(js|d\.ts|wasm)$|^dist\/console\/(app\.js|console\.css|(docs|operator)-style\.css|icon\.svg|NOTICE\.txt)$/
+    const documents = /^docs\/[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
+    const rest =
+      /^models\/embedded\/(model\.onnx|model\.json|README\.md)$|^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|yaml|json))?$|^package\.json$/
+    expect(files.filter((path) => ![code, documents, rest].some((pattern) => pattern.test(path)))).toEqual([])
+    expect(files.filter((path) => path.includes('.test.'))).toEqual([])
+    const texts = files.filter((path) => /\.(js|ts|md|mjs|json)$/.test(path))
+    expect(texts.filter((path) => textOf(path).includes('sourceMappingURL=') || textOf(path).includes(root))).toEqual(
+      [],
+    )
+  })
+
+  test('is small: limits for its bytes and its files', () => {
+    // The model takes 2.2 MB of it.
+    expect(bytes).toBeLessThan(3_200_000)
+    expect(files.length).toBeLessThan(1_000)
+  })
+
+  test('has every declaration that those of its subpaths lead to', () => {
+    const entries = Object.values(exports).flatMap((target) => (typeof target === 'string' ? [] : [target.types]))
+    const reached = new Set<string>()
+    const waiting = entries.map((path) => path.replace('./', ''))
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      if (reached.has(path)) continue
+      reached.add(path)
+      // Examples in comments import files of their reader's.
+      const declarations = textOf(path).replace(/\/\*[^]*?\*\//g, '')
+      for (const [, target = ''] of declarations.matchAll(/(?:from|import\()\s*['"](\.[^'"]+)['"]/g))
+        waiting.push(posix.join(posix.dirname(path), target.replace(/\.js$/, '.d.ts')))
+    }
+    expect(reached.size).toBeGreaterThan(50)
+    expect([...reached].filter((path) => !files.includes(path))).toEqual([])
+  })
+
+  test('has every page, picture and example that its pages link to', () => {
+    const { url } = repository
+    const own = url.replace(/^git\+/, '').replace(/\.git$/, '')
+    const missing = files
+      .filter((path) => path.endsWith('.md'))
+      .flatMap((page) =>
+        Array.from(textOf(page).matchAll(/\]\(([^)#\s]+)/g), ([, link = '']) => {
+          if (link.startsWith(own)) {
+            const path = link.slice(own.length).replace(/^\/(?:blob|tree)\/main\//, '')
+            return existsSync(join(root, path)) ? [] : [`${page}: ${link}`]
+          }
+          if (/^(https?|mailto):/.test(link)) return []
+          const path = posix.join(posix.dirname(page), link)
+          const found = files.some((file) => file === path || file.startsWith(path.replace(/\/?$/, '/')))
+          return found ? [] : [`${page}: ${link}`]
+        }).flat(),
+      )
+    expect(missing).toEqual([])
+  })
+
+  test('says on npm where it comes from, and is published from there with a statement of that', () => {
+    const own = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
+    expect(own).toMatch(/^https:\/\/github\.com\//)
+    expect(manifest).toMatchObject({
+      homepage: `${own}#readme`,
+      bugs: { url: `${own}/issues` },
+      publishConfig: { access: 'public', provenance: true },
+    })
+    expect(manifest.keywords.length).toBeGreaterThan(4)
+    // npm makes the statement only for a workflow that may ask for a token of its own.
+    const release = textOf('.github/workflows/release.yml')
+    expect(release).toContain('id-token: write')
+    expect(release).toMatch(/run: npm publish\n/)
+  })
+
+  test('names the same versions of Node for npm, for its users, and in what its programs say', () => {
+    const { node } = manifest.engines
+    expect(node).toBe('^20.19.0 || >=22.12.0')
+    for (const page of ['README.md', 'docs/getting-started.md', 'docs/installation.md'])
+      expect(textOf(page)).toMatch(/[Nn]eeds? Node 20\.19, 22\.12 or newer/)
+    for (const version of ['20.19.0', '22.12.0', '23.0.0', '24.1.0']) expect(nodeVersionRemedy(version)).toBeUndefined()
+    for (const version of ['18.20.8', '20.18.3', '21.7.3', '22.11.0'])
+      expect(nodeVersionRemedy(version)).toContain('Node 20.19, 22.12 or newer')
+  })
+
+  test('is tested by the whole suite on every line of Node that it says it runs on', () => {
+    const [, whole = ''] = /^  full:\n([\s\S]*?)^  \w+:$/m.exec(textOf('.github/workflows/ci.yml')) ?? []
+    expect(whole).toContain('run: bash .ci/run')
+    const [, tested = ''] = /node: \[([\d, ]+)\]/.exec(whole) ?? []
+    const [, said = ''] = /the whole suite runs on ([\d, and]+)\./.exec(textOf('docs/platforms.md')) ?? []
+    expect(tested.match(/\d+/g)).toEqual(['20', '22', '24'])
+    expect(said.match(/\d+/g)).toEqual(tested.match(/\d+/g))
+  })
+
+  test('names each module as one with side effects that imports another for its effects alone', () => {
+    const modules = [...readSources()].filter(([, text]) => /^import '/m.test(text))
+    expect(modules.map(([file]) => `./dist/${file.replace(/\.tsx?$/, '.js')}`)).toEqual(sideEffects)
+  })
+})

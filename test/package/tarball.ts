@@ -1,0 +1,42 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Tarball {
+  path: string
+  /** Paths in it. */
+  files: string[]
+  bytes: number
+}
+
+/** Packs the build that all tests run, as `npm publish` would, into `folder`. Needs no network. */
+export function packInto(folder: string): Tarball {
+  const stdout = run(`npm pack --json --ignore-scripts --pack-destination "${folder}"`, root)
+  // npm 12 names each tarball by its package.
+  const [packed] = Object.values(
+    JSON.parse(stdout) as Record<string, { filename: string; size: number; files: { path: string }[] }>,
+  )
+  if (!packed) throw new Error(`npm pack named no tarball: ${stdout}`)
+  return { path: join(folder, packed.filename), files: packed.files.map(({ path }) => path), bytes: packed.size }
+}
+
+/** Puts the tarball into a project as an install would, with the packages of this repository beside it. Needs no network. */
+export function unpackInto(project: string, tarball: Tarball): void {
+  const modules = join(project, 'node_modules')
+  mkdirSync(modules)
+  run(`tar -xzf "${tarball.path}" -C "${modules}"`, project)
+  renameSync(join(modules, 'package'), join(modules, 'stemwork'))
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    if (!name.startsWith('.')) symlinkSync(join(root, 'node_modules', name), join(modules, name), 'junction')
+  }
+}
+
+/** Through the shell, which finds npm.cmd on Windows. */
+function run(command: string, cwd: string): string {
+  const { stdout, stderr, status } = spawnSync(command, { cwd, encoding: 'utf8', shell: true })
+  if (status !== 0) throw new Error(`${command} failed: ${stderr}`)
+  return stdout
+}

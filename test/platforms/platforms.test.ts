@@ -1,0 +1,144 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../servers/found-server.js'
+import { root } from '../package/tarball.js'
+import { imageFolder } from './dockerfile.js'
+import {
+  headings,
+  installsFromRegistry,
+  installTools,
+  project,
+  registryAnswers,
+  removeProjects,
+  run,
+  section,
+  serve,
+  stopServers,
+  tarball,
+} from './project.js'
+import { separateOverHttp } from './separation-over-http.js'
+
+const separated = 'SUCCEEDED vocals accompaniments\n'
+const tested = ['esbuild', 'webpack', 'Next.js', 'NestJS', 'pnpm', "Yarn Plug'n'Play", 'Docker']
+
+afterEach(stopServers)
+afterAll(removeProjects)
+
+test('every section of the page that has commands is tested here', () => {
+  expect(headings).toEqual(tested)
+})
+
+describe('a program that separates a song, made as the page says', () => {
+  beforeAll(async () => {
+    if (registryAnswers) await installTools('pnpm@10', '@yarnpkg/cli-dist@4')
+  })
+
+  for (const heading of ['esbuild', 'webpack', 'pnpm', "Yarn Plug'n'Play"]) {
+    installsFromRegistry(`works with ${heading}`, async () => {
+      const { files, commands } = section(heading)
+      // Yarn takes a folder with a lock file of its own for a project.
+      const place = project(heading.replace(/\W/g, ''), {
+        ...files,
+        ...(heading.startsWith('Yarn') ? { 'yarn.lock': '' } : {}),
+      })
+      let output = ''
+      for (const command of commands) output = await run(command, place)
+      expect(output).toBe(separated)
+    })
+  }
+})
+
+describe('a Next.js application, made as the page says', () => {
+  const mount = '/api/media'
+  const { files, commands } = section('Next.js')
+  const [install = '', dev = '', build = '', startCommand = ''] = commands
+  const publicUrl = /PUBLIC_URL=(\S+)/.exec(startCommand)?.[1] ?? ''
+  const standalone = / or: (.*)/.exec(startCommand)?.[1] ?? ''
+  let place: string
+
+  beforeAll(async () => {
+    place = project('next', {
+      ...files,
+      'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html> }',
+      'app/page.js': 'export default function Page() { return <p>stems</p> }',
+      'app/api/media/[...path]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
+    })
+    if (registryAnswers) await run(install, place)
+  })
+
+  installsFromRegistry('separates a song while it is developed', async () => {
+    const port = await freePort()
+    const address = `http://localhost:${port}`
+    await serve(dev.replace('http://localhost:3000', address), place, address, { PORT: String(port) })
+    await separateOverHttp(`${address}${mount}`)
+  })
+
+  installsFromRegistry('separates a song when it was built, with links that lead through the proxy', async () => {
+    await run(build, place)
+    const port = await freePort()
+    await serve(startCommand, place, `http://localhost:${port}`, { PORT: String(port) })
+    await separateOverHttp(`http://localhost:${port}${mount}`, { publicUrl })
+  })
+
+  installsFromRegistry("separates a song as 'standalone', in a folder of its own", async () => {
+    const alone = project('next-alone')
+    await run(`cp -r ${join(place, '.next')} .`, alone)
+    const port = await freePort()
+    const environment = { PORT: String(port), HOSTNAME: 'localhost', PUBLIC_URL: publicUrl }
+    await serve(standalone, alone, `http://localhost:${port}`, environment)
+    await separateOverHttp(`http://localhost:${port}${mount}`, { publicUrl })
+  })
+})
+
+installsFromRegistry('a NestJS application, made as the page says, separates a song', async () => {
+  const { files, commands } = section('NestJS')
+  const place = project('nest', {
+    ...files,
+    'app.module.ts': "import { Module } from '@nestjs/common'\n\n@Module({})\nexport class AppModule {}\n",
+  })
+  for (const command of commands.slice(0, -1)) await run(command, place)
+  const port = await freePort()
+  await serve(commands.at(-1) ?? '', place, `http://localhost:${port}`, { PORT: String(port) })
+  await separateOverHttp(`http://localhost:${port}/v1`)
+})
+
+describe('the Dockerfile of the examples', () => {
+  const dockerfile = readFileSync(join(root, 'examples/docker/Dockerfile'), 'utf8')
+  const [build = '', start = ''] = section('Docker').commands
+  const key = /STEMWORK_API_KEYS=(\S+)/.exec(start)?.[1] ?? ''
+  const dockerRuns = registryAnswers && spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
+
+  installsFromRegistry(
+    'makes, step by step on this machine, a folder in which the service separates a song',
+    async () => {
+      const place = project('steps')
+      await run('npm install stemwork onnxruntime-node', place)
+      const image = await imageFolder(dockerfile, place, run)
+      const port = String(await freePort())
+      const command = image.command.join(' ').replace('8080', port)
+      await serve(command, image.folder, `http://127.0.0.1:${port}/v1/healthz`, { STEMWORK_API_KEYS: key })
+      await separateOverHttp(`http://127.0.0.1:${port}/v1`, { key })
+      const [program = '', ...given] = image.healthCheck.map((word) => word.replace('8080', port))
+      expect(spawnSync(program, given).status).toBe(0)
+    },
+  )
+
+  test.skipIf(!dockerRuns)(
+    `makes an image in which the service separates a song${dockerRuns ? '' : ' (skipped: no docker that runs)'}`,
+    async () => {
+      // The tarball, which no registry has yet, goes into the image's first stage too.
+      const place = project('image', {
+        Dockerfile: dockerfile.replace('COPY package.json ', 'COPY stemwork.tgz package.json '),
+      })
+      copyFileSync(tarball().path, join(place, 'stemwork.tgz'))
+      await run('npm install ./stemwork.tgz onnxruntime-node', place)
+      await run(build, place)
+      const port = await freePort()
+      const mount = `http://127.0.0.1:${port}/v1`
+      await serve(start.replace('8080:', `${port}:`), place, `${mount}/healthz`, {})
+      await separateOverHttp(mount, { publicUrl: mount, key })
+    },
+  )
+})

@@ -1,0 +1,104 @@
+import { spawnSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { EngineHealth } from '../../src/core/engine/engine.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const runtime = join(root, 'node_modules/onnxruntime-node')
+/** A project with the package installed as npm does, its dependencies by links, and without onnxruntime-node. */
+let project: string
+let modules: string
+
+beforeAll(async () => {
+  project = await mkdtemp(join(tmpdir(), 'stemwork-unready-'))
+  modules = join(project, 'node_modules')
+  await mkdir(join(modules, 'stemwork'), { recursive: true })
+  await cp(join(root, 'dist'), join(modules, 'stemwork/dist'), { recursive: true })
+  await cp(join(root, 'package.json'), join(modules, 'stemwork/package.json'))
+  await symlink(join(root, 'models'), join(modules, 'stemwork/models'))
+  const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  for (const name of Object.keys(dependencies)) {
+    await mkdir(dirname(join(modules, name)), { recursive: true })
+    await symlink(join(root, 'node_modules', name), join(modules, name))
+  }
+  await cp(fileURLToPath(new URL('./fixtures/stems-host.mjs', import.meta.url)), join(project, 'host.mjs'))
+  await writeFile(join(project, 'package.json'), '{"type":"module"}')
+}, 120_000)
+afterAll(() => rm(project, { recursive: true, force: true }))
+
+interface Seen {
+  healthBefore: EngineHealth
+  start: 'ok' | { code: string; message: string; retryable: boolean; cause: string }
+  waiting: string
+  done?: JobRecord
+  health: EngineHealth
+}
+
+function host(file = 'host.mjs'): Seen {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [join(project, file)], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+  return JSON.parse(stdout) as Seen
+}
+
+/** Refused at the start, with the remedy; a job that is run all the same ends at once and is not worth another try. */
+function expectRefusal(seen: Seen, code: string, remedy: string): void {
+  expect(seen.start).toMatchObject({ code, retryable: false, message: expect.stringContaining(remedy) })
+  expect(seen.waiting).toBe('QUEUED')
+  for (const health of [seen.healthBefore, seen.health]) {
+    expect(health.ok).toBe(false)
+    expect(health.problems).toEqual([expect.stringContaining(remedy)])
+    expect(health.problems[0]).not.toContain(project)
+  }
+  expect(seen.done).toMatchObject({
+    status: 'FAILED',
+    attempts: 1,
+    error: { code: 'INTERNAL_ERROR', retryable: false, message: expect.stringContaining('not set up') },
+    failure: expect.stringContaining(code),
+  })
+  expect(JSON.stringify(seen.done?.error)).not.toContain(project)
+}
+
+describe('a host whose child process cannot work is told so when it starts', () => {
+  test('because onnxruntime-node is not installed', () => {
+    const seen = host()
+    expectRefusal(seen, 'MISSING_DEPENDENCY', 'Install it: npm install onnxruntime-node')
+    expect(seen.done?.failure).toContain('ERR_MODULE_NOT_FOUND')
+  })
+
+  test('because the native library of onnxruntime-node is damaged', async () => {
+    const copy = join(modules, 'onnxruntime-node')
+    const { version } = JSON.parse(await readFile(join(runtime, 'package.json'), 'utf8')) as { version: string }
+    await cp(join(runtime, 'dist'), join(copy, 'dist'), { recursive: true })
+    await cp(join(runtime, 'package.json'), join(copy, 'package.json'))
+    await symlink(join(root, 'node_modules/onnxruntime-common'), join(modules, 'onnxruntime-common'))
+    for (const napi of ['napi-v3', 'napi-v6']) {
+      const folder = join(copy, 'bin', napi, process.platform, process.arch)
+      await mkdir(folder, { recursive: true })
+      await writeFile(join(folder, 'onnxruntime_binding.node'), `not a library of ${version}`)
+    }
+    const seen = host()
+    expectRefusal(seen, 'MISSING_DEPENDENCY', 'native library cannot be loaded')
+    expect(seen.done?.failure).toMatch(/onnxruntime_binding\.node/)
+    await rm(copy, { recursive: true })
+  })
+
+  test('and is ready when the package is there', async () => {
+    await symlink(runtime, join(modules, 'onnxruntime-node'))
+    expect(host()).toMatchObject({ start: 'ok', healthBefore: { ok: true, problems: [] }, health: { ok: true } })
+  })
+
+  test("because the child's program is not where the code is", async () => {
+    await rm(join(modules, 'stemwork/dist/core/engine/runner/main.js'))
+    expectRefusal(host(), 'MISSING_DEPENDENCY', 'Keep the package out of the bundle')
+  })
+})

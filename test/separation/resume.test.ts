@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto'
+import { copyFile, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RunCheckpoint, WorkOrder } from '../../src/core/engine/ports/runner.js'
+import { processRunner } from '../../src/core/engine/runner/process-runner.js'
+import type { Checkpoint, KeptPart } from '../../src/core/engine/workflow/checkpoint.js'
+import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
+import { readIndex } from '../../src/core/separation/checkpoint/part-file.js'
+import { SeparationCheckpoint } from '../../src/core/separation/checkpoint/separation-checkpoint.js'
+import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
+import type { Network } from '../../src/core/separation/runtime/network.js'
+import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
+import { manifestOf } from './architecture-run.js'
+import { testNetworks } from './networks.js'
+import { noise, streamOf, writeWav } from './tracks.js'
+
+let folder: string
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-resume-'))))
+afterAll(() => rm(folder, { recursive: true }))
+
+async function sha256Of({ path }: { path: string }): Promise<string> {
+  return createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
+}
+
+describe('a separation whose process is killed', () => {
+  const workflow = stemsWorkflow({ threads: 1 })
+  const seconds = 38
+  let song: string
+  beforeAll(async () => {
+    song = join(folder, 'song.wav')
+    const sampleCount = seconds * 44_100
+    await writeWav(song, [noise(sampleCount, 1), noise(sampleCount, 2)], 44_100, '16')
+  })
+
+  async function order(parts: KeptPart[], params = {}): Promise<WorkOrder> {
+    return {
+      jobId: 'job',
+      workflow: workflow.id,
+      module: workflow.module?.url ?? null,
+      settings: workflow.module?.settings,
+      params: { inputUrl: 'https://example.com/song.wav', ...params },
+      inputs: { inputUrl: { path: song, bytes: (await stat(song)).size } },
+      directory: await mkdtemp(join(folder, 'run-')),
+      limits: { maxAudioSeconds: 600 },
+      checkpoint: { parts, afterMs: 0, everyMs: 1, maxBytes: 1e9 },
+    }
+  }
+
+  it('goes on at its last segment in another process, twice, and its files are the same to the byte', async () => {
+    const whole = await finish(await order([], { format: 'flac' }))
+    const parts: KeptPart[] = []
+    await killAfter(2, await order([], { format: 'flac' }), parts)
+    await killAfter(1, await order([...parts], { format: 'flac' }), parts)
+    const resumed = await finish(await order([...parts], { format: 'flac' }), parts)
+    for (const stem of ['vocals', 'accompaniments'] as const)
+      expect(await sha256Of(resumed.outputs[stem])).toBe(await sha256Of(whole.outputs[stem]))
+    // No segment was estimated twice after it was kept.
+    const kept: number[] = []
+    for (const { path, bytes } of parts) {
+      const { segments } = await readIndex(path, bytes)
+      kept.push(...segments.map(({ segment }) => segment))
+    }
+    expect(kept.length).toBeGreaterThanOrEqual(3)
+    expect(kept).toEqual(kept.map((_, index) => index))
+  })
+
+  async function finish(work: WorkOrder, parts: KeptPart[] = []) {
+    const runner = processRunner({ resolve: () => workflow, niceness: 0 })
+    try {
+      return await runner.run(work, options(work, parts, new AbortController().signal))
+    } finally {
+      await runner.close()
+    }
+  }
+
+  async function killAfter(count: number, work: WorkOrder, parts: KeptPart[]): Promise<void> {
+    const runner = processRunner({ resolve: () => workflow, niceness: 0 })
+    const kill = new AbortController()
+    const target = parts.length + count
+    const onPart = () => {
+      if (parts.length === target) kill.abort(new Error('killed'))
+    }
+    try {
+      await expect(runner.run(work, options(work, parts, kill.signal, onPart))).rejects.toThrow('killed')
+    } finally {
+      await runner.close()
+    }
+  }
+
+  /** Keeps the parts outside of the run's folder. */
+  function options(work: WorkOrder, parts: KeptPart[], signal: AbortSignal, onPart = () => {}) {
+    const checkpoint: RunCheckpoint = {
+      handBack: new AbortController().signal,
+      async store(part) {
+        const path = join(folder, `kept-${parts.length}`)
+        await copyFile(join(work.directory, `checkpoint-${part}`), path)
+        parts.push({ path, bytes: (await stat(path)).size })
+        onPart()
+      },
+    }
+    return { signal, onProgress: () => {}, checkpoint }
+  }
+})
+
+describe('a checkpoint of several passes', () => {
+  const load = testNetworks()
+  const manifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, primary: 'vocals' })
+  const tracks = [noise(60_000, 3), noise(60_000, 4)]
+
+  /** One model twice, once with a delay, in batches. */
+  async function separate(checkpoint: Checkpoint | undefined, fingerprint = 'same', stopAfter = Infinity) {
+    const network = await load({
+      inputs: [{ name: 'input', shape: ['batch', 4, 129, 40] }],
+      outputs: [{ name: 'output', shape: ['batch', 4, 129, 40] }],
+      nodes: [{ operator: 'Mul', inputs: ['input', 'gain'], outputs: ['output'] }],
+      constants: [{ name: 'gain', dims: [1], values: [0.3] }],
+    })
+    let runs = 0
+    const counted: Network = {
+      ...network,
+      inputs: network.inputs,
+      outputs: network.outputs,
+      isOpen: true,
+      run: async (feeds, fetches) => {
+        if (++runs > stopAfter) throw new Error('killed')
+        return await network.run(feeds, fetches)
+      },
+      close: async () => {},
+    }
+    const directory = await mkdtemp(join(folder, 'passes-'))
+    const kept =
+      checkpoint &&
+      (await SeparationCheckpoint.open({ checkpoint, directory, passes: 2, fingerprint: async () => fingerprint }))
+    const architecture = await createArchitecture(manifest, [counted])
+    const members = [0, 500].map((delaySamples, index): PipelineMember => ({
+      architecture,
+      networks: [counted],
+      stream: streamOf(tracks),
+      delaySamples,
+      batch: 2,
+      kept: kept?.pass(index),
+    }))
+    const out: number[] = []
+    try {
+      await runPipeline(members, {
+        sink: async ({ vocals = [], accompaniments = [] }) => {
+          for (const plane of [...vocals, ...accompaniments]) out.push(plane.length, ...plane)
+        },
+      })
+    } catch (error) {
+      if (!String(error).includes('killed')) throw error
+    } finally {
+      await kept?.close()
+      architecture.close()
+    }
+    return { out, runs }
+  }
+
+  /** Keeps at every opportunity. */
+  function memory(parts: KeptPart[]): Checkpoint {
+    return {
+      parts: [...parts],
+      isOn: true,
+      isDue: () => true,
+      async keep(path) {
+        const target = join(folder, `part-${crypto.randomUUID()}`)
+        await copyFile(path, target)
+        await rm(path)
+        parts.push({ path: target, bytes: (await stat(target)).size })
+      },
+      stop() {
+        throw new Error('the checkpoint was stopped')
+      },
+      restart: () => void parts.splice(0),
+    }
+  }
+
+  // Hundreds of thousands of numbers, which `toEqual` takes seconds to compare.
+  const isSame = (one: number[], other: number[]) =>
+    one.length === other.length && one.every((value, index) => value === other[index])
+
+  it('goes on in all of them, with the same blocks and samples', async () => {
+    const whole = await separate(undefined)
+    const parts: KeptPart[] = []
+    await separate(memory(parts), 'same', 6)
+    const second = await separate(memory(parts), 'same', 4)
+    const last = await separate(memory(parts))
+    expect(isSame(last.out, whole.out)).toBe(true)
+    expect(second.runs).toBeGreaterThan(0)
+    // At most the two segments in flight of each pass are done again, at each of the two deaths.
+    expect(6 + 4 + last.runs).toBeLessThanOrEqual(whole.runs + 2 * 4 + 2)
+    expect(last.runs).toBeLessThan(whole.runs)
+  })
+
+  it('that belongs to other work, or is damaged, is left aside', async () => {
+    const whole = await separate(undefined)
+    const parts: KeptPart[] = []
+    await separate(memory(parts), 'same', 6)
+    expect(parts.length).toBeGreaterThan(0)
+    const [first] = parts
+    const other = await separate(memory([...parts]), 'other')
+    expect(other.runs).toBe(whole.runs)
+    expect(isSame(other.out, whole.out)).toBe(true)
+    const cut = await separate(memory([{ path: first?.path ?? '', bytes: (first?.bytes ?? 0) - 5 }]))
+    expect(cut.runs).toBe(whole.runs)
+    expect(isSame(cut.out, whole.out)).toBe(true)
+  })
+})

@@ -1,0 +1,145 @@
+import { defineWorkflow, type StageContext, type Workflow } from 'stemwork'
+import { z } from 'zod'
+import { expectType } from './expect-type.js'
+
+interface File {
+  path: string
+  bytes: number
+  name?: string
+}
+
+const text = { fileName: 'text.txt', contentType: 'text/plain' }
+
+// Params, inputs and outputs have the types and names that the definition gives them.
+const named: Workflow = defineWorkflow({
+  id: 'service/mix',
+  name: 'Mix',
+  description: 'Mixes two files.',
+  params: z.object({
+    firstUrl: z.url(),
+    secondUrl: z.url().optional(),
+    gain: z.number().default(1),
+    format: z.enum(['wav', 'mp3']),
+  }),
+  inputs: ['firstUrl', 'secondUrl'],
+  outputs: { mix: text, report: { ...text, optional: true } },
+  stages: [
+    {
+      name: 'mix',
+      weight: 2,
+      async run({ params, inputs, outputPath, progress, detail, signal, limits }) {
+        expectType<number>()(params.gain)
+        expectType<'wav' | 'mp3'>()(params.format)
+        expectType<File>()(inputs.firstUrl)
+        // A param that may be left out has no file then.
+        expectType<File | undefined>()(inputs.secondUrl)
+        expectType<string>()(outputPath('mix'))
+        expectType<AbortSignal>()(signal)
+        expectType<number>()(limits.maxAudioSeconds)
+        progress(0.5)
+        detail('seconds', 3)
+        // @ts-expect-error: no such param
+        void params.gains
+        // @ts-expect-error: a param, but not a media file
+        void inputs.gain
+        // @ts-expect-error: no such output
+        outputPath('mixed')
+        // @ts-expect-error: a fraction is a number
+        progress('half')
+      },
+    },
+  ],
+})
+expectType<readonly string[]>()(named.inputs)
+
+// One input of the usual name, and outputs that depend on the params.
+defineWorkflow({
+  id: 'service/peaks',
+  name: 'Peaks',
+  description: 'Draws peaks.',
+  params: z.object({ inputUrl: z.url(), picture: z.boolean() }),
+  outputs(params) {
+    expectType<boolean>()(params.picture)
+    return params.picture ? { peaks: text, picture: text } : { peaks: text }
+  },
+  stages: [
+    {
+      name: 'draw',
+      async run({ inputs, outputPath }) {
+        expectType<File>()(inputs.inputUrl)
+        outputPath('peaks')
+        outputPath('picture')
+        // @ts-expect-error: only `inputUrl` is an input unless `inputs` says so
+        void inputs.otherUrl
+        // @ts-expect-error: no such output
+        outputPath('pictures')
+      },
+    },
+  ],
+})
+
+// Outputs that are known only when it runs: any name may be asked for.
+const stems: Record<string, typeof text> = {}
+defineWorkflow({
+  id: 'service/any',
+  name: 'Any',
+  description: 'Any stems.',
+  params: z.object({ inputUrl: z.url() }),
+  outputs: () => stems,
+  stages: [{ name: 'run', run: async ({ outputPath }) => void outputPath('drums') }],
+})
+
+// No inputs at all.
+defineWorkflow({
+  id: 'service/none',
+  name: 'None',
+  description: 'Needs no file.',
+  params: z.looseObject({}),
+  inputs: [],
+  outputs: { text },
+  stages: [
+    {
+      name: 'run',
+      async run({ inputs }) {
+        // @ts-expect-error: there are none
+        void inputs.inputUrl
+      },
+    },
+  ],
+})
+
+// A stage that is written apart says what it needs.
+async function write({ params, outputPath }: StageContext<{ gain: number }, string, 'text'>): Promise<void> {
+  expectType<number>()(params.gain)
+  outputPath('text')
+}
+defineWorkflow({
+  id: 'service/apart',
+  name: 'Apart',
+  description: 'A stage of its own.',
+  params: z.object({ inputUrl: z.url(), gain: z.number() }),
+  outputs: { text },
+  stages: [{ name: 'write', run: write }],
+})
+defineWorkflow({
+  id: 'service/wrong',
+  name: 'Wrong',
+  description: 'Without the param that the stage needs.',
+  params: z.object({ inputUrl: z.url() }),
+  outputs: { text },
+  // @ts-expect-error: the stage needs `gain`
+  stages: [{ name: 'write', run: write }],
+})
+
+defineWorkflow({
+  id: 'service/wrong',
+  name: 'Wrong',
+  description: 'An output without a file name.',
+  params: z.object({ inputUrl: z.url() }),
+  // @ts-expect-error: a file name is needed
+  outputs: { text: { contentType: 'text/plain' } },
+  stages: [{ name: 'run', run: async () => {} }],
+})
+
+// @ts-expect-error: stages are needed
+defineWorkflow({ id: 'a', name: 'A', description: '', params: z.object({}), outputs: {} })

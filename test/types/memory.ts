@@ -1,0 +1,10 @@
+import type { ApplicationStore, BlobStore, JobStore } from 'stemwork'
+import { memoryApplications, memoryBlobs, memoryJobs } from 'stemwork/memory'
+import { expectType } from './expect-type.js'
+
+expectType<JobStore>()(memoryJobs({ clock: () => 0, idempotencyMs: 1000 }))
+expectType<BlobStore>()(memoryBlobs())
+expectType<ApplicationStore>()(memoryApplications())
+
+// @ts-expect-error: a clock answers with milliseconds
+memoryJobs({ clock: () => new Date() })

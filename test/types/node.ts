@@ -1,0 +1,22 @@
+import { createServer, type Server } from 'node:http'
+import type { Handler } from 'stemwork/http'
+import { listener, type RunningServer, serve, serveDefaults } from 'stemwork/node'
+import { expectType } from './expect-type.js'
+
+declare const handler: Handler
+createServer(listener(handler, { path: '/api' }))
+
+expectType<number>()(serveDefaults.maxConnections)
+
+export async function use(): Promise<void> {
+  const running = await serve(handler, { port: 0, host: '127.0.0.1' })
+  expectType<RunningServer>()(running)
+  expectType<Server>()(running.server)
+  expectType<number>()(running.port)
+  await running.close({ timeoutMs: 1000 })
+  // @ts-expect-error: a port is a number
+  await serve(handler, { port: '8080' })
+}
+
+// @ts-expect-error: an engine is not a handler
+listener({})

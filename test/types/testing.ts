@@ -1,0 +1,18 @@
+import { type JobEngine, type JobRecord, type Workflow } from 'stemwork'
+import { createTestEngine, waitForJob } from 'stemwork/testing'
+import { expectType } from './expect-type.js'
+
+declare const workflow: Workflow
+const engine = createTestEngine({ workflows: [workflow], dispatch: { maxAttempts: 1 } })
+expectType<JobEngine>()(engine)
+
+export async function use(): Promise<void> {
+  expectType<JobRecord>()(await waitForJob(engine, 'id', { timeoutMs: 100, signal: AbortSignal.timeout(50) }))
+  // @ts-expect-error: a job is named by its id
+  await waitForJob(engine, { id: 'id' })
+}
+
+// @ts-expect-error: the workflows are what is tested
+createTestEngine({})
+// @ts-expect-error: its runner is the inline one
+createTestEngine({ workflows: [workflow], runner: undefined })

@@ -1,0 +1,38 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { DueQueue, type DueEntry } from '../../src/adapters/stores/shared/due-queue.js'
+
+const item = fc.integer({ min: 0, max: 9 })
+const time = fc.integer({ min: 0, max: 5 })
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant('set' as const), item, at: fc.option(time) }),
+    fc.record({ kind: fc.constant('due' as const), now: time, limit: fc.integer({ min: 0, max: 12 }) }),
+  ),
+  { maxLength: 80 },
+)
+
+it('gives what is due, the earliest first and the one entered first among equals, after any entering, moving and leaving', () => {
+  fc.assert(
+    fc.property(steps, (all) => {
+      const queue = new DueQueue<number>()
+      const entries = new Map<number, DueEntry<number> | undefined>()
+      // The model: in the order of entering, sorted anew for each question.
+      const expected: { item: number; at: number }[] = []
+      for (const step of all) {
+        if (step.kind === 'set') {
+          entries.set(step.item, queue.set(entries.get(step.item), step.item, step.at))
+          const known = expected.find((each) => each.item === step.item)
+          if (step.at === null) expected.splice(0, expected.length, ...expected.filter((each) => each !== known))
+          else if (known) known.at = step.at
+          else expected.push({ item: step.item, at: step.at })
+          continue
+        }
+        const due = expected.filter(({ at }) => at <= step.now).sort((a, b) => a.at - b.at)
+        expect(queue.first(step.now)).toBe(due[0]?.item)
+        expect(queue.due(step.now, step.limit)).toEqual(due.slice(0, step.limit).map((each) => each.item))
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
