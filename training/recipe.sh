@@ -4,7 +4,8 @@
 # Needs a build of the package (npm run build). Some hours on two cores. What is there already is not made again and a training goes on where it
 # was, so a run that was interrupted or killed is started again. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json),
 # <work>/held-out.json
-# PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1.
+# PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1. SONGS=0: the network for the package is the one that never
+# heard the songs, so the songs measure it and no folds are needed; the model in the package was made so.
 set -eu
 data=$1 work=$2
 here=$(dirname "$0")
@@ -27,29 +28,31 @@ tune() {
 made "$work/index.json" || "$python" "$here/prepare.py" --data "$data" --work "$work" --processes "$PROCESSES" $PREPARE
 bank voices --of voices --count "$VOICES" --seed 1
 bank music --of music --count "$MUSIC" --seed 2
-bank songs-voices --of voices --songs only --count "$SONGS" --seed 3
-bank songs-music --of music --songs only --count "$SONGS" --seed 4
-bank songs --of songs --count "$SONGS" --seed 5
 made "$work/check.json" || mix --out "$work/check" --count "$CHECK" --held-out --seed 7
 made "$work/choose.json" || mix --out "$work/choose" --count "$CHECK" --songs none --stretch last --seed 9
 made "$work/base.pt" || {
   train --check "$work/check" --choose "$work/choose" --out "$work/base.part" $BASE && mv "$work/base.part" "$work/base.pt" && rm "$work/base.part.state"
 }
 
-mkdir -p "$work/folds"
-for folder in "$data"/everything-is-free/*/; do
-  song=$(basename "$folder")
-  made "$work/folds/$song.json" && continue
-  tune --hold-out "$song" --out "$work/folds/$song.pt"
-  "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song"
-  evaluate "$folder" --model "$work/folds/$song" --model embedded --json > "$work/folds/$song.part"
-  mv "$work/folds/$song.part" "$work/folds/$song.json"
-done
+learnt=base
+if [ "$SONGS" != 0 ]; then
+  bank songs-voices --of voices --songs only --count "$SONGS" --seed 3
+  bank songs-music --of music --songs only --count "$SONGS" --seed 4
+  bank songs --of songs --count "$SONGS" --seed 5
+  mkdir -p "$work/folds"
+  for folder in "$data"/everything-is-free/*/; do
+    song=$(basename "$folder")
+    made "$work/folds/$song.json" && continue
+    tune --hold-out "$song" --out "$work/folds/$song.pt"
+    "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song"
+    evaluate "$folder" --model "$work/folds/$song" --model embedded --json > "$work/folds/$song.part"
+    mv "$work/folds/$song.part" "$work/folds/$song.json"
+  done
+  made "$work/net.pt" || { tune --check "$work/check" --out "$work/net.part" && mv "$work/net.part" "$work/net.pt" && rm -f "$work/net.part.state"; }
+  learnt=net
+fi
 
-made "$work/model/model.json" || {
-  tune --check "$work/check" --out "$work/net.pt"
-  "$python" "$here/export.py" --net "$work/net.pt" --out "$work/model"
-}
+made "$work/model/model.json" || "$python" "$here/export.py" --net "$work/$learnt.pt" --out "$work/model"
 made "$work/held-out.json" || {
   "$python" "$here/songs.py" --work "$work" --out "$work/held-out" $HELD_OUT
   evaluate "$work/held-out" --model "$work/model" --model embedded --json > "$work/held-out.part"
