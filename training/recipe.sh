@@ -4,8 +4,8 @@
 # Needs a build of the package (npm run build). Some hours on two cores. What is there already is not made again and a training goes on where it
 # was, so a run that was interrupted or killed is started again. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json),
 # <work>/held-out.json
-# PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1. SONGS=0: the network for the package is the one that never
-# heard the songs, so the songs measure it and no folds are needed; the model in the package was made so.
+# PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1. SONGS=0: the result is the network that never heard the songs,
+# so the songs measure it and no folds are needed.
 set -eu
 data=$1 work=$2
 here=$(dirname "$0")
