@@ -7,6 +7,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { BlobStore } from '../core/engine/ports/blob-store.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { causesOf, serverRemedy } from './server-failure.js'
 import { nodeVersionRemedy } from './node-version.js'
 import { systemErrorText } from './system-error.js'
 
@@ -27,8 +28,16 @@ const gibibyte = 1024 ** 3
 const enoughBytes = 2 * gibibyte
 const maxClockDifferenceMs = 5_000
 
-/** The outcome of a check; an error that it throws is a problem, and so is no answer. */
-export async function examine(check: string, work: () => Promise<Outcome>, timeoutMs = answerMs): Promise<Finding> {
+/**
+ * The outcome of a check; an error that it throws is a problem, and so is no answer.
+ *
+ * @param options.tried the server that was asked
+ */
+export async function examine(
+  check: string,
+  work: () => Promise<Outcome>,
+  { timeoutMs = answerMs, tried }: { timeoutMs?: number; tried?: string } = {},
+): Promise<Finding> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(
@@ -39,7 +48,14 @@ export async function examine(check: string, work: () => Promise<Outcome>, timeo
   try {
     return { check, ...(await Promise.race([work(), late])) }
   } catch (error) {
-    return { check, status: 'problem', found: failureText(error) }
+    const found = failureText(error)
+    const todo = serverRemedy(error)
+    return {
+      check,
+      status: 'problem',
+      found: tried === undefined ? found : `${tried}: ${found}`,
+      ...(todo === undefined ? {} : { todo }),
+    }
   } finally {
     clearTimeout(timer)
   }
@@ -141,9 +157,11 @@ async function nearest(path: string): Promise<string> {
 
 function failureText(error: unknown): string {
   const texts: string[] = []
-  for (let each = error; each instanceof Error && texts.length < 5; each = each.cause) {
+  for (const each of causesOf(error)) {
+    // Of several tries at once, whose own message is empty, the first tells.
+    if (each.message === '') continue
     const isSystem = !StemworkError.is(each) && 'syscall' in each
-    texts.push(isSystem ? systemErrorText(each) : each.message)
+    texts.push(isSystem ? systemErrorText(each as NodeJS.ErrnoException) : each.message)
   }
   return texts.join(' Cause: ') || String(error)
 }

@@ -8,6 +8,7 @@ import { type Command, type CommandInput, exitStatus, textOf, UsageError } from 
 import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { serveCommand } from './serve.js'
+import { serverAddress } from './server-failure.js'
 import { deploymentUrls } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
 
@@ -61,7 +62,7 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
       const { licence } = await modelInfo(model)
       return { status: 'ok', found: `a child process has loaded the model ${model} (licence: ${licence})` }
     },
-    readyMs,
+    { timeoutMs: readyMs },
   )
   yield separation
   if (separation.status === 'ok') yield await examine('onnxruntime', () => providers(textOf(input, 'provider')))
@@ -84,7 +85,8 @@ async function providers(wanted = 'cpu'): Promise<Omit<Finding, 'check'>> {
 async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void> {
   const urls = deploymentUrls(input)
   let deployment: Deployment | undefined
-  const opened = await examine('storage', async () => {
+  const store = { tried: serverAddress(urls.store) }
+  const open = async (): Promise<Omit<Finding, 'check'>> => {
     // As serve makes it: a database makes its file, not its folder.
     if (urls.data !== undefined) await mkdir(urls.data, { recursive: true, mode: 0o700 })
     deployment = await openDeployment(urls, silentLogger)
@@ -92,20 +94,21 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
       status: 'ok',
       found: deployment.durable ? 'jobs outlive the process' : 'nothing outlives the process (--data makes it last)',
     }
-  })
-  yield opened
+  }
+  yield await examine('storage', open, store)
   if (!deployment) return
   const { parts, durable, close } = deployment
   try {
-    yield await examine('job store', () => jobStore(parts.jobs))
-    yield await examine('queue', async () => {
+    yield await examine('job store', () => jobStore(parts.jobs), store)
+    const queue = async (): Promise<Omit<Finding, 'check'>> => {
       await parts.queue.check()
       const isShared = parts.queue.traits.scope === 'shared'
       if (input.values['api-only'] === true && !isShared)
         throw new UsageError('--api-only needs --store postgres://...')
       return { status: 'ok', found: isShared ? 'it answers' : 'of this process alone' }
-    })
-    yield await examine('blobs', () => blobs(parts.blobs))
+    }
+    yield await examine('queue', queue, { tried: serverAddress(urls.queue ?? urls.store) })
+    yield await examine('blobs', () => blobs(parts.blobs), { tried: serverAddress(urls.blobs) })
     yield await examine('link secret', async () => {
       const isKept = urls.data !== undefined || process.env.STEMWORK_LINK_SECRET !== undefined
       if (isKept || !durable) return { status: 'ok', found: isKept ? 'kept' : 'made anew by each process' }

@@ -124,7 +124,7 @@ describe('a check', () => {
   })
 
   test('that gets no answer is a problem, not a wait without end', async () => {
-    const silent = await examine('queue', () => new Promise(() => {}), 20)
+    const silent = await examine('queue', () => new Promise(() => {}), { timeoutMs: 20 })
     expect(silent).toMatchObject({ status: 'problem', found: expect.stringContaining('No answer within 0.02 s') })
   })
 })

@@ -150,7 +150,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
       throw new StemworkError(
         'STORE_UNAVAILABLE',
         'Redis did not answer the queue. Try again. If this continues, check the cause and the server.',
-        { retryable: true, cause: error },
+        { retryable: true, cause: connections.problem ?? error },
       )
     }
   }

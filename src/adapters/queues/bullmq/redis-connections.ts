@@ -16,6 +16,7 @@ const longestBlockMs = 10_000
 export class RedisConnections {
   readonly #address: RedisAddress
   readonly #onError: (error: unknown) => void
+  #problem: unknown
 
   constructor(address: RedisAddress, onError: (error: unknown) => void) {
     if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
@@ -26,6 +27,11 @@ export class RedisConnections {
     }
     this.#address = address
     this.#onError = onError
+  }
+
+  /** Why the connection that was tried last is not there: a call that fails for it is told no more than `Connection is closed`. */
+  get problem(): unknown {
+    return this.#problem
   }
 
   /** Fails at once while Redis is away: nothing is kept for later, for workers also ask the store without being notified. */
@@ -56,7 +62,12 @@ export class RedisConnections {
         : isConnection(address)
           ? address.duplicate(options)
           : new Redis({ ...address, ...options })
-    connection.on('error', this.#onError)
+    connection
+      .on('error', (error: unknown) => {
+        this.#problem = error
+        this.#onError(error)
+      })
+      .on('ready', () => (this.#problem = undefined))
     return connection
   }
 }

@@ -1,0 +1,50 @@
+/** What to do about a server that cannot be reached, or that refuses its client. `undefined` for other failures. */
+export function serverRemedy(error: unknown): string | undefined {
+  for (const each of causesOf(error)) {
+    const { code, name, message } = each as NodeJS.ErrnoException
+    const known = remedies.find(([pattern]) => [code ?? '', name, message].some((text) => pattern.test(text)))
+    if (known) return known[1]
+  }
+  return undefined
+}
+
+/** An error, its cause, the cause of that and so on; of several tries, as on the addresses of one name, the first. */
+export function causesOf(error: unknown): Error[] {
+  const found: Error[] = []
+  let each: unknown = error
+  while (each instanceof Error && found.length < 6) {
+    found.push(each)
+    each = each.cause ?? (each instanceof AggregateError ? each.errors[0] : undefined)
+  }
+  return found
+}
+
+/** The address in a URL, without user and password; `undefined` where no server is meant. */
+export function serverAddress(url: string | undefined): string | undefined {
+  if (url === undefined || !/^(postgres(ql)?|rediss?|s3):\/\//.test(url) || !URL.canParse(url)) return undefined
+  const { protocol, host, pathname, searchParams } = new URL(url)
+  const endpoint = searchParams.get('endpoint')
+  return `${protocol}//${host}${pathname}${endpoint === null ? '' : ` at ${endpoint}`}`
+}
+
+/** By the code, name or beginning of the message that the system or a server gives an error. */
+const remedies: readonly (readonly [RegExp, string])[] = [
+  [/^ECONNREFUSED$/, 'Nothing listens there. Start the server, or correct the host and port.'],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'The host name has no address. Correct it, or check the DNS of this machine.'],
+  [
+    /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/,
+    'Check that the address is right, and that networks and firewalls let this machine reach it.',
+  ],
+  [/^(28P01|28000|WRONGPASS|NOAUTH|ERR AUTH)/, 'The server refuses the user or the password. Correct them in the URL.'],
+  [/^3D000$/, 'Create the database, or correct its name in the URL.'],
+  [
+    /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/,
+    'The server refuses the access key. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.',
+  ],
+  [
+    /^CredentialsProviderError$/,
+    'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of credentials that the AWS SDK knows.',
+  ],
+  [/^NoSuchBucket$/, 'Create the bucket, or correct its name in the URL.'],
+  [/^(42501|AccessDenied)$/, 'Give this user the right to read, write and delete.'],
+]
