@@ -13,6 +13,7 @@ export const analyzeCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     peaks: { type: 'string', value: 'file.json', help: 'Write peaks for players.' },
+    beats: { type: 'string', value: 'model', help: 'Let a model that was pulled find the beats: beat-this-small.' },
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the times of beats and bars.',
@@ -22,7 +23,10 @@ export const analyzeCommand: Command = {
     return runAudioCommand(
       {
         path,
-        workflow: analyzeWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        workflow: analyzeWorkflow({
+          decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
+          beats: textOf(input, 'beats'),
+        }),
         params: { peaks: peaks !== undefined },
         label: 'Analyzing',
         keep: peaks === undefined ? {} : { peaks },

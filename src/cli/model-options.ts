@@ -51,6 +51,11 @@ export const serviceModelOptions = {
     value: 'model',
     help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.',
   },
+  beats: {
+    type: 'string',
+    value: 'model',
+    help: 'A model that finds the beats for service/analyze: beat-this-small.',
+  },
 } satisfies Record<string, CommandOption>
 
 export function separationSettings(
@@ -74,7 +79,8 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
   const { model, ...settings } = separationSettings(input)
   const allowedModels = input.values['allow-model'] as string[] | undefined
   const fourStemModel = textOf(input, 'stems-4')
-  const needed = [model, fourStemModel, ...(allowedModels ?? [])].filter((name) => name !== undefined)
+  const beats = textOf(input, 'beats')
+  const needed = [model, fourStemModel, beats, ...(allowedModels ?? [])].filter((name) => name !== undefined)
   if (isRunHere) for (const name of needed) await requireModel(name)
   const formats = isRunHere ? undefined : [...outputFormats]
   const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
@@ -84,7 +90,7 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     ...workflows,
     loudnessWorkflow({ decoders, formats }),
     transcodeWorkflow({ decoders, formats }),
-    analyzeWorkflow({ decoders }),
+    analyzeWorkflow({ decoders, beats }),
   ]
 }
 

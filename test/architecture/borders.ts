@@ -32,6 +32,17 @@ const borders: Border[] = [
     ],
     why: 'these workflows share the reading and writing of audio with separation, and load no network',
   },
+  {
+    room: /^core\/beats\//,
+    may: [
+      /^core\/beats\//,
+      /^core\/audio\/(analysis|beats)\//,
+      /^core\/separation\/(models|runtime)\//,
+      /^core\/engine\/workflow\//,
+      /^core\/engine\/errors\.ts$/,
+    ],
+    why: 'it gives a network to the analysis, and reads and writes no audio itself',
+  },
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
   {
     room: /^adapters\//,

@@ -22,6 +22,7 @@ describe('a forbidden import is found when it is planted:', () => {
     ['core/separation/workflow/separate.ts', '../../engine/engine.js', /workflow like any other/],
     ['core/separation/workflow/separate.ts', '../../engine/ports/job-store.js', /workflow like any other/],
     ['core/audio/loudness/loudness-module.ts', '../../separation/runtime/session.js', /load no network/],
+    ['core/beats/beat-network.ts', '../separation/decode/open-audio.js', /reads and writes no audio/],
     ['core/engine/engine.ts', '../../adapters/memory.js', /core never imports adapters/],
     ['core/engine/engine.ts', '../../http/handler.js', /core never imports/],
     ['adapters/stores/memory/memory-jobs.ts', '../../../core/engine/engine.js', /adapters know only/],

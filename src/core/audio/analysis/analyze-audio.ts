@@ -1,19 +1,21 @@
 import type { AudioStream } from '../../separation/dsp/audio-stream.js'
 import { resample } from '../../separation/dsp/resample.js'
+import type { BeatTracker } from '../beats/beat-tracker.js'
 import { withChannels } from '../transcode/edits.js'
 import { estimateBars, trackBeats } from './beats.js'
 import { estimateKey, type Key } from './key.js'
-import { analysisRate, frameSeconds, framesPerSecond, spectralFeatures } from './spectral-features.js'
+import { type Rhythm, bpmOf, rhythmOf } from './rhythm.js'
+import {
+  analysisRate,
+  frameSeconds,
+  framesPerSecond,
+  type SpectralFeatures,
+  spectralFeatures,
+} from './spectral-features.js'
 import { estimateTempo, flattened } from './tempo.js'
 
-export interface MusicAnalysis {
+export interface MusicAnalysis extends Rhythm {
   seconds: number
-  /** Null where nothing repeats. */
-  tempo: { bpm: number; confidence: number } | null
-  /** Times in seconds. */
-  beats: number[]
-  /** The beats that begin bars; null if there are less than two bars. */
-  downbeats: { beatsPerBar: number; times: number[]; confidence: number } | null
   /** Null where there are no tones. */
   key: (Key & { tuningCents: number }) | null
   /** Stretches of at least half a second below -60 dBFS, in seconds. */
@@ -23,20 +25,42 @@ export interface MusicAnalysis {
 const silenceLevel = 10 ** (-60 / 20)
 const shortestSilenceSeconds = 0.5
 
-/** Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps some 2 kB for each second. */
-export async function analyzeAudio(stream: AudioStream, signal?: AbortSignal): Promise<MusicAnalysis> {
-  const { onsets, lowOnsets, levels, chroma, tuningCents, sampleCount } = await spectralFeatures(
-    resample(withChannels(stream, 1), analysisRate),
-    signal,
-  )
+/**
+ * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps some 2 kB for each second.
+ *
+ * @param tracker finds beats and bars in place of the textbook methods; the caller closes it
+ */
+export async function analyzeAudio(
+  stream: AudioStream,
+  { signal, tracker }: { signal?: AbortSignal; tracker?: BeatTracker } = {},
+): Promise<MusicAnalysis> {
+  const mono = resample(withChannels(stream, 1), analysisRate)
+  const features = await spectralFeatures(tracker ? { ...mono, blocks: tracked(mono.blocks, tracker) } : mono, signal)
+  const { levels, chroma, tuningCents, sampleCount } = features
+  const rhythm = tracker ? rhythmOf(await tracker.finish()) : rhythmOfOnsets(features)
+  const key = estimateKey(chroma)
+  return {
+    seconds: sampleCount / analysisRate,
+    ...rhythm,
+    key: key ? { ...key, confidence: round(key.confidence), tuningCents } : null,
+    silence: silences(levels),
+  }
+}
+
+async function* tracked(blocks: AudioStream['blocks'], tracker: BeatTracker): AudioStream['blocks'] {
+  for await (const block of blocks) {
+    await tracker.add(block.channels[0])
+    yield block
+  }
+}
+
+function rhythmOfOnsets({ onsets, lowOnsets, chroma }: SpectralFeatures): Rhythm {
   const flat = flattened(onsets)
   const tempo = estimateTempo(flat)
   const beats = tempo ? trackBeats(flat, tempo.bpm) : []
   const bars = estimateBars(beats, flattened(lowOnsets), chroma.all)
-  const key = estimateKey(chroma)
   const times = beats.map((beat) => round(frameSeconds(beat)))
   return {
-    seconds: sampleCount / analysisRate,
     tempo: tempo && beats.length > 1 ? { bpm: bpmOf(times), confidence: round(tempo.confidence) } : null,
     beats: times,
     downbeats: bars
@@ -46,21 +70,7 @@ export async function analyzeAudio(stream: AudioStream, signal?: AbortSignal): P
           confidence: round(bars.confidence),
         }
       : null,
-    key: key ? { ...key, confidence: round(key.confidence), tuningCents } : null,
-    silence: silences(levels),
   }
-}
-
-/** From the beats themselves, by the line that fits them best: finer than the frames. */
-function bpmOf(times: readonly number[]): number {
-  const middle = (times.length - 1) / 2
-  const mean = times.reduce((sum, time) => sum + time, 0) / times.length
-  let [product, square] = [0, 0]
-  times.forEach((time, index) => {
-    product += (index - middle) * (time - mean)
-    square += (index - middle) ** 2
-  })
-  return Math.round((60 * square * 100) / product) / 100
 }
 
 function silences(levels: Float32Array): MusicAnalysis['silence'] {

@@ -6,19 +6,24 @@ import type { AudioBlock, AudioStream } from '../../separation/dsp/audio-stream.
 import { speakersOf } from '../../separation/dsp/stereo.js'
 import { collectLevels } from '../../separation/pictures/levels.js'
 import { peaksJson } from '../../separation/pictures/peaks-json.js'
-import type { AudioSettings } from '../audio-settings.js'
+import type { BeatTracker } from '../beats/beat-tracker.js'
 import { LoudnessMeter } from '../loudness/loudness-meter.js'
 import { loudnessFigures } from '../loudness/measure-loudness.js'
 import { withProgress } from '../progress.js'
 import { analyzeAudio } from './analyze-audio.js'
-import { type AnalyzeParams, defineAnalyze } from './analyze-workflow.js'
+import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
 
 /** The workflow as the child process loads it. */
 export default function analyzeModule(settings: unknown): Workflow {
-  return defineAnalyze(settings, (checked) => (context) => run(context, checked))
+  return defineAnalyze(settings, (checked) => (context) => runAnalysis(context, checked))
 }
 
-async function run(context: StageContext<AnalyzeParams>, { decoders }: AudioSettings): Promise<void> {
+/** @param tracker finds the beats in place of the textbook methods; the caller closes it */
+export async function runAnalysis(
+  context: StageContext<AnalyzeParams>,
+  { decoders }: AnalyzeSettings,
+  tracker?: BeatTracker,
+): Promise<void> {
   const { inputs, limits, params, signal } = context
   const { inputUrl } = inputs
   if (!inputUrl) throw new Error('the analyze workflow needs the input "inputUrl"; it was given none')
@@ -29,7 +34,7 @@ async function run(context: StageContext<AnalyzeParams>, { decoders }: AudioSett
   }
   const stream = await open(0)
   const meter = new LoudnessMeter(stream.sampleRate, speakersOf(stream))
-  const analysis = await analyzeAudio({ ...stream, blocks: metered(stream, meter) }, signal)
+  const analysis = await analyzeAudio({ ...stream, blocks: metered(stream, meter) }, { signal, tracker })
   if (analysis.seconds === 0)
     throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
   const loudness = loudnessFigures({ ...meter.finish(), seconds: analysis.seconds })

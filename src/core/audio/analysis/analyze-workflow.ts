@@ -1,9 +1,18 @@
 import { z } from 'zod'
+import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/analyze'
+
+export type AnalyzeSettings = Pick<AudioSettings, 'decoders'> & {
+  /**
+   * Model that finds beats and bars in place of the textbook methods: `beat-this-small`, or the path of a manifest or its folder. It must be
+   * pulled first. Default: none.
+   */
+  beats?: string
+}
 
 /** Parameters of a job. */
 export interface AnalyzeParams {
@@ -16,16 +25,20 @@ export interface AnalyzeParams {
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function analyzeWorkflow(settings: Pick<AudioSettings, 'decoders'> = {}): Workflow {
+export function analyzeWorkflow(settings: AnalyzeSettings = {}): Workflow {
   return defineAnalyze(settings, () => onlyInChild(id))
 }
 
 /** Defines the workflow with its work. */
 export function defineAnalyze(
   settings: unknown,
-  work: (settings: AudioSettings) => Stage<AnalyzeParams>['run'],
+  work: (settings: AnalyzeSettings) => Stage<AnalyzeParams>['run'],
 ): Workflow {
-  const checked = checkedSettings(id, settings)
+  const { beats, ...others } = settings as AnalyzeSettings
+  if (beats !== undefined && (typeof beats !== 'string' || beats === ''))
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${id}: beats: expected the name of a model.`)
+  const checked = { ...checkedSettings(id, others), ...(beats === undefined ? {} : { beats }) }
+  const file = beats === undefined ? 'audio/analysis/analyze-module.js' : 'beats/analyze-beats-module.js'
   const params: z.ZodType<AnalyzeParams> = z.strictObject({
     inputUrl: inputUrlParam,
     peaks: z.boolean().default(false).describe('Whether to add peaks for players (JSON).'),
@@ -40,6 +53,6 @@ export function defineAnalyze(
       peaks: peaks ? { fileName: 'analysis.peaks.json', contentType: 'application/json' } : undefined,
     }),
     stages: [{ name: 'analyze', run: work(checked) }],
-    module: { url: packageFile('dist/core/audio/analysis/analyze-module.js'), settings: checked },
+    module: { url: packageFile(`dist/core/${file}`), settings: checked },
   })
 }

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../engine/errors.js'
-import type { Manifest } from '../models/manifest.js'
+import { beatArchitecture, type Manifest } from '../models/manifest.js'
 import { embeddedArchitecture } from './embedded.js'
 import { htdemucsArchitecture } from './htdemucs.js'
 import { mdxArchitecture } from './mdx.js'
@@ -41,6 +41,12 @@ export async function createArchitecture(
   networks: readonly NetworkShape[],
   options: ArchitectureOptions = {},
 ): Promise<Architecture> {
+  if (manifest.architecture === beatArchitecture) {
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Model ${manifest.name} finds beats and separates nothing. Use it with "stemwork analyze --beats ${manifest.name}", or choose another model.`,
+    )
+  }
   if (!Object.hasOwn(architectures, manifest.architecture)) {
     throw new StemworkError(
       'INVALID_OPTIONS',

@@ -1,3 +1,4 @@
+import { beatArchitecture } from './manifest.js'
 import type { ModelEntry, ModelFacts, WeightFile } from './model-entry.js'
 
 const audio = { sampleRate: 44_100, channels: 2 } as const
@@ -176,6 +177,26 @@ export const knownModels: readonly ModelEntry[] = [
     },
     { aboutBytes: 931_000_000 },
   ),
+  {
+    facts: {
+      name: 'beat-this-small',
+      version: '1',
+      architecture: beatArchitecture,
+      licence: 'MIT',
+      stems: [],
+      audio: { sampleRate: 22_050, channels: 1 },
+      note: 'finds beats for service/analyze (checkpoint small0 of Beat This!, ISMIR 2024); some of what it learnt from is copyrighted music',
+    },
+    files: [
+      {
+        file: 'beat_this_small0.onnx',
+        bytes: 10_555_642,
+        sha256: '53fda6e96afae7f44d898fa5f020272eda967a92839306bf7a3d0898fb8a0d9a',
+        addresses: ['https://huggingface.co/nilsbc/beat-this-onnx/resolve/main/beat_this_small0.onnx'],
+      },
+    ],
+    isCommercial: true,
+  },
 ]
 
 interface UvrModel {

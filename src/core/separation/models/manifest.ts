@@ -19,23 +19,41 @@ export const weightFileSchema = z.object({ file: fileName, bytes, sha256 })
 /** The files of a model: all that the manifest of a pulled model is read for. */
 export const recordedFilesSchema = weightFileSchema.extend({ moreFiles: z.array(weightFileSchema).optional() })
 
+/** Architecture of the models that find beats; they have no stems. */
+export const beatArchitecture = 'beat-this'
+
 /** The common fields of a model's `model.json`. Each architecture reads further fields of its own. */
-export const manifestSchema = z.looseObject({
-  name: z.string().min(1),
-  version: z.string(),
-  /** Name of the module in `architectures/` that runs it. */
-  architecture: z.string().min(1),
-  /** ONNX file next to the manifest. */
-  file: fileName,
-  bytes,
-  sha256,
-  /** The networks after the first one, for architectures that have several, in the architecture's order. */
-  moreFiles: z.array(weightFileSchema).optional(),
-  licence: z.string(),
-  /** Stems that the model estimates; if one network estimates several, in the order of its output. */
-  stems: z.array(z.enum(stemNames)).min(1),
-  audio: z.looseObject({ sampleRate: z.number().int().positive(), channels: z.literal(2) }),
-})
+export const manifestSchema = z
+  .looseObject({
+    name: z.string().min(1),
+    version: z.string(),
+    /** Name of the module in `architectures/` that runs it, or `beatArchitecture`. */
+    architecture: z.string().min(1),
+    /** ONNX file next to the manifest. */
+    file: fileName,
+    bytes,
+    sha256,
+    /** The networks after the first one, for architectures that have several, in the architecture's order. */
+    moreFiles: z.array(weightFileSchema).optional(),
+    licence: z.string(),
+    /** Stems that the model estimates; if one network estimates several, in the order of its output. */
+    stems: z.array(z.enum(stemNames)),
+    audio: z.looseObject({
+      sampleRate: z.number().int().positive(),
+      channels: z.union([z.literal(1), z.literal(2)]),
+    }),
+  })
+  .superRefine(({ architecture, stems, audio }, context) => {
+    const findsBeats = architecture === beatArchitecture
+    if (findsBeats !== (stems.length === 0))
+      context.addIssue({ code: 'custom', path: ['stems'], message: findsBeats ? 'must be empty' : 'must name a stem' })
+    if (audio.channels !== (findsBeats ? 1 : 2))
+      context.addIssue({
+        code: 'custom',
+        path: ['audio', 'channels'],
+        message: `must be ${findsBeats ? 1 : 2} for the architecture ${architecture}`,
+      })
+  })
 
 export type Manifest = z.infer<typeof manifestSchema>
 

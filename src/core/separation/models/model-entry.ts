@@ -25,7 +25,7 @@ export interface ModelFacts {
   architecture: string
   licence: string
   stems: readonly StemName[]
-  audio: { sampleRate: number; channels: 2 }
+  audio: { sampleRate: number; channels: 1 | 2 }
   [field: string]: unknown
 }
 
@@ -55,7 +55,7 @@ export interface ModelEntry {
 
 const sourceFields = { addresses: z.array(z.string().min(1)).default([]) }
 
-const ownManifestSchema = manifestSchema.extend({
+const ownManifestSchema = manifestSchema.safeExtend({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must consist of letters, digits, ".", "_" and "-"'),
   ...sourceFields,
   moreFiles: z.array(weightFileSchema.extend(sourceFields)).optional(),
