@@ -24,7 +24,7 @@ const indexSchema = z.object({
     z.object({ stem: z.enum(stemNames), from: count, bytes: count, clippedSamples: count, offset: count }),
   ),
 })
-type Index = z.infer<typeof indexSchema>
+export type FilesIndex = z.infer<typeof indexSchema>
 
 export interface FilesCheckpointOptions {
   checkpoint: Checkpoint
@@ -43,7 +43,7 @@ const pieceBytes = 1024 ** 2
  */
 export class FilesCheckpoint implements TrackCheckpoint {
   readonly #options: FilesCheckpointOptions
-  readonly #parts: { path: string; index: Index }[] = []
+  readonly #parts: { path: string; index: FilesIndex }[] = []
   #state: OverlapAddState | undefined
   #growing: () => readonly GrowingFile[] = () => []
   /** Bytes of each file that are kept. */
@@ -105,7 +105,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
   async close(): Promise<void> {}
 
   async #load({ path, bytes }: KeptPart): Promise<void> {
-    const index = indexSchema.parse(await readJson(path, bytes))
+    const index = await readFilesIndex(path, bytes)
     if (index.fingerprint !== (await this.#ownFingerprint())) throw new Error('the checkpoint belongs to other work')
     for (const { stem, from, bytes: until } of index.files) {
       if (from !== (this.#kept.get(stem) ?? 0)) throw new Error('the parts of the checkpoint do not join')
@@ -147,7 +147,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
     const fingerprint = await this.#ownFingerprint()
     const writer = await PartWriter.open(path)
     try {
-      const files: Index['files'] = []
+      const files: FilesIndex['files'] = []
       for (const { stem, path: grown, bytes, clippedSamples } of this.#growing()) {
         const from = this.#kept.get(stem) ?? 0
         files.push({ stem, from, bytes, clippedSamples, offset: await appendRange(writer, grown, { from, to: bytes }) })
@@ -157,7 +157,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
       const offset = await writer.append([weights, ...planes.all])
       const { stems, channels } = planes
       const kept = { pass: 0, start, sampleCount: weights.length, stems, channels, offset }
-      await writer.finish({ format: 2, fingerprint, segments, state: kept, files } satisfies Index)
+      await writer.finish({ format: 2, fingerprint, segments, state: kept, files } satisfies FilesIndex)
     } catch (error) {
       await writer.abandon()
       throw error
@@ -168,6 +168,11 @@ export class FilesCheckpoint implements TrackCheckpoint {
     this.#fingerprint ??= this.#options.fingerprint()
     return this.#fingerprint
   }
+}
+
+/** @throws what the file system throws; an error for a file that is no part of files */
+export async function readFilesIndex(path: string, bytes: number): Promise<FilesIndex> {
+  return indexSchema.parse(await readJson(path, bytes))
 }
 
 interface Range {
