@@ -338,7 +338,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
 
   /**
    * Whether the parts do their work. Where this engine runs jobs (it was started, or no other process reaches its store), also whether
-   * it can: the first call makes it `ready()`, the others cost nothing.
+   * it can: the first call makes it `ready()`, the others cost nothing. The blob store takes a small file, once a minute at most.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()
