@@ -17,7 +17,7 @@ const stabilizationSeconds = 300
 const minWorkers = 4
 /** Of the worker: what a running job gets after SIGTERM, and the work of a job before its first checkpoint (`checkpoints.afterMs`). */
 const graceSeconds = 10
-const firstPartSeconds = 10
+const firstPartSeconds = 5
 /** Between its heartbeats, between its sweeps and the words that it has for the list of workers, and the statements of a sweep. */
 const beatSeconds = 10
 const sweepSeconds = 15

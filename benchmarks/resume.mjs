@@ -96,7 +96,8 @@ async function work(folder, song, format) {
   engine.on('job.started', () => console.log('started'))
   engine.on('job.succeeded', async ({ job }) => console.log(`ended ${await hashOf(engine, job)}`))
   engine.on('job.failed', ({ job }) => {
-    throw new Error(`${job.error.message} ${job.failure}`)
+    console.error(`The job failed: ${job.error.message} ${job.failure}`)
+    process.exit(1)
   })
   await engine.ready()
   if (!known) {

@@ -28,6 +28,11 @@ export const limitsCommand: Command = {
     jobs: { type: 'string', value: 'n', help: 'With set: jobs a day that are created or run again.' },
     'audio-minutes': { type: 'string', value: 'n', help: 'With set: minutes of audio a day of jobs that succeed.' },
     bytes: { type: 'string', value: 'n', help: 'With set: bytes a day of the inputs of jobs that end.' },
+    revision: {
+      type: 'string',
+      value: 'text',
+      help: 'With set: the revision that show --json printed. Others have been set since then: nothing is changed.',
+    },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   actions: {
@@ -35,7 +40,7 @@ export const limitsCommand: Command = {
     set: {
       usage: '--app <name>',
       description: 'Sets the figures that are given. "default": as for all again.',
-      options: ['data', 'store', 'app', ...Object.values(figures), 'json'],
+      options: ['data', 'store', 'app', ...Object.values(figures), 'revision', 'json'],
     },
   },
   async run(input, { stdout, stderr }) {
@@ -64,7 +69,7 @@ export const limitsCommand: Command = {
       const [first] = applications
       if (name !== undefined && !first)
         throw new UsageError(`There is no application ${name}. Make one with keys create.`)
-      if (action === 'set' && first) await engine.setLimits(first.id, change)
+      if (action === 'set' && first) await engine.setLimits(first.id, change, { revision: textOf(input, 'revision') })
       const rows = await Promise.all(
         applications.map(async (one) => ({ app: one.id, name: one.name, ...(await engine.limits(one.id)) })),
       )

@@ -79,8 +79,15 @@ test('the limits of an application are set, shown with what was used, and given 
       // The last host had no figures but the default.
       effective: { maxQueuedJobs: 5, bytes: 0 },
       used: { jobs: 2, audioSeconds: 0, bytes: 0 },
+      revision: expect.stringMatching(/^[0-9a-f]{16}$/),
     },
   ])
+  const [{ revision }] = JSON.parse((await limits('show', '--json')).stdout)
+  expect(await limits('set', '--app', 'Tapes', '--jobs', '7', '--revision', revision)).toMatchObject({ status: 0 })
+  expect(await limits('set', '--app', 'Tapes', '--jobs', '8', '--revision', revision)).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('Somebody else has changed these limits.'),
+  })
 })
 
 test.each([

@@ -79,6 +79,16 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     return page
   }
 
+  /** Of the first application, which all jobs are of. */
+  async function openQuota(page: Page) {
+    const choice = page.getByLabel('Steer an application')
+    await choice.selectOption({ index: 1 })
+    await page.getByRole('button', { name: 'Quota' }).click()
+    const quota = page.getByRole('dialog', { name: 'Quota of' })
+    await quota.getByLabel('Jobs that may wait').waitFor()
+    return quota
+  }
+
   const queue = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
   test.each([
@@ -104,6 +114,12 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
       await queue(page, 'Held').getByRole('button', { name: 'Limit' }).click()
       await check('limit', page)
       await page.getByRole('button', { name: 'Back' }).click()
+      const quota = await openQuota(page)
+      await quota.getByLabel('Jobs a day').fill('many')
+      await page.keyboard.press('Enter')
+      await quota.getByText('Enter a whole number from 0 on').waitFor()
+      await check('quota', page)
+      await page.keyboard.press('Escape')
       await page.getByRole('link', { name: 'Jobs', exact: true }).click()
       await page.getByRole('link', { name: 'Reel 7' }).waitFor()
       await check('jobs', page)
@@ -135,6 +151,35 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await row.getByRole('button', { name: 'At most 2' }).waitFor()
     expect(await service.engine.schedulingRules()).toMatchObject([{ maxRunning: 2 }])
     await service.engine.schedule({ kind: 'workflow', id: 'service/held' }, { maxRunning: null })
+  })
+
+  test("shows and changes an application's quota, by the keyboard, and overwrites nobody's", async () => {
+    const page = await signedIn()
+    const [first] = await service.engine.applications.listApplications()
+    const id = first?.id ?? ''
+    const quota = await openQuota(page)
+    await quota.getByText('Used today').first().waitFor()
+    await quota.getByLabel('Jobs that may wait').fill('0')
+    await page.keyboard.press('Enter')
+    const field = quota.getByRole('textbox', { name: 'Jobs that may wait', description: /from 1 on/ })
+    expect(await field.getAttribute('aria-invalid')).toBe('true')
+    expect((await service.engine.limits(id)).own).toEqual({})
+    await field.fill('70')
+    await service.engine.setLimits(id, { jobs: 900 })
+    await page.keyboard.press('Enter')
+    await quota.getByRole('alert').filter({ hasText: 'Somebody else has changed these limits.' }).waitFor()
+    expect((await service.engine.limits(id)).own).toEqual({ jobs: 900 })
+    // The browser's own line about the refusal.
+    expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('409')])
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Quota' }).press('Enter')
+    await eventually(() => quota.getByLabel('Jobs a day').inputValue()).toBe('900')
+    await quota.getByLabel('Jobs that may wait').fill('70')
+    await quota.getByLabel('Minutes of audio a day').fill('1.5')
+    await page.keyboard.press('Enter')
+    await quota.waitFor({ state: 'hidden' })
+    expect((await service.engine.limits(id)).own).toEqual({ maxQueuedJobs: 70, jobs: 900, audioMinutes: 1.5 })
+    await service.engine.setLimits(id, { maxQueuedJobs: null, jobs: null, audioMinutes: null })
   })
 
   test('leads from a reason to a job, its attempts and their cause', async () => {

@@ -222,12 +222,15 @@ describe("the operator's interface", () => {
     expect((await create()).status).toBe(200)
     expect(await (await create()).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
     expect(await ask(path, { jobs: null })).toMatchObject({ own: { maxQueuedJobs: 5 }, used: { jobs: 1 } })
+    const { revision } = (await ask(path)) as { revision: string }
+    expect(await ask(path, { jobs: null, revision })).toMatchObject({ own: { maxQueuedJobs: 5 }, revision })
     expect((await create()).status).toBe(200)
     await service.engine.bulk('delete', { app: fourth.id })
     for (const [place, body, status] of [
       ['application/nobody/limits', { jobs: 1 }, 404],
       [path, { jobs: -1 }, 400],
       [path, { seconds: 1 }, 400],
+      [path, { jobs: 2, revision: 'of an earlier look' }, 409],
     ] as const) {
       const refused = await fetch(`${service.base}/operator/api/${place}`, {
         method: 'POST',

@@ -2,13 +2,19 @@ import { createHash } from 'node:crypto'
 import { copyFile, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { RunCheckpoint, WorkOrder } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import type { Checkpoint, KeptPart } from '../../src/core/engine/workflow/checkpoint.js'
 import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
+import { type FilesIndex, readFilesIndex } from '../../src/core/separation/checkpoint/files-checkpoint.js'
 import { readIndex } from '../../src/core/separation/checkpoint/part-file.js'
 import { SeparationCheckpoint } from '../../src/core/separation/checkpoint/separation-checkpoint.js'
+import { openAudio } from '../../src/core/separation/decode/open-audio.js'
+import { FloatPool } from '../../src/core/separation/dsp/float-pool.js'
+import { resample } from '../../src/core/separation/dsp/resample.js'
+import { segments, segmentStart } from '../../src/core/separation/dsp/segment.js'
+import { openEncoder } from '../../src/core/separation/encode/encoder.js'
 import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
 import type { Network } from '../../src/core/separation/runtime/network.js'
 import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
@@ -50,14 +56,36 @@ describe('a separation whose process is killed', () => {
     }
   }
 
-  it('goes on at its last segment in another process, twice, and its files are the same to the byte', async () => {
-    const whole = await finish(await order([], { format: 'flac' }))
+  /** A run from start to end, and one that is killed twice: their files are the same. */
+  async function partsOfKilled(format: string, [first, second]: [number, number]): Promise<KeptPart[]> {
+    const whole = await finish(await order([], { format }))
     const parts: KeptPart[] = []
-    await killAfter(2, await order([], { format: 'flac' }), parts)
-    await killAfter(1, await order([...parts], { format: 'flac' }), parts)
-    const resumed = await finish(await order([...parts], { format: 'flac' }), parts)
+    await killAfter(first, await order([], { format }), parts)
+    await killAfter(second, await order([...parts], { format }), parts)
+    const resumed = await finish(await order([...parts], { format }), parts)
     for (const stem of ['vocals', 'accompaniments'] as const)
       expect(await sha256Of(resumed.outputs[stem])).toBe(await sha256Of(whole.outputs[stem]))
+    expect(resumed.details).toMatchObject({ seconds, clippedSamples: whole.details.clippedSamples })
+    return parts
+  }
+
+  it('goes on with its files in another process, twice, and they are the same to the byte', async () => {
+    const parts = await partsOfKilled('16', [1, 1])
+    // Each part begins where the one before ends, so nothing was written twice.
+    const indices = await Promise.all(parts.map(({ path, bytes }) => readFilesIndex(path, bytes)))
+    expect(indices.length).toBeGreaterThanOrEqual(3)
+    for (const [number, { segments, files }] of indices.entries()) {
+      const before = number === 0 ? undefined : indices[number - 1]
+      expect(segments).toBeGreaterThan(before?.segments ?? 0)
+      expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => bytesOf(before, stem)))
+    }
+  })
+
+  const bytesOf = (index: FilesIndex | undefined, stem: string) =>
+    index?.files.find((file) => file.stem === stem)?.bytes ?? 0
+
+  it('goes on at its last segment where the files are compressed, and they are the same to the byte', async () => {
+    const parts = await partsOfKilled('flac', [2, 1])
     // No segment was estimated twice after it was kept.
     const kept: number[] = []
     for (const { path, bytes } of parts) {
@@ -81,11 +109,13 @@ describe('a separation whose process is killed', () => {
     const runner = processRunner({ resolve: () => workflow, niceness: 0 })
     const kill = new AbortController()
     const target = parts.length + count
+    // Before the part is copied: the process would go on meanwhile, perhaps to the end.
     const onPart = () => {
-      if (parts.length === target) kill.abort(new Error('killed'))
+      if (parts.length + 1 === target) kill.abort(new Error('killed'))
     }
     try {
       await expect(runner.run(work, options(work, parts, kill.signal, onPart))).rejects.toThrow('killed')
+      await vi.waitUntil(() => parts.length === target)
     } finally {
       await runner.close()
     }
@@ -96,10 +126,10 @@ describe('a separation whose process is killed', () => {
     const checkpoint: RunCheckpoint = {
       handBack: new AbortController().signal,
       async store(part) {
+        onPart()
         const path = join(folder, `kept-${parts.length}`)
         await copyFile(join(work.directory, `checkpoint-${part}`), path)
         parts.push({ path, bytes: (await stat(path)).size })
-        onPart()
       },
     }
     return { signal, onProgress: () => {}, checkpoint }
@@ -209,4 +239,42 @@ describe('a checkpoint of several passes', () => {
     expect(cut.runs).toBe(whole.runs)
     expect(isSame(cut.out, whole.out)).toBe(true)
   })
+})
+
+describe('a stream that begins in the middle of a track', () => {
+  it.each([
+    ['read from there', 'wav', 44_100],
+    ['decoded up to there', 'mp3', 44_100],
+    ['resampled up to there', 'wav', 32_000],
+  ])('gives the same segments, %s', async (_, format, sampleRate) => {
+    const path = join(folder, `track-${sampleRate}.${format}`)
+    const options = { sampleRate, channels: 2, format: format === 'mp3' ? ('mp3' as const) : ('16' as const) }
+    const encoder = await openEncoder(path, options)
+    await encoder.write([noise(90_000, 5), noise(90_000, 6)])
+    await encoder.close()
+    const geometry = { step: 9_000, before: 1_500, length: 12_000 }
+    const cut = async (firstIndex: number) => {
+      const seek = { sample: segmentStart(firstIndex, geometry), sampleRate: 44_100 }
+      const opened = await openAudio(path, { seek })
+      const { blocks, firstSample } = resample(opened, 44_100)
+      const found: { index: number; start: number; planes: string }[] = []
+      for await (const { index, start, planes } of segments(blocks, geometry, 2, new FloatPool(), {
+        firstIndex,
+        firstSample,
+      }))
+        found.push({ index, start, planes: hashOf(planes) })
+      return { found, firstSample }
+    }
+    const whole = await cut(0)
+    const rest = await cut(5)
+    expect(rest.found).toEqual(whole.found.slice(5))
+    expect(rest.found.length).toBeGreaterThan(3)
+    expect(rest.firstSample ?? 0).toBe(format === 'wav' && sampleRate === 44_100 ? 43_500 : 0)
+  })
+
+  function hashOf(planes: readonly Float32Array[]): string {
+    const hash = createHash('sha256')
+    for (const plane of planes) hash.update(new Uint8Array(plane.buffer, plane.byteOffset, plane.byteLength))
+    return hash.digest('hex')
+  }
 })

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Overview, QueueFacts } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
+import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
 import { duration, timeOf } from './times.js'
 
@@ -244,6 +245,7 @@ function Applications({ overview, onChange }: { overview: Overview; onChange: On
               <StateChip rule={ruleOf(rules, { kind: 'application', id })} />
             </span>
             <Levers target={{ kind: 'application', id }} name={known.get(id) ?? id} rules={rules} onChange={onChange} />
+            <LimitsForm app={id} name={known.get(id) ?? id} />
           </li>
         ))}
       </ul>

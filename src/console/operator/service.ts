@@ -1,4 +1,12 @@
-import type { BulkFacts, JobFacts, JobPage, Overview, RuleState } from '../../http/operator/answers.js'
+import type {
+  BulkFacts,
+  JobFacts,
+  JobPage,
+  LimitFacts,
+  LimitFigures,
+  Overview,
+  RuleState,
+} from '../../http/operator/answers.js'
 
 const keyName = 'stemwork.operator-key'
 /** The page lies at `<base>/operator`. */
@@ -32,6 +40,12 @@ export interface Change {
   maxRunning?: number | null
 }
 
+/** Null: as for all. */
+export type LimitChange = { [Figure in keyof LimitFigures]: number | null } & {
+  /** Of the limits that were changed: others have been set since then, so nothing is. */
+  revision: string
+}
+
 export type BulkAction = 'cancel' | 'retry' | 'delete'
 
 export interface JobFilters {
@@ -49,8 +63,12 @@ export const service = {
   act: (action: 'cancel' | 'retry', id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}/${action}`, {}),
   delete: (id: string) => ask<undefined>(`job/${encodeURIComponent(id)}/delete`, {}),
   actOnFound: (action: BulkAction, filters: JobFilters) => ask<BulkFacts>(`jobs/${action}`, filters),
+  limits: (app: string) => ask<LimitFacts>(limitsPath(app)),
+  setLimits: (app: string, change: LimitChange) => ask<LimitFacts>(limitsPath(app), change),
   change: (target: Target, change: Change) => ask<Overview>('rule', { target, change }),
 }
+
+const limitsPath = (app: string) => `application/${encodeURIComponent(app)}/limits`
 
 export function queryOf(filters: JobFilters): string {
   const query = new URLSearchParams()

@@ -128,11 +128,17 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   /**
    * Gives an application figures of its own, for all processes; null: as for all again. What is left out stays. What was accepted is run.
    *
+   * @param options.revision that of the `limits` which the change is based on: if others have been set since then, nothing is changed
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
-   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application.
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` for a revision that is not the present
+   * one, or (retryable) while other changes do not end.
    */
-  setLimits(app: string, change: LimitChange): Promise<void> {
-    return setLimits(app, change, this.applications)
+  setLimits(app: string, change: LimitChange, options: { revision?: string } = {}): Promise<void> {
+    return setLimits(app, change, {
+      ...options,
+      applications: this.applications,
+      documents: this.#parts.jobs.documents,
+    })
   }
 
   /** The workers that are alive, as they tell: every engine that was started on this store. One that died is listed for up to three leases. */

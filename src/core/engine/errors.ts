@@ -11,6 +11,7 @@ export type EngineErrorCode =
   | 'QUEUE_FULL'
   | 'QUOTA_EXCEEDED'
   | 'NOT_FAILED'
+  | 'CONFLICT'
   | 'INPUT_EXPIRED'
   | 'DRAINING'
   | 'IDEMPOTENCY_CONFLICT'

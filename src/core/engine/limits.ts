@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { StemworkError } from './errors.js'
 import { type LimitChange, limitChangeSchema, type Limits, limitsSchema, type Usage } from './job/quota.js'
@@ -16,6 +18,8 @@ export interface ApplicationLimits {
   effective: Limits
   /** Today; counted while it has a quota. */
   used: Usage
+  /** Another text for other figures of its own. */
+  revision: string
 }
 
 /** Its own figures. */
@@ -36,24 +40,68 @@ export async function limitsOf(
 ): Promise<ApplicationLimits> {
   const application = await applications.getApplication(app)
   const effective = effectiveLimits(application, options)
-  return { own: ownLimits(application), effective, used: await jobs.usage(app) }
+  const own = ownLimits(application)
+  return { own, effective, used: await jobs.usage(app), revision: revisionOf(own) }
 }
 
 /** See `JobEngine.setLimits`. */
-export async function setLimits(app: string, change: LimitChange, applications: ApplicationStore): Promise<void> {
+export async function setLimits(
+  app: string,
+  change: LimitChange,
+  { revision, applications, documents }: SetLimitsParts,
+): Promise<void> {
   const checked = limitChangeSchema.safeParse(change)
   if (!checked.success) {
     const problems = issueTexts(checked.error, 'limits')
     throw new StemworkError('INVALID_PARAMS', `Invalid limits. ${problems.join('; ')}.`)
   }
-  const application = await applications.getApplication(app)
-  if (!application)
-    throw new StemworkError('NOT_FOUND', `There is no application ${JSON.stringify(app)}. Create it first.`)
-  const changed = Object.entries({ ...ownLimits(application), ...checked.data })
-  const { maxQueuedJobs, ...quota } = Object.fromEntries(
-    changed.filter(([, value]) => value !== null && value !== undefined),
-  ) as Limits
-  await applications.putApplication({ ...application, quota, maxQueuedJobs })
+  await oneAtATime(app, documents, async () => {
+    const application = await applications.getApplication(app)
+    if (!application)
+      throw new StemworkError('NOT_FOUND', `There is no application ${JSON.stringify(app)}. Create it first.`)
+    const own = ownLimits(application)
+    if (revision !== undefined && revision !== revisionOf(own))
+      throw new StemworkError(
+        'CONFLICT',
+        'Somebody else has changed these limits. Look at them again, then change them.',
+      )
+    const changed = Object.entries({ ...own, ...checked.data })
+    const { maxQueuedJobs, ...quota } = Object.fromEntries(
+      changed.filter(([, value]) => value !== null && value !== undefined),
+    ) as Limits
+    await applications.putApplication({ ...application, quota, maxQueuedJobs })
+  })
+}
+
+interface SetLimitsParts {
+  revision?: string
+  applications: ApplicationStore
+  documents: DocumentStore
+}
+
+function revisionOf(own: Limits): string {
+  const figures = Object.entries(own).sort(([one], [other]) => (one < other ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(figures)).digest('hex').slice(0, 16)
+}
+
+/** A change that has not ended by then never will: its process is gone. */
+const longestChangeMs = 10_000
+const lookAgainMs = 50
+
+/** Keeps other processes from changing the same limits meanwhile: stores of applications know no conditional write, documents do. */
+async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
+  const place = { kind: 'limits-change', key: app }
+  const isFirst = () => documents.put({ ...place, value: {}, ttlMs: longestChangeMs }, { version: 0 })
+  for (let waitedMs = 0; (await isFirst()) === undefined; waitedMs += lookAgainMs) {
+    if (waitedMs > longestChangeMs)
+      throw new StemworkError('CONFLICT', 'These limits are being changed by others. Try again.', { retryable: true })
+    await delay(lookAgainMs)
+  }
+  try {
+    await work()
+  } finally {
+    await documents.delete(place.kind, place.key)
+  }
 }
 
 function limitsForAll({ limits, quota }: EngineOptions): Limits {

@@ -129,11 +129,11 @@ export const checkpointsSchema = z.strictObject({
       'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job continues from there. Never in a store that exists in one process only.',
     ),
   afterMs: milliseconds
-    .default(10 * seconds)
+    .default(5 * seconds)
     .describe('Work of a job before its first checkpoint: shorter jobs keep none.'),
   everyMs: milliseconds
     .positive()
-    .default(2 * seconds)
+    .default(seconds)
     .describe(
       'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 15 times this value.',
     ),

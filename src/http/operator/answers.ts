@@ -15,6 +15,22 @@ export interface Overview {
   warnings: string[]
 }
 
+/** What an application may do: its own figures and those that hold; what it has used today. */
+export interface LimitFacts {
+  own: LimitFigures
+  effective: LimitFigures
+  used: { jobs: number; audioSeconds: number; bytes: number }
+  /** Another text for other figures of its own. */
+  revision: string
+}
+
+export interface LimitFigures {
+  maxQueuedJobs?: number
+  jobs?: number
+  audioMinutes?: number
+  bytes?: number
+}
+
 export type RuleState = 'open' | 'paused' | 'draining'
 
 /** Jobs of one workflow that need the same of their workers. */

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { ApplicationLimits } from '../../core/engine/engine.js'
 import { limitChangeSchema } from '../../core/engine/job/quota.js'
 import { ruleChangeSchema, ruleTargetSchema } from '../../core/engine/job/scheduling.js'
 import { empty, json } from '../routing/answer.js'
@@ -8,6 +7,7 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAsset } from '../service/page-assets.js'
+import type { LimitFacts } from './answers.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
 import { requireOperator } from './operator-access.js'
 import { OverviewReader } from './overview.js'
@@ -186,18 +186,19 @@ export const operatorPageRoutes: readonly Route[] = [
     summary: 'Gives an application limits of its own',
     access: 'open',
     answer,
-    body: limitChangeSchema,
-    problems: ['NOT_FOUND'],
+    body: limitChangeSchema.extend({ revision: z.string().optional() }),
+    problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params, body }) {
       requireOperator(call)
       await limitsOf(call, params.id)
-      await call.service.engine.setLimits(params.id, body)
+      const { revision, ...change } = body
+      await call.service.engine.setLimits(params.id, change, { revision })
       return json(await limitsOf(call, params.id), noStore)
     },
   }),
 ]
 
-async function limitsOf({ service: { engine } }: Call, app: string): Promise<ApplicationLimits> {
+async function limitsOf({ service: { engine } }: Call, app: string): Promise<LimitFacts> {
   if (!(await engine.applications.getApplication(app))) throw noApplication()
   return await engine.limits(app)
 }

@@ -86,6 +86,7 @@ export function toProblem(error: unknown): Problem {
         cause: error,
       })
     case 'NOT_FAILED':
+    case 'CONFLICT':
       return new Problem('CONFLICT', error.message, { cause: error })
     case 'INPUT_EXPIRED':
       return new Problem('GONE', error.message, { cause: error })

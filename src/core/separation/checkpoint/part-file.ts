@@ -1,9 +1,9 @@
-import { open, type FileHandle } from 'node:fs/promises'
+import { type FileHandle, open, statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { type StemName, stemNames } from '../stems.js'
 
 /** Planes that lie one after the other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
-const planesSchema = z.object({
+export const planesSchema = z.object({
   pass: z.number().int().nonnegative(),
   /** Track sample of the first value. */
   start: z.number().int().nonnegative(),
@@ -23,12 +23,11 @@ const indexSchema = z.object({
   /** The overlap-add behind the last segment of each pass: a plane of weights, then the sums. */
   states: z.array(planesSchema),
 })
-/** What is in a part: at the end of its file, as JSON, with its length as the last four bytes. */
 export type PartIndex = z.infer<typeof indexSchema>
 
 const lengthBytes = 4
 
-/** Writes a part, which may grow for a long time before its index is known. */
+/** Writes a part, which may grow for a long time before its index is known: JSON at the end of the file, its length in the last four bytes. */
 export class PartWriter {
   readonly path: string
   readonly #file: FileHandle
@@ -44,13 +43,13 @@ export class PartWriter {
   }
 
   /** Returns the offset of the first plane. */
-  async append(planes: readonly Float32Array[]): Promise<number> {
+  async append(planes: readonly (Float32Array | Uint8Array)[]): Promise<number> {
     const offset = this.#bytes
     for (const plane of planes) await this.#write(new Uint8Array(plane.buffer, plane.byteOffset, plane.byteLength))
     return offset
   }
 
-  async finish(index: PartIndex): Promise<void> {
+  async finish(index: object): Promise<void> {
     const json = Buffer.from(JSON.stringify(index))
     const length = Buffer.alloc(lengthBytes)
     length.writeUInt32LE(json.length)
@@ -69,15 +68,39 @@ export class PartWriter {
   }
 }
 
-/** @throws what the file system throws; an error for a file that is no part */
+/** @throws what the file system throws; an error for a file that is no part of segments */
 export async function readIndex(path: string, bytes: number): Promise<PartIndex> {
+  return indexSchema.parse(await readJson(path, bytes))
+}
+
+/** What `finish` wrote. @throws what the file system throws; an error for a file that is no part */
+export async function readJson(path: string, bytes: number): Promise<unknown> {
   const file = await open(path)
   try {
     const length = Buffer.from(await readBytes(file, bytes - lengthBytes, lengthBytes)).readUInt32LE()
     const json = await readBytes(file, bytes - lengthBytes - length, length)
-    return indexSchema.parse(JSON.parse(Buffer.from(json).toString()))
+    return JSON.parse(Buffer.from(json).toString())
   } finally {
     await file.close()
+  }
+}
+
+/** So much is left free on the disk, for the results need it more. */
+const spareBytes = 256 * 1024 ** 2
+
+/** @throws an error if the disk is nearly full */
+export async function checkSpace(directory: string): Promise<void> {
+  const { bavail, bsize } = await statfs(directory)
+  if (bavail * bsize < spareBytes) throw new Error('the disk is nearly full')
+}
+
+/** The planes of all stems, one after the other. */
+export function planesOf(stems: Partial<Record<StemName, Float32Array[]>>) {
+  const entries = Object.entries(stems) as [StemName, Float32Array[]][]
+  return {
+    stems: entries.map(([stem]) => stem),
+    channels: entries[0]?.[1].length ?? 0,
+    all: entries.flatMap(([, planes]) => planes),
   }
 }
 
@@ -99,7 +122,8 @@ export async function readPlanes(
   return { first: planes.slice(0, before), stems: Object.fromEntries(named) }
 }
 
-async function readBytes(file: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+/** Returns `length` bytes from `position` on. @throws if there are not so many */
+export async function readBytes(file: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length)
   for (let done = 0; done < length;) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done)

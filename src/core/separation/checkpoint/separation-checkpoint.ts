@@ -1,10 +1,18 @@
-import { open, rm, statfs, type FileHandle } from 'node:fs/promises'
+import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Checkpoint, KeptPart } from '../../engine/workflow/checkpoint.js'
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { FinishedAudio, OverlapAddState } from '../pipeline/overlap-add.js'
-import type { StemName } from '../stems.js'
-import { type KeptPlanes, type PartIndex, PartWriter, readIndex, readPlanes } from './part-file.js'
+import {
+  checkSpace,
+  type KeptPlanes,
+  type PartIndex,
+  PartWriter,
+  planesOf,
+  readIndex,
+  readPlanes,
+} from './part-file.js'
+import type { TrackCheckpoint } from './track-checkpoint.js'
 
 export interface SeparationCheckpointOptions {
   checkpoint: Checkpoint
@@ -31,15 +39,12 @@ interface Pass {
   state?: () => OverlapAddState
 }
 
-/** So much is left free on the disk, for the results need it more. */
-const spareBytes = 256 * 1024 ** 2
-
 /**
- * The checkpoint of a separation: what the segments of all its passes have finished, in parts that any worker goes on from. A part holds
+ * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any worker goes on from. A part holds
  * the samples of the estimated stems; everything that is cheap beside the network (decoding, the other stems, encoding) is done again from
  * them, in the same blocks, so that the files come out with the same bytes.
  */
-export class SeparationCheckpoint {
+export class SeparationCheckpoint implements TrackCheckpoint {
   readonly #options: SeparationCheckpointOptions
   readonly #passes: Pass[]
   #fingerprint: Promise<string> | undefined
@@ -170,8 +175,7 @@ export class SeparationCheckpoint {
   async #orStop(work: (writer: PartWriter) => Promise<void>): Promise<void> {
     const { checkpoint, directory } = this.#options
     try {
-      const { bavail, bsize } = await statfs(directory)
-      if (bavail * bsize < spareBytes) throw new Error('the disk is nearly full')
+      await checkSpace(directory)
       this.#writer ??= await PartWriter.open(join(directory, 'checkpoint.part'))
       await work(this.#writer)
     } catch {
@@ -186,14 +190,5 @@ export class SeparationCheckpoint {
   #ownFingerprint(): Promise<string> {
     this.#fingerprint ??= this.#options.fingerprint()
     return this.#fingerprint
-  }
-}
-
-function planesOf(stems: Partial<Record<StemName, Float32Array[]>>) {
-  const entries = Object.entries(stems) as [StemName, Float32Array[]][]
-  return {
-    stems: entries.map(([stem]) => stem),
-    channels: entries[0]?.[1].length ?? 0,
-    all: entries.flatMap(([, planes]) => planes),
   }
 }

@@ -21,6 +21,8 @@ export interface OpenAudioOptions {
   /** Longer audio is rejected: before it is used if the header says so and the audio agrees, else as soon as that much is decoded. */
   maxSeconds?: number
   decoders?: Decoders
+  /** Begins at this sample where the file has this rate and can be read from anywhere; else, `firstSample` of the stream is 0. */
+  seek?: { sample: number; sampleRate: number }
 }
 
 const lowestRate = 2_000
@@ -142,19 +144,23 @@ async function readHead(file: FileBytes): Promise<Head> {
   }
 }
 
-function limited(stream: AudioStream, { signal, maxSeconds = Infinity }: OpenAudioOptions): AudioStream {
+function limited(stream: AudioStream, { signal, maxSeconds = Infinity, seek }: OpenAudioOptions): AudioStream {
   if (stream.sampleCount !== undefined && stream.sampleCount > maxSeconds * stream.sampleRate) throw tooLong(maxSeconds)
   const warnings: string[] = []
-  return { ...stream, warnings, blocks: limitedBlocks(stream, maxSeconds, warnings, signal) }
+  const { blocksFrom, ...rest } = stream
+  const isSought =
+    seek && blocksFrom && seek.sampleRate === stream.sampleRate && seek.sample <= (stream.sampleCount ?? 0)
+  const begun = isSought ? { ...rest, blocks: blocksFrom(seek.sample), firstSample: seek.sample } : rest
+  return { ...begun, warnings, blocks: limitedBlocks(begun, maxSeconds, warnings, signal) }
 }
 
 async function* limitedBlocks(
-  { blocks, sampleRate, statedSeconds, warnings: lost }: AudioStream,
+  { blocks, sampleRate, statedSeconds, warnings: lost, firstSample = 0 }: AudioStream,
   maxSeconds: number,
   warnings: string[],
   signal?: AbortSignal,
 ): AsyncGenerator<AudioBlock> {
-  let sampleCount = 0
+  let sampleCount = firstSample
   for await (const block of blocks) {
     signal?.throwIfAborted()
     sampleCount += block.channels[0].length

@@ -24,6 +24,7 @@ export function openPcm(file: FileBytes, layout: PcmLayout): AudioStream | undef
   const availableBytes = Math.max(0, file.size - start)
   const sampleCount = Math.floor(Math.min(statedBytes ?? Infinity, availableBytes) / blockBytes)
   if (sampleCount === 0) return undefined
+  const dataBytes = sampleCount * blockBytes
   return {
     sampleRate,
     channelCount,
@@ -31,18 +32,20 @@ export function openPcm(file: FileBytes, layout: PcmLayout): AudioStream | undef
     statedSeconds: statedBytes === undefined ? undefined : Math.floor(statedBytes / blockBytes) / sampleRate,
     format,
     speakers,
-    blocks: readBlocks(file, layout, sampleCount * blockBytes),
+    blocks: readBlocks(file, layout, 0, dataBytes),
+    blocksFrom: (sample) => readBlocks(file, layout, sample * blockBytes, dataBytes),
   }
 }
 
 async function* readBlocks(
   file: FileBytes,
   { encoding, channelCount, start }: PcmLayout,
+  fromBytes: number,
   dataBytes: number,
 ): AsyncGenerator<AudioBlock> {
   const blockBytes = encoding.bytes * channelCount
   const pieceBytes = Math.max(1, Math.floor(readBytes / blockBytes)) * blockBytes
-  for await (const bytes of file.pieces({ from: start, to: start + dataBytes, pieceBytes })) {
+  for await (const bytes of file.pieces({ from: start + fromBytes, to: start + dataBytes, pieceBytes })) {
     if (bytes.length >= blockBytes) yield { channels: decodePcm(bytes, encoding, channelCount) }
   }
 }

@@ -22,6 +22,10 @@ export interface AudioStream {
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>
+  /** Blocks from this sample on instead, of a file that can be read from anywhere. For `openAudio`, whose streams have it no more. */
+  blocksFrom?: (sample: number) => AsyncIterable<AudioBlock>
+  /** Sample of the track with which `blocks` begins. Default: 0. */
+  firstSample?: number
   /** Speaker of each channel, if it differs from the WAVE order for that channel count. */
   speakers?: readonly Speaker[]
   /** Fraction of the source's bytes read so far, 0..1: progress for sources of unknown length. */

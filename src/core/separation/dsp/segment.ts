@@ -33,12 +33,16 @@ export async function* segments(
   geometry: SegmentGeometry,
   channelCount: number,
   pool: FloatPool,
+  { firstIndex = 0, firstSample = 0 }: SegmentsStart = {},
 ): AsyncGenerator<Segment, void, void> {
-  const window = new Window(channelCount, geometry.length + pieceSamples)
-  let index = 0
+  const window = new Window(channelCount, geometry.length + pieceSamples, segmentStart(firstIndex, geometry))
+  let index = firstIndex
+  let position = firstSample
   for await (const block of blocks) {
+    const skipped = Math.max(0, window.end - position)
+    position += block.channels[0].length
     // In pieces: some decoders return the whole track in one block, and the window must not grow with it.
-    for (let from = 0; from < block.channels[0].length; from += pieceSamples) {
+    for (let from = skipped; from < block.channels[0].length; from += pieceSamples) {
       window.append(block.channels.map((channel) => channel.subarray(from, from + pieceSamples)))
       // One sample beyond the segment is needed to know that the track does not end with it.
       while (window.end > segmentEnd(index, geometry)) {
@@ -53,9 +57,17 @@ export async function* segments(
     yield cut(window, index, geometry, window.end, pool)
 }
 
+export interface SegmentsStart {
+  /** The first segment to make. Default: 0. */
+  firstIndex?: number
+  /** Track sample with which `blocks` begins, at most where that segment starts. Default: 0. */
+  firstSample?: number
+}
+
 const pieceSamples = 65_536
 
-function segmentStart(index: number, { step, before }: SegmentGeometry): number {
+/** Track sample with which a segment starts. */
+export function segmentStart(index: number, { step, before }: SegmentGeometry): number {
   return Math.max(0, index * step - before)
 }
 
@@ -87,11 +99,12 @@ function cut(
 
 /** The part of the track between `start` and `end`: a sliding window. */
 class Window {
-  start = 0
-  end = 0
+  start: number
+  end: number
   readonly planes: Float32Array[]
 
-  constructor(channelCount: number, capacity: number) {
+  constructor(channelCount: number, capacity: number, start: number) {
+    this.start = this.end = start
     this.planes = Array.from({ length: channelCount }, () => new Float32Array(capacity))
   }
 

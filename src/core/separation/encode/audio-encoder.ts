@@ -6,10 +6,19 @@ export interface WrittenAudio {
   bytes: number
 }
 
+/** What an encoder has written so far. */
+export interface EncoderState {
+  /** Size of the file. */
+  bytes: number
+  clippedSamples: number
+}
+
 /** Writes an audio file as audio arrives. Calls must not overlap. */
 export interface AudioEncoder {
   /** Appends one plane per channel, all of the same length, nominal range -1..1. The arrays may be reused afterwards. */
   write(planes: readonly Float32Array[]): Promise<void>
+  /** With which another encoder can go on with the file as it is now. Absent in encoders that cannot be taken up half-way. */
+  state?(): EncoderState
   /** Completes and closes the file. */
   close(): Promise<WrittenAudio>
   /** Closes the file without completing it; the caller removes it. */

@@ -1,4 +1,4 @@
-import type { AudioEncoder } from './audio-encoder.js'
+import type { AudioEncoder, EncoderState } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import type { OutputFormat } from './output-format.js'
 
@@ -7,6 +7,8 @@ export interface EncoderOptions {
   channels: number
   format: OutputFormat
   tags?: AudioTags
+  /** Goes on with the file that is there, as an encoder with such a `state` left it. Default: a new file. */
+  from?: EncoderState
 }
 
 /**
@@ -16,13 +18,13 @@ export interface EncoderOptions {
  */
 export async function openEncoder(
   path: string,
-  { sampleRate, channels, format, tags }: EncoderOptions,
+  { sampleRate, channels, format, tags, from }: EncoderOptions,
 ): Promise<AudioEncoder> {
   switch (format) {
     case '16':
     case '24':
     case '32f':
-      return (await import('./wav-writer.js')).WavWriter.open(path, { sampleRate, channels, format, tags })
+      return (await import('./wav-writer.js')).WavWriter.open(path, { sampleRate, channels, format, tags, from })
     case 'flac':
       return (await import('./flac-writer.js')).FlacWriter.open(path, { sampleRate, channels, bits: 16 }, tags)
     case 'flac24':

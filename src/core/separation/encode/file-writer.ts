@@ -6,17 +6,23 @@ const pieceBytes = 256 * 1024
 /** Writes a file from start to end. Bytes already written can be corrected afterwards. */
 export class FileWriter {
   readonly #file: FileHandle
-  #bytes = 0
+  #bytes: number
   #piece: Uint8Array | undefined
   #pieceLength = 0
 
-  private constructor(file: FileHandle) {
+  private constructor(file: FileHandle, bytes: number) {
     this.#file = file
+    this.#bytes = bytes
   }
 
   /** Creates or replaces the file. */
   static async open(path: string): Promise<FileWriter> {
-    return new FileWriter(await open(path, 'w'))
+    return new FileWriter(await open(path, 'w'), 0)
+  }
+
+  /** Goes on behind the first `bytes` of a file. */
+  static async reopen(path: string, bytes: number): Promise<FileWriter> {
+    return new FileWriter(await open(path, 'r+'), bytes)
   }
 
   /** Without what is gathered. */
@@ -43,7 +49,7 @@ export class FileWriter {
   /** Nothing may be gathered. */
   async append(content: Uint8Array): Promise<void> {
     for (let done = 0; done < content.length;) {
-      done += (await this.#file.write(content, done, content.length - done)).bytesWritten
+      done += (await this.#file.write(content, done, content.length - done, this.#bytes + done)).bytesWritten
     }
     this.#bytes += content.length
   }

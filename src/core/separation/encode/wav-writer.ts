@@ -1,4 +1,4 @@
-import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
+import type { AudioEncoder, EncoderState, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { riffTagChunks } from '../tags/riff-tag-chunks.js'
 import { FileWriter } from './file-writer.js'
@@ -12,6 +12,8 @@ export interface WavWriterOptions {
   tags?: AudioTags
   /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
+  /** Goes on with the file that is there, as a writer with such a `state` left it. Default: a new file. */
+  from?: EncoderState
 }
 
 /**
@@ -31,11 +33,23 @@ export class WavWriter implements AudioEncoder {
     this.#pcm = new PcmEncoder(options.format)
   }
 
-  /** Creates or replaces the file. */
+  /** Creates or replaces the file, unless it goes on with one. */
   static async open(path: string, options: WavWriterOptions): Promise<WavWriter> {
+    const { from } = options
+    const header = wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes)
+    if (from) {
+      const writer = new WavWriter(await FileWriter.reopen(path, from.bytes), options)
+      writer.#dataBytes = from.bytes - header.length
+      writer.#pcm.clippedSamples = from.clippedSamples
+      return writer
+    }
     const writer = new WavWriter(await FileWriter.open(path), options)
-    await writer.#file.append(wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes))
+    await writer.#file.append(header)
     return writer
+  }
+
+  state(): EncoderState {
+    return { bytes: this.#file.bytes, clippedSamples: this.#pcm.clippedSamples }
   }
 
   /** Appends one plane per channel, all of the same length, nominal range -1..1. Calls must not overlap. */

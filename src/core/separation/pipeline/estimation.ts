@@ -102,11 +102,11 @@ export async function* estimateStems(
     for (const [index, segment] of group.entries()) {
       const finished = separated
         ? timed(timings, 'dsp', () => overlapAdd.add(architecture.collect(segment, separated[index], statistics)))
-        : await kept?.read(segment.index)
+        : await kept?.read?.(segment.index)
       if (!finished) throw new Error(`segment ${segment.index} was neither kept nor estimated`)
       if (separated) {
-        await kept?.note(segment.index, finished)
-        if (index === group.length - 1) await kept?.keepIfDue(() => overlapAdd.state)
+        await kept?.note?.(segment.index, finished)
+        if (index === group.length - 1) await kept?.keepIfDue?.(() => overlapAdd.state)
       }
       const block = timed(timings, 'dsp', () => {
         const { start: from, sampleCount, stems } = finished
@@ -118,11 +118,15 @@ export async function* estimateStems(
         })
       })
       if (block.sampleCount > 0) yield block
+      if (separated && index === group.length - 1) await kept?.consumed?.(segment.index, () => overlapAdd.state)
       for (const plane of segment.planes) pool.give(plane)
     }
   }
 
-  const source = segments(stream.blocks, architecture.geometry, stream.channelCount, pool)
+  const source = segments(stream.blocks, architecture.geometry, stream.channelCount, pool, {
+    firstIndex: kept && !kept.read ? kept.count : 0,
+    firstSample: stream.firstSample,
+  })
   let group: Segment[] = []
   try {
     for (;;) {

@@ -55,7 +55,8 @@ export async function runPipeline(
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)
   const rest = new FloatPlanes()
-  let sampleCount = 0
+  const [{ kept }] = members
+  let sampleCount = kept && !kept.read ? (kept.state?.start ?? 0) : 0
   const blocks = blocksOf(members, ensemble, { targets, timings, signal })
   for await (const { stems, mixture, sampleCount: blockSamples } of blocks) {
     const startedAt = performance.now()

@@ -3,10 +3,10 @@ import { dirname } from 'node:path'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
-import { fingerprintOf } from '../checkpoint/fingerprint.js'
-import { SeparationCheckpoint } from '../checkpoint/separation-checkpoint.js'
+import type { TrackCheckpoint } from '../checkpoint/track-checkpoint.js'
 import { openAudio } from '../decode/open-audio.js'
 import { resample } from '../dsp/resample.js'
+import { segmentStart } from '../dsp/segment.js'
 import { toStereo } from '../dsp/stereo.js'
 import type { PipelineTimings } from '../pipeline/estimation.js'
 import { createArchitecture } from '../architectures/create-architecture.js'
@@ -19,6 +19,7 @@ import { embeddedModelName, resolveModel } from '../models/registry.js'
 import { withWarmNetworks } from '../runtime/warm-networks.js'
 import { runPipeline, targetStems, type PipelineMember } from '../pipeline/pipeline.js'
 import { ScratchTrack } from '../pipeline/scratch-track.js'
+import { openCheckpoint } from './open-checkpoint.js'
 import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
 import { StemFiles } from './stem-files.js'
 
@@ -70,8 +71,13 @@ export async function separate(inputPath: string, options: SeparationOptions): P
       }
       const load = performance.now() - startedAt
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
-      const checkpoint = await checkpointOf(inputPath, usedModels, passes.length, options)
-      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options, checkpoint)
+      const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
+      const work = { models: usedModels, passes: passes.length, isReadOnce }
+      const checkpoint = await openCheckpoint(inputPath, work, options)
+      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options, {
+        isReadOnce,
+        checkpoint,
+      })
       const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
       return {
         ...separated,
@@ -143,47 +149,18 @@ async function addPasses(
   }
 }
 
-async function checkpointOf(
-  inputPath: string,
-  models: UsedModel[],
-  passes: number,
-  options: SeparationOptions,
-): Promise<SeparationCheckpoint | undefined> {
-  const {
-    checkpoint,
-    outputs,
-    model,
-    ensemble,
-    overlap,
-    shifts,
-    batch,
-    denoise,
-    ownAccompaniments,
-    provider,
-    decoders,
-  } = options
-  if (!checkpoint?.isOn) return undefined
-  const stems = targetStems(outputStems(options), ownAccompaniments)
-  const shares = typeof model === 'object' ? model.map((choice) => ({ ...choice, model: undefined })) : undefined
-  const work = { models, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
-  // The run's folder.
-  const directory = dirname(Object.values(outputs)[0] ?? inputPath)
-  const fingerprint = () => fingerprintOf(inputPath, work)
-  return await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
-}
-
 async function separateWith(
   passes: readonly Pass[],
   inputPath: string,
   options: SeparationOptions,
-  checkpoint: SeparationCheckpoint | undefined,
+  { isReadOnce, checkpoint }: { isReadOnce: boolean; checkpoint: TrackCheckpoint | undefined },
 ) {
   const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
   const sampleRate = commonSampleRate(passes)
-  const opened = await openAudio(inputPath, { signal, maxSeconds, decoders })
+  const seek = checkpoint?.restore && { sample: resumeSample(passes[0], checkpoint), sampleRate }
+  const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
   // Mixed down first, so that only two channels are resampled.
   const decoded = resample(toStereo(opened), sampleRate)
-  const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
@@ -193,7 +170,13 @@ async function separateWith(
       members.push({ ...pass, stream, statistics: scratch?.statistics, kept: checkpoint?.pass(index) })
     }
     const [first] = members
-    const stemFiles = (files = await StemFiles.open(outputs, { sampleRate, format, tags }))
+    const stemFiles = (files = await StemFiles.open(outputs, {
+      sampleRate,
+      format,
+      tags,
+      restore: async (stem, path) => await checkpoint?.restore?.(stem, path),
+    }))
+    checkpoint?.follow?.(() => stemFiles.growing())
     const { sampleCount, timings } = await runPipeline(members, {
       outputs: outputStems(options),
       ownAccompaniments: options.ownAccompaniments,
@@ -215,6 +198,12 @@ async function separateWith(
     await checkpoint?.close()
     await scratch?.remove()
   }
+}
+
+/** Track sample with which the first segment begins that was not kept. */
+function resumeSample(pass: Pass | undefined, checkpoint: TrackCheckpoint): number {
+  const { count } = checkpoint.pass(0)
+  return pass ? segmentStart(count, pass.architecture.geometry) : 0
 }
 
 function fallbackText({ wanted, reason }: ProviderFallback): string {

@@ -1,6 +1,7 @@
 import { rename, rm } from 'node:fs/promises'
+import type { GrowingFile } from '../checkpoint/track-checkpoint.js'
 import { isCompressed, type OutputFormat } from '../encode/output-format.js'
-import type { AudioEncoder } from '../encode/audio-encoder.js'
+import type { AudioEncoder, EncoderState } from '../encode/audio-encoder.js'
 import { openEncoder } from '../encode/encoder.js'
 import { openThreadedEncoder } from '../encode/threaded-encoder.js'
 import type { StemName, Stems } from '../stems.js'
@@ -16,6 +17,8 @@ export interface StemFilesOptions {
   sampleRate: number
   format: OutputFormat
   tags?: (stem: StemName) => AudioTags
+  /** Brings an unfinished file to `path`, with the state of its encoder; `undefined`: the file starts anew. */
+  restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
 }
 
 /** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
@@ -28,14 +31,20 @@ export class StemFiles {
 
   static async open(
     paths: Partial<Record<StemName, string>>,
-    { sampleRate, format, tags }: StemFilesOptions,
+    { sampleRate, format, tags, restore }: StemFilesOptions,
   ): Promise<StemFiles> {
     // Packing samples takes no longer than handing them to another thread.
     const open = isCompressed(format) ? openThreadedEncoder : openEncoder
     const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
       stem,
       path,
-      encoder: await open(`${path}.part`, { sampleRate, channels: 2, format, tags: tags?.(stem) }),
+      encoder: await open(`${path}.part`, {
+        sampleRate,
+        channels: 2,
+        format,
+        tags: tags?.(stem),
+        from: await restore?.(stem, `${path}.part`),
+      }),
     }))
     try {
       return new StemFiles(await Promise.all(opening))
@@ -48,6 +57,14 @@ export class StemFiles {
 
   async write(audio: Stems): Promise<void> {
     await Promise.all(this.#files.map(({ stem, encoder }) => encoder.write(audio[stem] ?? [])))
+  }
+
+  /** The unfinished files, where their encoders can be taken up. */
+  growing(): GrowingFile[] {
+    return this.#files.flatMap(({ stem, path, encoder }) => {
+      const state = encoder.state?.()
+      return state ? [{ stem, path: `${path}.part`, ...state }] : []
+    })
   }
 
   /** Completes the files. Returns how many samples were clipped to the integer range. */

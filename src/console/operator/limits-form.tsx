@@ -1,0 +1,136 @@
+import { useRef, useState } from 'preact/hooks'
+import type { LimitFacts } from '../../http/operator/answers.js'
+import { type LimitChange, service } from './service.js'
+
+const figures = [
+  ['maxQueuedJobs', 'Jobs that may wait'],
+  ['jobs', 'Jobs a day'],
+  ['audioMinutes', 'Minutes of audio a day'],
+  ['bytes', 'Bytes of input a day'],
+] as const
+type Figure = (typeof figures)[number][0]
+
+/** What an application may use, what it has used today, and a form to change it. */
+export function LimitsForm({ app, name }: { app: string; name: string }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [limits, setLimits] = useState<LimitFacts>()
+  const [texts, setTexts] = useState<Partial<Record<Figure, string>>>({})
+  const [problem, setProblem] = useState('')
+  const [isChecked, setChecked] = useState(false)
+
+  const read = async () => {
+    const { own } = show(await service.limits(app))
+    setTexts(Object.fromEntries(figures.map(([figure]) => [figure, own[figure]?.toString() ?? ''])))
+  }
+  const show = (found: LimitFacts) => {
+    setLimits(found)
+    return found
+  }
+  const tell = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error))
+  const open = () => {
+    setProblem('')
+    setChecked(false)
+    dialog.current?.showModal()
+    read().catch(tell)
+  }
+  const send = async (loaded: LimitFacts) => {
+    setChecked(true)
+    setProblem('')
+    if (figures.some(([figure]) => mistakeOf(figure, texts[figure]) !== undefined)) return
+    const change: LimitChange = { revision: loaded.revision }
+    for (const [figure] of figures) change[figure] = texts[figure] ? Number(texts[figure]) : null
+    try {
+      show(await service.setLimits(app, change))
+      dialog.current?.close()
+    } catch (error) {
+      tell(error)
+      // So that the next try is based on what holds now; what was typed stays.
+      show(await service.limits(app).catch(() => loaded))
+    }
+  }
+
+  return (
+    <>
+      <button type="button" onClick={open}>
+        Quota
+      </button>
+      <dialog ref={dialog} aria-label={`Quota of ${name}`}>
+        <form
+          class="limit"
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (limits) void send(limits)
+          }}
+        >
+          <h2>Quota of {name}</h2>
+          {limits &&
+            figures.map(([figure, label]) => {
+              const mistake = isChecked ? mistakeOf(figure, texts[figure]) : undefined
+              const id = `limit-${figure}`
+              return (
+                <div class="figure-field" key={figure}>
+                  <label for={id}>{label}</label>
+                  <input
+                    id={id}
+                    inputMode="decimal"
+                    value={texts[figure]}
+                    placeholder={forAll(limits, figure)}
+                    aria-invalid={mistake !== undefined}
+                    aria-describedby={`${id}-note`}
+                    onInput={(event) => setTexts({ ...texts, [figure]: event.currentTarget.value.trim() })}
+                  />
+                  <p id={`${id}-note`} class={mistake === undefined ? 'quiet' : 'problem'}>
+                    {mistake ?? noteOf(limits, figure)}
+                  </p>
+                </div>
+              )
+            })}
+          {problem !== '' && (
+            <p class="problem" role="alert">
+              {problem}
+            </p>
+          )}
+          <div class="buttons">
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Back
+            </button>
+            <button type="submit" class="main" disabled={!limits}>
+              Set quota
+            </button>
+          </div>
+        </form>
+      </dialog>
+    </>
+  )
+}
+
+function mistakeOf(figure: Figure, text = ''): string | undefined {
+  if (text === '') return undefined
+  const least = figure === 'maxQueuedJobs' ? 1 : 0
+  const isFine = figure === 'audioMinutes' ? /^\d+(\.\d+)?$/.test(text) : /^\d+$/.test(text) && Number(text) >= least
+  if (isFine && Number(text) <= Number.MAX_SAFE_INTEGER) return undefined
+  return figure === 'audioMinutes'
+    ? 'Enter a number, or nothing.'
+    : `Enter a whole number from ${least} on, or nothing.`
+}
+
+function forAll({ own, effective }: LimitFacts, figure: Figure): string {
+  const value = own[figure] === undefined ? effective[figure] : undefined
+  return value === undefined ? 'As for all' : `As for all: ${value.toLocaleString()}`
+}
+
+function noteOf({ used }: LimitFacts, figure: Figure): string {
+  switch (figure) {
+    case 'maxQueuedJobs':
+      return 'More are refused until one begins.'
+    case 'jobs':
+      return `Used today: ${used.jobs.toLocaleString()}.`
+    case 'audioMinutes':
+      return `Used today: ${(Math.round(used.audioSeconds / 6) / 10).toLocaleString()}.`
+    case 'bytes':
+      return `Used today: ${used.bytes.toLocaleString()}.`
+    default:
+      return figure satisfies never
+  }
+}
