@@ -36,6 +36,7 @@ const known: Record<string, unknown> = {
   overlapSeconds: 86_400,
   links: { docs: '{base}/docs', job: '{base}/job' },
   jobs: 1,
+  priority: 0,
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */

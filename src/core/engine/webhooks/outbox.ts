@@ -116,7 +116,7 @@ export class Outbox {
     if (outcome === 'given_up')
       logger.warn(
         { jobId: job.id, deliveryId: delivery.id, status },
-        'A webhook message was given up after its last try.',
+        'A webhook message was given up after its last attempt.',
       )
     return true
   }

@@ -33,7 +33,7 @@ export interface PoolStatus {
   workflow: string
   /** Labels that its jobs need. */
   needs: string[]
-  /** Jobs that wait and are due, counted up to 10,000. */
+  /** Waiting jobs that are due, counted up to 10,000. */
   queued: number
   /** For how long the first of them has been due, in milliseconds. */
   oldestMs: number
