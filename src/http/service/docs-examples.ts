@@ -2,7 +2,7 @@ type JsonObject = Record<string, unknown>
 
 const jobId = '7d3cbf9e-2f0a-4d5b-9a53-6a2f4f1f6f11'
 
-/** Values that say more than their schema can. By the name of the field. */
+/** Better examples than the schema can give, by field name. */
 const known: Record<string, unknown> = {
   id: jobId,
   workflow: 'service/stems-vocals-accompaniment',

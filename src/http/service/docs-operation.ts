@@ -12,7 +12,7 @@ interface Place {
   schemas: Schemas
 }
 
-/** One operation: what it is for, how to ask, what comes back, and a form to try it. */
+/** One operation: its purpose, request, response, and a form to try it. */
 export function operationSection(place: Place, operation: Operation): string {
   const { base, method, path, schemas } = place
   const { operationId: id, summary, description, parameters, responses } = operation
@@ -105,7 +105,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
 </div>`
 }
 
-/** Filled in by the page's script; nothing without it. */
+/** Filled in by the page's script; empty without it. */
 function tryForm({ method, path }: Place, operation: Operation, body: unknown): string {
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   if (isSigned) return ''

@@ -8,22 +8,22 @@ import { estimateTempo, flattened } from './tempo.js'
 
 export interface MusicAnalysis {
   seconds: number
-  /** Null where nothing repeats. */
+  /** Null if nothing repeats. */
   tempo: { bpm: number; confidence: number } | null
   /** Times in seconds. */
   beats: number[]
   /** The beats that begin bars; null if there are less than two bars. */
   downbeats: { beatsPerBar: number; times: number[]; confidence: number } | null
-  /** Null where there are no tones. */
+  /** Null if there are no tones. */
   key: (Key & { tuningCents: number }) | null
-  /** Stretches of at least half a second below -60 dBFS, in seconds. */
+  /** Passages of at least half a second below -60 dBFS, in seconds. */
   silence: { start: number; end: number }[]
 }
 
 const silenceLevel = 10 ** (-60 / 20)
 const shortestSilenceSeconds = 0.5
 
-/** Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps some 2 kB for each second. */
+/** Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps about 2 kB per second. */
 export async function analyzeAudio(stream: AudioStream, signal?: AbortSignal): Promise<MusicAnalysis> {
   const { onsets, lowOnsets, levels, chroma, tuningCents, sampleCount } = await spectralFeatures(
     resample(withChannels(stream, 1), analysisRate),
@@ -51,7 +51,7 @@ export async function analyzeAudio(stream: AudioStream, signal?: AbortSignal): P
   }
 }
 
-/** From the beats themselves, by the line that fits them best: finer than the frames. */
+/** From a least-squares line through the beats: finer than the frames. */
 function bpmOf(times: readonly number[]): number {
   const middle = (times.length - 1) / 2
   const mean = times.reduce((sum, time) => sum + time, 0) / times.length

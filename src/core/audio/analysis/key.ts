@@ -9,7 +9,7 @@ const profiles = {
   minor: [0.712, 0.084, 0.474, 0.618, 0.049, 0.46, 0.105, 0.747, 0.404, 0.067, 0.133, 0.33],
 } as const
 
-/** The triads of a key of C but its dominants. */
+/** The triads of a key of C except its dominants. */
 const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
   major: [
     [0, 'major'],
@@ -29,9 +29,9 @@ const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
 
 const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['major', 'minor'] }
 
-/** What each clue counts, in natural logarithms of odds: rounded from a fit to 140 rendered pieces. */
+/** Weight of each clue, in natural log odds: rounded from a fit to 140 rendered pieces. */
 const weights = { profile: 5, ownChords: 10, cadences: 4, first: 3, last: 3 }
-/** So long are the first and the last of a piece. */
+/** Length of the first and the last part of a piece. */
 const edgeSegments = Math.round(2.2 / segmentSeconds)
 
 export interface Key {
@@ -39,7 +39,7 @@ export interface Key {
   name: string
   tonic: string
   mode: Mode
-  /** 0..1: how much more likely it is than the next one. */
+  /** 0..1: how much likelier it is than the next one. */
   confidence: number
 }
 
@@ -49,7 +49,7 @@ export interface Key {
  * its tonic, and whether the first and the last are its tonic (key from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden Markov
  * Model, ISMIR 2006). Tones alone confuse a key with its relative one, which has the same.
  *
- * @returns undefined where there are no tones
+ * @returns undefined if there are no tones
  */
 export function estimateKey(chroma: Chroma): Key | undefined {
   const tones = Array.from({ length: 12 }, (_, pitch) => chroma.all.reduce((sum, frame) => sum + frame[pitch], 0))
@@ -64,7 +64,7 @@ export function estimateKey(chroma: Chroma): Key | undefined {
       const profile = profiles[mode].map((_, pitch) => profiles[mode][(pitch - root + 12) % 12])
       const dominants = dominantsOf[mode].map((its) => indexOf(root + 7, its))
       const others = triads[mode].reduce((sum, [step, its]) => sum + share[indexOf(root + step, its)], 0)
-      // Minor has two dominants, of which a piece has one: a lone tone would be the dominant of a minor key.
+      // Minor has two dominants, and a piece uses one of them: a single tone would be the dominant of a minor key.
       const ownChords = others + Math.max(...dominants.map((dominant) => share[dominant]))
       const cadences = Math.max(...dominants.map((dominant) => change(dominant, home)))
       const odds =

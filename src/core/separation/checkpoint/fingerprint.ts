@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { packageFile } from '../../engine/package-files.js'
 
-/** A hash of the file's bytes, of this package's version, and of all else that decides what samples come out. */
+/** A hash of the file's bytes, this package's version, and everything else that determines the samples. */
 export async function fingerprintOf(inputPath: string, work: unknown): Promise<string> {
   const input = createHash('sha256')
   await pipeline(createReadStream(inputPath), input)

@@ -2,7 +2,7 @@ import { open, type FileHandle } from 'node:fs/promises'
 import { z } from 'zod'
 import { type StemName, stemNames } from '../stems.js'
 
-/** Planes that lie one after the other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
+/** Planes that follow each other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
 const planesSchema = z.object({
   pass: z.number().int().nonnegative(),
   /** Track sample of the first value. */
@@ -17,13 +17,13 @@ export type KeptPlanes = z.infer<typeof planesSchema>
 
 const indexSchema = z.object({
   format: z.literal(1),
-  /** Of input, models, options and version: parts of other work are of no use. */
+  /** Of input, models, options and version: parts of other work cannot be used. */
   fingerprint: z.string(),
   segments: z.array(planesSchema.extend({ segment: z.number().int().nonnegative() })),
-  /** The overlap-add behind the last segment of each pass: a plane of weights, then the sums. */
+  /** The overlap-add after the last segment of each pass: a plane of weights, then the sums. */
   states: z.array(planesSchema),
 })
-/** What is in a part: at the end of its file, as JSON, with its length as the last four bytes. */
+/** The index of a part: JSON at the end of its file, with its length as the last four bytes. */
 export type PartIndex = z.infer<typeof indexSchema>
 
 const lengthBytes = 4
@@ -81,7 +81,7 @@ export async function readIndex(path: string, bytes: number): Promise<PartIndex>
   }
 }
 
-/** Planes by stem, in the order in which they were appended, behind `before` planes that belong to no stem. */
+/** Planes by stem, in the order in which they were appended, after `before` planes that belong to no stem. */
 export async function readPlanes(
   file: FileHandle,
   { sampleCount, stems, channels, offset }: KeptPlanes,
