@@ -16,7 +16,7 @@ export const workflowViewSchema = workflowSummarySchema
     params: z
       .record(z.string(), z.unknown())
       .describe(
-        'JSON Schema of the `params` of a job. Empty if JSON Schema cannot express the workflow's checks.',
+        'JSON Schema of the `params` of a job. Empty if JSON Schema cannot express the checks of the workflow.',
       ),
     limits: z
       .object({
@@ -76,7 +76,7 @@ export const jobViewSchema = z
       .int()
       .nullable()
       .describe(
-        "For a waiting job, its place among the application's jobs: 1 is the next, 1001 means beyond 1000. Only in the response of `GET /job/{id}` and in events.",
+        'For a waiting job, its place among the jobs of the application: 1 is the next, 1001 means beyond 1000. Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z
       .object({
@@ -85,7 +85,7 @@ export const jobViewSchema = z
       })
       .nullable()
       .describe(
-        'From the job's progress and from recent jobs; null without enough data, and once the job has ended. Only in the response of `GET /job/{id}` and in events.',
+        'From the progress of the job and from recent jobs; null without enough data, and once the job has ended. Only in the response of `GET /job/{id}` and in events.',
       ),
     waiting: z
       .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
@@ -117,10 +117,7 @@ export const uploadTicketSchema = z
   .object({
     uploadUrl: z.url().describe('PUT the file here, as the plain body or in the multipart field `filedata`.'),
     downloadUrl: z.url().describe('Pass this as the input URL once the upload is done.'),
-    resumableUrl: z
-      .url()
-      .optional()
-      .describe('Alternative, if present: start a resumable upload (tus 1.0) here.'),
+    resumableUrl: z.url().optional().describe('Alternative, if present: start a resumable upload (tus 1.0) here.'),
   })
   .meta({ id: 'UploadTicket' })
 

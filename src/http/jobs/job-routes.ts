@@ -131,7 +131,7 @@ export const jobRoutes = [
     operation: 'retryJob',
     summary: 'Retry a failed job',
     description:
-      'Runs it with its original params and inputs; uploads are kept until the job's `expiresAt`. The job keeps its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
+      'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
     access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
