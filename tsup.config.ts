@@ -1,14 +1,33 @@
+import { readFileSync } from 'node:fs'
 import { defineConfig } from 'tsup'
+
+/** What `src/container.ts` takes into its file, by where the licences lie. */
+const contained = {
+  tsyringe: 'tsyringe/LICENSE',
+  'reflect-metadata': 'reflect-metadata/LICENSE',
+  tslib: 'tsyringe/node_modules/tslib/LICENSE.txt',
+}
+const licences = Object.entries(contained).map(
+  ([name, path]) => `${name}:\n\n${readFileSync(`node_modules/${path}`, 'utf8').trim()}`,
+)
 
 export default defineConfig([
   {
-    entry: ['src/**/*.ts', '!src/console/**', '!src/**/kernels/assembly/**'],
+    entry: ['src/**/*.ts', '!src/container.ts', '!src/console/**', '!src/**/kernels/assembly/**'],
     // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
     bundle: false,
     format: 'esm',
     target: 'node20',
     // What `scripts/build-kernels.mjs` compiles stays as long as it is of the present sources.
-    clean: ['**/*', '!console/**', '!**/*.wasm'],
+    clean: ['**/*', '!container.js', '!console/**', '!**/*.wasm'],
+    silent: true,
+  },
+  {
+    entry: ['src/container.ts'],
+    format: 'esm',
+    target: 'node20',
+    noExternal: Object.keys(contained),
+    footer: { js: `/*\nThis file contains the packages below.\n\n${licences.join('\n\n')}\n*/` },
     silent: true,
   },
   {

@@ -11,18 +11,16 @@
 //                   separates the same file, with loading and writing, for comparison
 //   --song FOLDER   for the peer: a folder with vocals.* and accompaniments.*; without it, noise and no scores
 //   --song-seconds N  how much of the song (default 180)
-import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
 import { defaultThreads } from '../dist/core/separation/runtime/session.js'
 import { inChild } from './architectures/child.mjs'
+import { writeModel, writeNoise } from './architectures/files.mjs'
 import { benchmarkNetworks, cheapHtdemucs } from './architectures/networks.mjs'
 import { comparePeer } from './architectures/peer.mjs'
 
-const sampleRate = 44_100
 const ratioAim = 1.1
 const memoryAim = 1.2
 
@@ -49,14 +47,14 @@ try {
   console.log(
     `${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`,
   )
-  const noise = await noiseOf(seconds)
+  const noise = await writeNoise(folder, seconds)
   console.log(
     `architecture              x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
   )
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
     if (values.architecture && !values.architecture.includes(name.split(' ')[0])) continue
     const { longer = 1, ...manifest } = network
-    await measure(name, await writeModel(name, manifest), longer * seconds)
+    await measure(name, await writeModel(folder, name, manifest), longer * seconds)
   }
   if (values.model) await measure(values.model, values.model, seconds)
   if (values.long) await compareMemory(Number(values.long))
@@ -77,7 +75,7 @@ try {
 
 async function measure(name, model, length) {
   const turns = await inChild('take-turns', {
-    input: await noiseOf(length),
+    input: await writeNoise(folder, length),
     model,
     folder,
     threads,
@@ -103,10 +101,10 @@ async function measure(name, model, length) {
 
 /** What the network needs is the same for every length, so a cheap one of the same shapes shows what grows. */
 async function compareMemory(minutes) {
-  const model = await writeModel('memory', await cheapHtdemucs())
+  const model = await writeModel(folder, 'memory', await cheapHtdemucs())
   const peaks = []
   for (const length of [3, minutes]) {
-    const input = await noiseOf(60 * length)
+    const input = await writeNoise(folder, 60 * length)
     const { peakBytes, ms } = await inChild('separate', { input, model, folder, threads })
     peaks.push(peakBytes)
     console.log(`htdemucs of two inputs, ${length} min: peak ${mebibytes(peakBytes)} MiB, ${(ms / 1000).toFixed(0)} s`)
@@ -115,37 +113,6 @@ async function compareMemory(minutes) {
   console.log(
     `peak memory, long to short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`,
   )
-}
-
-async function writeModel(name, { files, ...manifest }) {
-  const path = join(folder, name.replaceAll(/[^a-z0-9]/g, '-'))
-  await mkdir(path)
-  const described = []
-  for (const [index, write] of files.entries()) {
-    const [file, bytes] = [`${index}.onnx`, write()]
-    await writeFile(join(path, file), bytes)
-    described.push({ file, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') })
-  }
-  const [first, ...moreFiles] = described
-  const common = {
-    name: manifest.architecture,
-    version: '0',
-    licence: 'MIT',
-    stems: ['vocals', 'accompaniments'],
-    audio: { sampleRate, channels: 2 },
-  }
-  await writeFile(join(path, 'model.json'), JSON.stringify({ ...common, ...manifest, ...first, moreFiles }))
-  return path
-}
-
-/** A WAV file of noise, `length` seconds long. */
-async function noiseOf(length) {
-  const path = join(folder, `noise-${length}.wav`)
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
-  const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
-  for (let second = 0; second < length; second++) await writer.write(planes)
-  await writer.close()
-  return path
 }
 
 function middle(numbers) {

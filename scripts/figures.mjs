@@ -5,10 +5,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { limits } from './limits.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** A little above what was measured: who exceeds one says why in the change that raises it. */
-const limits = { tarballBytes: 3.2e6, installedBytes: 42e6, installedPackages: 56, importedModules: 240 }
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-figures-'))
 try {
   for (const [name, value] of figures()) console.log(`${name.padEnd(28)} ${value}`)

@@ -1,5 +1,4 @@
-import 'reflect-metadata'
-import { container, instanceCachingFactory, type InjectionToken } from 'tsyringe'
+import { container, instanceCachingFactory, type InjectionToken } from './container.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
 import { localQueue } from './adapters/queues/local/local-queue.js'
 import { StemworkError } from './core/engine/errors.js'

@@ -8,7 +8,9 @@ import torch
 from bands import BANDS, BINS, RATE, SEGMENTS
 
 # Levels of the vocals over the accompaniments in dB: mean, deviation, limits.
-BALANCE = (-6, 6, -22, 10)
+BALANCE = (-6.5, 7, -24, 10)
+# Where a source pauses: the shortest, and how fast it goes and comes, in frames.
+PAUSE, FADE = 24, 3
 
 
 def centres():
@@ -28,17 +30,38 @@ class Augment:
 
     def __call__(self, batch):
         count = len(batch)
+        batch = self.with_pauses(batch)
         rest, vocals = self.equaliser(count), self.equaliser(count)
         mean, deviation, low, high = BALANCE
         balance = (mean + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
         # Where nobody sings, nothing may come out.
         sung = (self.uniform(count, 0, 1) > 0.12).float()
         mono = (self.uniform(count, 0, 1) > 0.15).float()
-        widths = self.uniform(count, 0.6, 1.5) * mono, self.uniform(count, 0.6, 1.5) * mono
+        widths = self.uniform(count, 0.5, 1.6) * mono, self.uniform(count, 0.5, 1.6) * mono
         # Left and right change places when the side turns.
         turned = torch.where(self.uniform(count, 0, 1) > 0.5, 1.0, -1.0)
-        rest, vocals = amplitude(rest), amplitude(vocals + balance) * sung
+        # A narrow-band or lossy recording.
+        highest = self.uniform(count, 2, 4.2) + 9 * (self.uniform(count, 0, 1) > 0.15)
+        heard = (OCTAVES < highest).float() + 0.003
+        rest, vocals = amplitude(rest) * heard, amplitude(vocals + balance) * sung * heard
         return mixed(batch, (rest, rest * widths[0] * turned), (vocals, vocals * widths[1] * turned))
+
+    def with_pauses(self, batch):
+        """Voices, and seldom music, that begin or end inside an example."""
+        vocals, rest = self.pause(batch, 0.2), self.pause(batch, 0.08)
+        rows = torch.stack([rest ** 2] * 3 + [vocals ** 2] * 3 + [rest * vocals] * 4, 1)
+        return batch * rows.unsqueeze(-1).to(batch.device)
+
+    def pause(self, batch, share):
+        """Gains `[count, frames]`."""
+        count, _, frames, _ = batch.shape
+        if frames <= PAUSE:
+            return torch.ones(count, frames)
+        length = self.uniform(count, PAUSE, frames)
+        first = (self.uniform(count, 0, 1) * (frames + length) - length) + frames * 9 * (self.uniform(count, 0, 1) > share)
+        frame = torch.arange(frames)
+        inside = torch.minimum(frame - first, first + length - frame)
+        return 1 - (inside / FADE).clamp(0, 1)
 
     def loudness(self, count):
         """Factors for the features' reference level: a passage may be quieter or louder than the rest of its segment."""
@@ -76,7 +99,7 @@ def mixed(batch, rest, vocals):
 
     0 |M|^2  1 |S|^2  2 Re(M S*)  3 |Vm|^2  4 |Vs|^2  5 Re(M Vm*)  6 Re(S Vs*), with M and S of the mixture.
     """
-    am, as_, vm, vs = (gain.unsqueeze(1) for gain in (*rest, *vocals))
+    am, as_, vm, vs = (gain.unsqueeze(1).to(batch.device) for gain in (*rest, *vocals))
     am_am, as_as, am_as, vm_vm, vs_vs, vm_vs, am_vm, as_vm, am_vs, as_vs = batch.unbind(1)
     mid_vocals, side_vocals = vm_vm * vm ** 2, vs_vs * vs ** 2
     mid_both, side_both = am_vm * am * vm, as_vs * as_ * vs

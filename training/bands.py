@@ -5,6 +5,10 @@ Masks are constant inside a band, so that features and errors need only second-o
   0 |Am|^2  1 |As|^2  2 Re(Am As*)  3 |Vm|^2  4 |Vs|^2  5 Re(Vm Vs*)  6 Re(Am Vm*)  7 Re(As Vm*)  8 Re(Am Vs*)  9 Re(As Vs*)
 with Am = (L+R)/2 and As = (L-R)/2 of the accompaniments, Vm and Vs of the vocals. Each of the two has a mean power of 1, or is silent:
 gains of either, band by band, can be chosen when the example is learnt from (augment.py).
+
+What is learnt from is kept one source at a time, so that any voice meets any music (pairs.py): `[frames, 1312]`, the spectra of mid and side in
+the first 256 bins (M.re, M.im, S.re, S.im; of these come the narrow bands), then for each of the 96 wider bands the amplitudes of mid
+and side and how far they agree (Re(M S*) over both amplitudes).
 """
 import numpy as np
 import scipy.fft
@@ -13,6 +17,10 @@ RATE, SIZE, HOP, BINS = 44100, 4096, 1024, 2048
 SEGMENTS = [(0, 128, 1), (128, 256, 4), (256, 512, 8), (512, 1024, 16), (1024, 2048, 32)]  # first bin, end, bins per band
 BANDS = sum((end - first) // width for first, end, width in SEGMENTS)
 WIDTHS = np.concatenate([np.full((end - first) // width, width, np.float32) for first, end, width in SEGMENTS])
+# Bins that a source keeps as they are, and the bands that hold them and the others.
+EXACT = 256
+EXACT_BANDS = 128 + 32
+COLUMNS = 4 * EXACT + 3 * (BANDS - EXACT_BANDS)
 SILENCE = 1e-9
 WINDOW = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(SIZE) / SIZE)).astype(np.float32)
 
@@ -63,3 +71,14 @@ def statistics(rest_mid, rest_side, vocals_mid, vocals_side):
     out[3:6] /= vocals ** 2
     out[6:] /= rest * vocals
     return out
+
+
+def source(mid, side):
+    """Spectra of one source -> `[frames, 1312]`, of a mean power of 1 or silent."""
+    exact = np.concatenate([np.ascontiguousarray(part[:, :EXACT]) for part in (mid.real, mid.imag, side.real, side.imag)], 1)
+    m, s = (np.ascontiguousarray(spectrum).view(np.float32) for spectrum in (mid, side))
+    mid_power, side_power, both = (pooled(product[:, 0::2] + product[:, 1::2]) for product in (m * m, s * s, m * s))
+    amplitude = np.sqrt(max(float((mid_power + side_power).mean()), SILENCE))
+    mid_power, side_power, both = (power[:, EXACT_BANDS:] for power in (mid_power, side_power, both))
+    agreement = both / np.sqrt(mid_power * side_power + SILENCE ** 2)
+    return np.concatenate([exact / amplitude, np.sqrt(mid_power) / amplitude, np.sqrt(side_power) / amplitude, np.clip(agreement, -1, 1)], 1)

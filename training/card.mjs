@@ -1,10 +1,10 @@
 // Measures the model in the package by `stemwork evaluate` and writes the tables into its card, between their markers:
 //   node card.mjs <data> <work>
-// on mixes of the sources that are held out, which it makes in <work>/card first, and on the songs of <data>/everything-is-free; and puts
-// together what recipe.sh measured in <work>/folds with each song left out.
+// on mixes of the sources that are held out, which it makes in <work>/card first, and on the songs of <data>/everything-is-free; what stability.mjs
+// measures; and, where the songs were learnt, what recipe.sh measured in <work>/folds with each of them left out.
 // Needs a build of the package (npm run build) and what the README of this folder names.
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -13,7 +13,7 @@ const card = join(here, '../models/embedded/README.md')
 const [data, work] = process.argv.slice(2)
 if (!work) throw new Error('Usage: node card.mjs <data> <work>')
 const made = join(work, 'card')
-write('left-out', leftOut(join(work, 'folds')))
+if (existsSync(join(work, 'folds'))) write('left-out', leftOut(join(work, 'folds')))
 python(
   'prepare.py',
   '--data',
@@ -26,20 +26,24 @@ python(
   '0',
   '--arranged-minutes',
   '0',
+  '--synthesized-minutes',
+  '0',
 )
 python('songs.py', '--work', made, '--out', join(made, 'held-out'))
 write('held-out', evaluated(join(made, 'held-out')))
 write('everything-is-free', evaluated(join(data, 'everything-is-free')))
+write('stability', printed([join(here, 'stability.mjs'), data, '--model', 'embedded']))
 
 function python(script, ...options) {
   execFileSync(process.env.PYTHON ?? '/usr/bin/python3', [join(here, script), ...options], { stdio: 'inherit' })
 }
 
 function evaluated(folder) {
-  return execFileSync(process.execPath, [join(here, '../dist/cli/main.js'), 'evaluate', folder], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  return printed([join(here, '../dist/cli/main.js'), 'evaluate', folder])
+}
+
+function printed(command) {
+  return execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
 /** One row a song, one column a method; the first two are the network that never heard the song, and the model that the package had then. */

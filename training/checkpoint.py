@@ -1,4 +1,6 @@
 """Weights on disk: checkpoints of the recipe, and the weights inside a shipped graph."""
+import os
+
 import onnx
 import onnx.numpy_helper
 import torch
@@ -7,7 +9,13 @@ from network import Masks
 
 
 def save(net, path):
-    torch.save(dict(settings=net.settings, weights=net.state_dict()), path)
+    write(dict(settings=net.settings, weights={name: tensor.cpu() for name, tensor in net.state_dict().items()}), path)
+
+
+def write(content, path):
+    """A whole file or none, also when the process is killed."""
+    torch.save(content, f'{path}.part')
+    os.replace(f'{path}.part', path)
 
 
 def load(path):
@@ -29,9 +37,9 @@ def from_graph(path, gate):
     def parameter(name):
         return next(tensor.float() for key, tensor in stored.items() if key.removesuffix('_h').endswith(f'.{name}') and tensor.dim() == 4)
 
-    net = Masks(norm='none', gate=gate)
-    # Nodes come in the order in which the layers run.
+    # Nodes come in the order in which the layers run; a gate that looks at left and right alike has ten inputs.
     layers = [[value(name) for name in node.input[1:3]] for node in graph.node if node.op_type in ('Conv', 'ConvTranspose')]
+    net = Masks(norm='none', gate=gate, symmetric=layers[-3][0].shape[1] == 10)
     modules = in_order(net.unet)
     with torch.no_grad():
         net.unet.scale.copy_(parameter('scale'))

@@ -27,6 +27,8 @@ IMAGES = dict(dry=0.25, room=0.4, wide=0.2, panned=0.15)
 SONG_REST_SHARE = 0.3
 # Examples that are passages of a song as it is.
 ALIGNED_SHARE = 0.2
+# What no network learns from, so that it can be chosen by.
+LAST_SHARE = 0.1
 AUDIBLE = 1e-4
 HALF_FLOAT = 6e4
 
@@ -42,8 +44,11 @@ def level(x):
 class Mixer:
     """Draws examples; every one depends on the seed alone."""
 
-    def __init__(self, work, held_out, seed, frames=FRAMES, songs='any'):
-        """`songs`: whether the songs with true stems take part: in `any` example, `none`, or `only` in such examples."""
+    def __init__(self, work, held_out, seed, frames=FRAMES, songs='any', stretch='whole'):
+        """`songs`: whether the songs with true stems take part: in `any` example, `none`, or `only` in such examples.
+
+        `stretch`: of every source that is no song, the `whole`, its `first` part to learn from, or the `last`, to choose by.
+        """
         self.rng = np.random.default_rng(seed)
         self.only_songs = songs == 'only'
         self.frames, self.samples = frames, samples_of(frames)
@@ -53,17 +58,20 @@ class Mixer:
         def wanted(name):
             return (name.removesuffix('-sung') in HELD_OUT) == held_out
 
-        def opened(entry, **more):
-            levels = np.array(entry['levels'])
+        def opened(entry):
+            levels, x = np.array(entry['levels']), np.load(entry['path'], mmap_mode='r')
+            cut = int(len(levels) * (1 - LAST_SHARE))
+            if stretch != 'whole' and entry['name'] not in index['songs']:
+                levels, x = (levels[:cut], x[:cut * RATE]) if stretch == 'first' else (levels[cut:], x[cut * RATE:])
             active = np.flatnonzero(levels > 0.05 * np.quantile(levels, 0.95) + 1e-4)
-            return dict(entry, x=np.load(entry['path'], mmap_mode='r'), active=active, **more)
+            return dict(entry, x=x, frames=len(x), active=active)
 
-        self.songs = {name: {stem: opened(entry, name=name) for stem, entry in stems.items()} for name, stems in index['songs'].items() if wanted(name) and songs != 'none'}
+        self.songs = {name: {stem: opened(dict(entry, name=name)) for stem, entry in stems.items()} for name, stems in index['songs'].items() if wanted(name) and songs != 'none'}
         self.voices = dict(song=[stems['vocals'] for stems in self.songs.values()], sung=[], made=[], speech=[])
         for entry in index['voices']:
             # What is measured on is real, and the same whether or not there is something made from it.
             if wanted(entry['name']) and not (held_out and entry['kind'] == 'made'):
-                self.voices[entry['kind']].append(opened(entry, name=entry['name'].removesuffix('-sung')))
+                self.voices[entry['kind']].append(dict(opened(entry), name=entry['name'].removesuffix('-sung')))
         self.instrumental = [opened(entry) for entry in index['instrumental'] if wanted(entry['name'])]
         self.rests = [stems['accompaniments'] for stems in self.songs.values()]
         if not any(self.voices.values()) or not (self.instrumental or self.rests):
@@ -190,7 +198,7 @@ class Mixer:
 
 def part_of_bank(task):
     options, first, count, path = task
-    mixer = Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs)
+    mixer = Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs, stretch=options.stretch)
     bank = np.lib.format.open_memmap(path, mode='r+')
     sources = []
     for number in range(first, first + count):
@@ -207,6 +215,7 @@ def main():
     parser.add_argument('--count', type=int, default=3000, help='examples of 6 s')
     parser.add_argument('--songs', choices=['any', 'none', 'only'], default='any', help='whether the songs with true stems take part')
     parser.add_argument('--held-out', action='store_true', help='mix the sources that are held out, instead of the others')
+    parser.add_argument('--stretch', choices=['whole', 'first', 'last'], default='whole', help='of the sources that are no songs, the part to use')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--processes', type=int, default=1)
     options = parser.parse_args()

@@ -7,17 +7,40 @@ from bands import BANDS, BINS, SEGMENTS, WIDTHS
 
 # Compression of band powers; small enough that quiet bands count, and its inverse.
 POWER = 0.15
+# Bands up to 21 Hz, which hold a constant offset of the signal and nothing to hear, are neither looked at nor given out.
+INAUDIBLE = 2
+# Order of the features (mid, side, left, right) where left and right change places.
+SWAPPED = [0, 1, 3, 2]
+
+
+def twins(channels):
+    """Order of the channels of a layer where left and right change places: half of them stay, the others are pairs."""
+    stay, pairs = channels // 2, channels // 4
+    return [*range(stay), *range(stay + pairs, channels), *range(stay, stay + pairs)]
 
 
 class Block(nn.Sequential):
-    """Convolution, norm, ReLU. `norm`: 'batch' while a network is trained; 'none' for weights into which it is folded."""
+    """Convolution, norm, ReLU. `norm`: 'batch' while a network is trained; 'none' for weights into which it is folded.
 
-    def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='batch', active=True):
+    `swapped`: orders of the inputs and outputs where left and right change places.
+    """
+
+    def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='batch', active=True, swapped=(None, None)):
         padding = tuple(d * (k // 2) for d, k in zip(dilation, kernel))
         layers = [nn.Conv2d(inputs, outputs, kernel, stride, padding, dilation, bias=norm == 'none')]
         if norm == 'batch':
             layers.append(nn.BatchNorm2d(outputs))
         super().__init__(*layers, *([nn.ReLU()] if active else []))
+        self.swapped = swapped[0] or twins(inputs), swapped[1] or twins(outputs)
+
+    def symmetries(self):
+        inputs, outputs = self.swapped
+        yield self[0].weight, outputs, inputs
+        if self[0].bias is not None:
+            yield self[0].bias, outputs, None
+        for norm in self:
+            if isinstance(norm, nn.BatchNorm2d):
+                yield from ((tensor, outputs, None) for tensor in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
 
 
 class Residual(nn.Module):
@@ -37,9 +60,10 @@ class AllFrequencies(nn.Module):
         super().__init__()
         self.bands, self.squeezed = bands, squeezed
         self.down = Block(channels, squeezed, (1, 1), norm=norm)
-        self.inner = Block(squeezed * bands, hidden, (1, 1), norm=norm)
+        flat = [channel * bands + band for channel in twins(squeezed) for band in range(bands)]
+        self.inner = Block(squeezed * bands, hidden, (1, 1), norm=norm, swapped=(flat, None))
         self.times = nn.ModuleList([Block(hidden, hidden, (3, 1), dilation=(d, 1), norm=norm) for d in (1, 2, 4, 8)])
-        self.outer = Block(hidden, squeezed * bands, (1, 1), norm=norm)
+        self.outer = Block(hidden, squeezed * bands, (1, 1), norm=norm, swapped=(None, flat))
         self.up = Block(squeezed, channels, (1, 1), norm=norm, active=False)
         self.dropout = nn.Dropout(0.1)
 
@@ -65,7 +89,8 @@ class BandUNet(nn.Module):
         self.down, self.up, self.merge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         before = 8
         for level, count in enumerate(channels):
-            first = Block(before, count, (3, 3), 2 if level else 1, norm=norm)
+            swapped = (None, None) if level else (SWAPPED + [4 + channel for channel in SWAPPED], None)
+            first = Block(before, count, (3, 3), 2 if level else 1, norm=norm, swapped=swapped)
             self.down.append(nn.Sequential(first, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
             before = count
         self.middle = AllFrequencies(channels[-1], BANDS // 2 >> (len(channels) - 1), norm)
@@ -77,6 +102,14 @@ class BandUNet(nn.Module):
         with torch.no_grad():
             self.head.weight.mul_(0.1)
             self.head.bias.fill_(-1)
+
+    def symmetries(self):
+        yield self.scale, None, SWAPPED
+        yield self.bias, None, SWAPPED
+        for up in self.up:
+            yield up.weight, twins(up.in_channels), twins(up.out_channels)
+            yield up.bias, twins(up.out_channels), None
+        yield self.head.weight, None, twins(self.head.in_channels)
 
     def forward(self, features):
         x = features * self.scale + self.bias
@@ -99,40 +132,81 @@ class CentreGate(nn.Module):
     It starts as no correction at all, so it can only be learnt to help.
     """
 
-    def __init__(self, hidden=16):
+    def __init__(self, symmetric, hidden=16):
         super().__init__()
-        self.inner = nn.Sequential(nn.Conv2d(9, hidden, 3, padding=1), nn.ReLU(), nn.Conv2d(hidden, hidden, 3, padding=1), nn.ReLU())
+        self.looked_at = 4 if symmetric else 3
+        self.inner = nn.Sequential(nn.Conv2d(6 + self.looked_at, hidden, 3, padding=1), nn.ReLU(), nn.Conv2d(hidden, hidden, 3, padding=1), nn.ReLU())
         self.outer = nn.Conv2d(hidden, 2, 1)
         self.bands = nn.Parameter(torch.zeros(1, 2, 1, BANDS))
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
 
     def forward(self, features, logits):
-        power = features[:, :2] ** (1 / POWER) * torch.from_numpy(WIDTHS)
+        power = features[:, :2] ** (1 / POWER) * torch.from_numpy(WIDTHS).to(features.device)
         masks = torch.sigmoid(logits)
         centred = [shares[:, 0:1] / (shares.sum(1, keepdim=True) + 1e-6) for shares in ((power * masks ** 2).mean((2, 3), keepdim=True), power.mean((2, 3), keepdim=True))]
         cue = (features[:, 0:1] - features[:, 1:2]) / (features[:, 0:1] + features[:, 1:2])
         whole = [share + cue * 0 for share in centred]
-        place = torch.linspace(-1, 1, BANDS) + cue * 0
-        return logits + self.outer(self.inner(torch.cat([features[:, :3], logits / 4, cue, *whole, place], 1))) + self.bands
+        place = torch.linspace(-1, 1, BANDS, device=cue.device) + cue * 0
+        return logits + self.outer(self.inner(torch.cat([features[:, :self.looked_at], logits / 4, cue, *whole, place], 1))) + self.bands
+
+    def symmetries(self):
+        first, second = self.inner[0], self.inner[2]
+        yield first.weight, twins(first.out_channels), [*SWAPPED, *range(4, first.in_channels)]
+        yield second.weight, twins(second.out_channels), twins(second.in_channels)
+        yield first.bias, twins(first.out_channels), None
+        yield second.bias, twins(second.out_channels), None
+        yield self.outer.weight, None, twins(self.outer.in_channels)
 
 
 class Masks(nn.Module):
-    """Features -> masks of mid and side."""
+    """Features -> masks of mid and side.
 
-    def __init__(self, norm='batch', gate=True):
+    `symmetric`: the masks are the same when left and right change places, for any weights that `make_symmetric` left as they are. Weights of
+    before that was so are read with False.
+    """
+
+    def __init__(self, norm='batch', gate=True, symmetric=False):
         super().__init__()
-        self.settings = dict(norm=norm, gate=gate)
+        self.settings = dict(norm=norm, gate=gate, symmetric=symmetric)
         self.unet = BandUNet(norm)
-        self.gate = CentreGate() if gate else None
+        self.gate = CentreGate(symmetric) if gate else None
+        make_symmetric(self)
 
     def forward(self, features):
         logits = self.unet(features)
-        return torch.sigmoid(logits if self.gate is None else self.gate(features, logits))
+        masks = torch.sigmoid(logits if self.gate is None else self.gate(features, logits))
+        return masks * audible(masks)
+
+    def symmetries(self):
+        """Tensors, each with the orders of its first two dimensions that change nothing in it."""
+        for module in self.modules() if self.settings['symmetric'] else ():
+            if module is not self and hasattr(module, 'symmetries'):
+                yield from module.symmetries()
+
+
+def swapped(tensor, first, second):
+    tensor = tensor if first is None else tensor[first]
+    return tensor if second is None else tensor[:, second]
+
+
+@torch.no_grad()
+def make_symmetric(net, gradients=False):
+    """Weights, or their gradients: their means with what is in their place where left and right change places."""
+    for tensor, *orders in net.symmetries():
+        if gradients:
+            tensor = tensor.grad
+        if tensor is not None:
+            tensor.copy_((tensor + swapped(tensor, *orders)) / 2)
+
+
+def audible(like):
+    return (torch.arange(BANDS, device=like.device) >= INAUDIBLE).to(like.dtype)
 
 
 def features(mid_power, side_power, product, loudness=1):
     """Compressed band powers of mid, side, left and right, relative to `loudness` times the mean of the chunk."""
+    mid_power, side_power, product = (power * audible(power) for power in (mid_power, side_power, product))
     left, right = (mid_power + side_power + 2 * product).clamp(min=0), (mid_power + side_power - 2 * product).clamp(min=0)
     mean = (mid_power + side_power).mean((1, 2), keepdim=True).unsqueeze(1) * loudness
     return (torch.stack([mid_power, side_power, left, right], 1) / (mean + 1e-9) + 1e-7) ** POWER
@@ -140,7 +214,7 @@ def features(mid_power, side_power, product, loudness=1):
 
 def folded(net):
     """The same network without norms: those of `net` become weights and biases of the convolutions before them."""
-    plain = Masks(norm='none', gate=net.gate is not None)
+    plain = Masks(**dict(net.settings, norm='none'))
     weights = net.state_dict()
     with torch.no_grad():
         for name, module in net.named_modules():
@@ -150,6 +224,7 @@ def folded(net):
                 weights[f'{name}.0.weight'] = convolution.weight * scale.reshape(-1, 1, 1, 1)
                 weights[f'{name}.0.bias'] = norm.bias - norm.running_mean * scale
     plain.load_state_dict({name: weights[name] for name in plain.state_dict()})
+    make_symmetric(plain)
     return plain.eval()
 
 

@@ -14,7 +14,7 @@ def errors(masks, batch):
     rest = (m - 2 * m_vm + vm).clamp(min=0) + (s - 2 * s_vs + vs).clamp(min=0)
     predicted = mid ** 2 * m + side ** 2 * s
     error = (predicted + vm + vs - 2 * (mid * m_vm + side * s_vs)).clamp(min=0)
-    widths = torch.from_numpy(WIDTHS)
+    widths = torch.from_numpy(WIDTHS).to(masks.device)
     return [(power * widths).sum((1, 2)) for power in (vm + vs, rest, m + s, error, predicted)]
 
 

@@ -1,6 +1,10 @@
 """Decodes the audio that the recipe uses into 16-bit arrays and lists it in `<work>/index.json`; makes singing from speech, and music.
 
-    python3 prepare.py --data ../../shared/data --work work [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
+    python3 prepare.py --data ../../shared/data --work work [--stems more/songs] [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
+
+A folder of --stems has a folder for each song, with vocals.* and either one file of the accompaniments or the other stems, which are summed. A stem may
+also be a folder of files, which are summed.
+A song without vocals is music, one with nothing but vocals is a voice.
 """
 import argparse
 import glob
@@ -13,12 +17,18 @@ import numpy as np
 
 from arrangements import arrangement
 from bands import RATE
+from mix import HELD_OUT
 from singing import sung_from_speech
 from speakers import speech
+from synths import synthesized
 
 # Quarter seconds of silence join the clips of a file.
 SPEECH = ('librispeech', 'kerstin', 'nathalie')
 PIECE_SECONDS = 40
+AUDIO = ('.wav', '.flac', '.ogg', '.mp3', '.m4a', '.opus', '.aif', '.aiff')
+# One file of everything but the vocals; a mixture is no stem.
+ACCOMPANIMENTS = ('accompaniments', 'accompaniment', 'instrumental', 'instrumentals', 'no_vocals', 'backing')
+MIXTURES = ('mixture', 'mix', 'master')
 # Minutes of singing that are made in one go, each from as much speech as keeps its voices many.
 SUNG_MINUTES = 5
 
@@ -41,9 +51,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--data', required=True, help='folder with everything-is-free, voices and instrumental')
     parser.add_argument('--work', required=True, help='folder for what the recipe makes')
+    parser.add_argument('--stems', action='append', default=[], help='folder of further songs in stems; may be given again')
     parser.add_argument('--sung-minutes', type=float, default=20, help='singing to make from the speech of the voices')
     parser.add_argument('--espeak-minutes', type=float, default=30, help='singing to make from the speech of espeak-ng')
     parser.add_argument('--arranged-minutes', type=float, default=60, help='music to make with fluidsynth')
+    parser.add_argument('--synthesized-minutes', type=float, default=30, help='electronic music to make without samples')
     parser.add_argument('--processes', type=int, default=1)
     parser.add_argument('--seed', type=int, default=1)
     options = parser.parse_args()
@@ -55,6 +67,8 @@ def main():
             stem: stored(options.work, 'song', f'{song}-{stem}', decoded(glob.glob(f'{folder}{stem}.*')[0], 2))
             for stem in ('vocals', 'accompaniments')
         }
+    for folder in options.stems:
+        add_stems(index, options.work, folder)
     for path in sorted(glob.glob(os.path.join(options.data, 'instrumental', '*.*'))):
         index['instrumental'].append(stored(options.work, 'instrumental', os.path.basename(path).split('.')[0], decoded(path, 2)))
     spoken = []
@@ -63,7 +77,8 @@ def main():
         pcm = decoded(path, 1)
         is_speech = name.startswith(SPEECH)
         index['voices'].append(dict(stored(options.work, 'voice', name, pcm), kind='speech' if is_speech else 'sung'))
-        if is_speech:
+        # Nothing is made of what the networks are compared on.
+        if is_speech and name not in HELD_OUT:
             spoken.append((name, pcm[:, 0]))
     with multiprocessing.Pool(options.processes) as pool:
         for name, pcm in spoken:
@@ -71,12 +86,52 @@ def main():
         if options.espeak_minutes > 0:
             # Singing is twice as long as the speech that it is made from; the rest is for phrases that are drawn more than once.
             add_singing(index, options, pool, 'espeak', speech(options.espeak_minutes * 40, options.seed), options.espeak_minutes)
-        if options.arranged_minutes > 0:
-            count = max(1, round(options.arranged_minutes * 60 / PIECE_SECONDS))
-            pieces = pool.starmap(arrangement, [(PIECE_SECONDS, [options.seed, number]) for number in range(count)])
-            index['instrumental'].append(stored(options.work, 'instrumental', 'arrangements', np.concatenate(pieces)))
+        add_pieces(index, options, pool, 'arrangements', arrangement, options.arranged_minutes)
+        add_pieces(index, options, pool, 'synthesized', synthesized, options.synthesized_minutes)
     with open(os.path.join(options.work, 'index.json'), 'w') as file:
         json.dump(index, file)
+
+
+def add_stems(index, work, folder):
+    for song in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
+        stems = stems_of(os.path.join(folder, song))
+        vocals = stems.pop('vocals', None)
+        rest = next((stems[name] for name in ACCOMPANIMENTS if name in stems), None)
+        rest = rest or [path for name, paths in stems.items() if name not in MIXTURES for path in paths]
+        name = f'{os.path.basename(os.path.normpath(folder))}-{song}'
+        if vocals and rest:
+            pcm = {stem: summed([decoded(path, 2) for path in paths]) for stem, paths in dict(vocals=vocals, accompaniments=rest).items()}
+            index['songs'][name] = {stem: stored(work, 'song', f'{name}-{stem}', samples) for stem, samples in pcm.items()}
+        elif vocals:
+            voice = summed([decoded(path, 1) for path in vocals], 1)
+            index['voices'].append(dict(stored(work, 'voice', name, voice), kind='sung'))
+        elif rest:
+            index['instrumental'].append(stored(work, 'instrumental', name, summed([decoded(path, 2) for path in rest])))
+
+
+def stems_of(song):
+    """Audio files of each stem: a file of its name as in MUSDB18-HQ, or a folder of parts as in MoisesDB."""
+    stems = {}
+    for entry in sorted(os.scandir(song), key=lambda each: each.name):
+        paths = sorted(glob.glob(os.path.join(glob.escape(entry.path), '**', '*'), recursive=True)) if entry.is_dir() else [entry.path]
+        paths = [path for path in paths if path.lower().endswith(AUDIO)]
+        if paths:
+            stems.setdefault((entry.name if entry.is_dir() else os.path.splitext(entry.name)[0]).lower(), []).extend(paths)
+    return stems
+
+
+def summed(stems, channels=2):
+    total = np.zeros((max(len(pcm) for pcm in stems), channels), np.int32)
+    for pcm in stems:
+        total[:len(pcm)] += pcm
+    return np.clip(total, -32768, 32767).astype(np.int16)
+
+
+def add_pieces(index, options, pool, name, piece, minutes):
+    if minutes > 0:
+        count = max(1, round(minutes * 60 / PIECE_SECONDS))
+        pieces = pool.starmap(piece, [(PIECE_SECONDS, [options.seed, number]) for number in range(count)])
+        index['instrumental'].append(stored(options.work, 'instrumental', name, np.concatenate(pieces)))
 
 
 def add_singing(index, options, pool, name, pcm, minutes):

@@ -1,8 +1,11 @@
 #!/bin/sh
 # The whole recipe: audio -> banks -> a network that never heard the songs -> one for each song left out, measured on it -> the one for the package.
 #   ./recipe.sh <data> <work>
-# Needs a build of the package (npm run build). About 110 minutes on two cores. What is there already is not made again, so a run
-# that was interrupted goes on. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json), <work>/held-out.json
+# Needs a build of the package (npm run build). Some hours on two cores. What is there already is not made again and a training goes on where it
+# was, so a run that was interrupted or killed is started again. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json),
+# <work>/held-out.json
+# PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1. SONGS=0: the result is the network that never heard the songs,
+# so the songs measure it and no folds are needed.
 set -eu
 data=$1 work=$2
 here=$(dirname "$0")
@@ -10,33 +13,46 @@ python=${PYTHON:-/usr/bin/python3}
 # numpy and torch ask for large blocks all the time: keeping them saves a third of the mixing.
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
 # Sizes, so that smoke.sh can make next to nothing of each.
-: "${PREPARE=}" "${GENERAL=3000}" "${SONGS=1500}" "${CHECK=100}" "${BASE=--epochs 5.6}" "${TUNE=--epochs 0.6 --rate 5e-4}" "${HELD_OUT=}"
+: "${PREPARE=}" "${VOICES=12000}" "${MUSIC=9000}" "${SONGS=3000}" "${CHECK=100}" "${HELD_OUT=}" "${PROCESSES=2}" "${DEVICE=cpu}"
+: "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 1000 --rate 6e-4 --average 0.99}"
 
 made() { [ -e "$1" ]; }
 evaluate() { node "$here/../dist/cli/main.js" evaluate "$@"; }
-mix() { "$python" "$here/mix.py" --work "$work" --processes 2 "$@"; }
-train() { "$python" "$here/train.py" --bank "$work/general" "$@"; }
-
-made "$work/index.json" || "$python" "$here/prepare.py" --data "$data" --work "$work" --processes 2 $PREPARE
-made "$work/general.json" || mix --out "$work/general" --count "$GENERAL" --songs none
-made "$work/songs.json" || mix --out "$work/songs" --count "$SONGS" --songs only --seed 2
-made "$work/check.json" || mix --out "$work/check" --count "$CHECK" --held-out --seed 7
-made "$work/base.pt" || { train --check "$work/check" --out "$work/base.part" $BASE && mv "$work/base.part" "$work/base.pt"; }
-
-mkdir -p "$work/folds"
-for folder in "$data"/everything-is-free/*/; do
-  song=$(basename "$folder")
-  made "$work/folds/$song.json" && continue
-  train --bank "$work/songs" --init "$work/base.pt" --hold-out "$song" --out "$work/folds/$song.pt" $TUNE
-  "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song"
-  evaluate "$folder" --model "$work/folds/$song" --model embedded --json > "$work/folds/$song.part"
-  mv "$work/folds/$song.part" "$work/folds/$song.json"
-done
-
-made "$work/model/model.json" || {
-  train --bank "$work/songs" --check "$work/check" --init "$work/base.pt" --out "$work/net.pt" $TUNE
-  "$python" "$here/export.py" --net "$work/net.pt" --out "$work/model"
+mix() { "$python" "$here/mix.py" --work "$work" --processes "$PROCESSES" "$@"; }
+bank() { made "$work/$1.json" || "$python" "$here/sources.py" --work "$work" --processes "$PROCESSES" --out "$work/$@"; }
+train() { "$python" "$here/train.py" --bank "$work/voices+$work/music" --processes "$PROCESSES" --device "$DEVICE" "$@"; }
+tune() {
+  train --bank "$work/songs-voices+$work/music" --bank "$work/voices+$work/songs-music" --bank "$work/songs" --init "$work/base.pt" "$@" $TUNE
 }
+
+made "$work/index.json" || "$python" "$here/prepare.py" --data "$data" --work "$work" --processes "$PROCESSES" $PREPARE
+bank voices --of voices --count "$VOICES" --seed 1
+bank music --of music --count "$MUSIC" --seed 2
+made "$work/check.json" || mix --out "$work/check" --count "$CHECK" --held-out --seed 7
+made "$work/choose.json" || mix --out "$work/choose" --count "$CHECK" --songs none --stretch last --seed 9
+made "$work/base.pt" || {
+  train --check "$work/check" --choose "$work/choose" --out "$work/base.part" $BASE && mv "$work/base.part" "$work/base.pt" && rm "$work/base.part.state"
+}
+
+learnt=base
+if [ "$SONGS" != 0 ]; then
+  bank songs-voices --of voices --songs only --count "$SONGS" --seed 3
+  bank songs-music --of music --songs only --count "$SONGS" --seed 4
+  bank songs --of songs --count "$SONGS" --seed 5
+  mkdir -p "$work/folds"
+  for folder in "$data"/everything-is-free/*/; do
+    song=$(basename "$folder")
+    made "$work/folds/$song.json" && continue
+    tune --hold-out "$song" --out "$work/folds/$song.pt"
+    "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song"
+    evaluate "$folder" --model "$work/folds/$song" --model embedded --json > "$work/folds/$song.part"
+    mv "$work/folds/$song.part" "$work/folds/$song.json"
+  done
+  made "$work/net.pt" || { tune --check "$work/check" --out "$work/net.part" && mv "$work/net.part" "$work/net.pt" && rm -f "$work/net.part.state"; }
+  learnt=net
+fi
+
+made "$work/model/model.json" || "$python" "$here/export.py" --net "$work/$learnt.pt" --out "$work/model"
 made "$work/held-out.json" || {
   "$python" "$here/songs.py" --work "$work" --out "$work/held-out" $HELD_OUT
   evaluate "$work/held-out" --model "$work/model" --model embedded --json > "$work/held-out.part"

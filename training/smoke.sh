@@ -15,6 +15,6 @@ done
 for name in nathalie-dutch kerstin-german house-vocals; do cut 0 "voices/$name.ogg" "voices/$name.wav"; done
 for name in mdn-band-stems gm3-hip-hop-beats; do cut 0 "instrumental/$name.ogg" "instrumental/$name.wav"; done
 
-export PREPARE='--sung-minutes 0.4 --espeak-minutes 0.2 --arranged-minutes 1' GENERAL=16 SONGS=24 CHECK=8
-export BASE='--epochs 1 --batch 4' TUNE='--epochs 0.2 --batch 4 --rate 5e-4' HELD_OUT='--count 2 --seconds 8'
+export PREPARE='--sung-minutes 0.4 --espeak-minutes 0.2 --arranged-minutes 1 --synthesized-minutes 0.7' VOICES=24 MUSIC=24 SONGS=16 CHECK=8
+export BASE='--steps 8 --batch 4' TUNE='--steps 4 --batch 4 --rate 5e-4' HELD_OUT='--count 2 --seconds 8'
 "$here/recipe.sh" "$work/some" "$work"

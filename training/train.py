@@ -1,57 +1,76 @@
-"""Trains on banks that mix.py made; the learning rate falls to zero, and what is kept is a moving average of the weights.
+"""Trains on banks that mix.py and sources.py made; what is kept is a moving average of the weights.
 
-    python3 train.py --bank work/general --check work/check --out work/base.pt --epochs 4
-    python3 train.py --bank work/general --bank work/songs --init work/base.pt --out work/net.pt --epochs 0.5 --rate 5e-4
-    python3 train.py --bank work/general --bank work/songs --init work/base.pt --out work/fold.pt --hold-out hydrogen --epochs 0.5 --rate 5e-4
+    python3 train.py --bank work/voices+work/music --check work/check --choose work/choose --out work/base.pt --steps 8000 --processes 2
+    python3 train.py --bank work/voices+work/music --bank work/songs --init work/base.pt --out work/net.pt --steps 800 --rate 5e-4
+    python3 train.py --bank work/voices+work/music --bank work/songs --init work/base.pt --out work/fold.pt --hold-out hydrogen --steps 800 --rate 5e-4
 
-Several banks take turns, so each has the same share however large it is; an epoch is as many examples as all of them have.
+`A+B`: any voice of A with any music of B. Several banks take turns, so each has the same share however large it is; one may be given twice.
+The learning rate is held for a while (--hold) and falls to zero. A run that was killed goes on from <out>.state when it is started again, and
+--cool <other>.state takes up another run and lets its learning rate fall: so one long run gives a network whenever one is wanted.
 """
 import argparse
 import copy
+import datetime
 import json
 import math
+import os
+import tempfile
 import time
 
 import numpy as np
 import torch
+import torch.distributed
+import torch.multiprocessing
 from torch import nn
 
 from augment import Augment, as_mixed
-from checkpoint import from_graph, load, save
-from network import Masks, features, folded
+from checkpoint import from_graph, load, save, write
+from network import Masks, features, folded, make_symmetric
 from objective import errors, objective
+from pairs import paired
 
 # Batches from which the norms' statistics are measured for the weights that are kept.
-STATISTICS_BATCHES = 60
+STATISTICS_BATCHES = 40
+WARM_UP = 100
 
 
 class Bank:
-    """Examples of a bank, without those that have a source of `hold_out`."""
+    """Examples of a bank, without those that have a source of `hold_out`, in an endless order."""
 
-    def __init__(self, path, hold_out=()):
+    def __init__(self, path, hold_out=(), rng=None):
         self.examples = np.load(f'{path}.npy', mmap_mode='r')
         with open(f'{path}.json') as file:
             sources = json.load(file)['sources']
         self.numbers = np.array([number for number, names in enumerate(sources) if not set(names) & set(hold_out)])
+        self.rng, self.order = rng, np.array([], int)
 
-    def batch(self, numbers):
-        return torch.from_numpy(np.stack([self.examples[number] for number in np.sort(numbers)]).astype(np.float32))
+    def rows(self, numbers):
+        return torch.from_numpy(np.stack([self.examples[number] for number in np.sort(numbers)])).float()
+
+    def some(self, count):
+        """The next ones, in a random order too."""
+        while len(self.order) < count:
+            self.order = np.concatenate([self.order, self.rng.permutation(self.numbers)])
+        now, self.order = self.order[:count], self.order[count:]
+        return self.rows(now)[torch.from_numpy(self.rng.permutation(count))]
 
 
 class Turns:
-    """Endless batches, one bank after the other, each in an order of its own."""
+    """Endless batches of statistics, from one bank or pair of banks after the other."""
 
-    def __init__(self, banks, size, seed):
-        self.banks, self.size, self.rng = banks, size, np.random.default_rng(seed)
-        self.orders, self.turn = [np.array([], int) for _ in banks], 0
+    def __init__(self, banks, hold_out, size, seed, device):
+        rng = np.random.default_rng(seed)
+        self.banks = [[Bank(path, hold_out, rng) for path in text.split('+')] for text in banks]
+        self.size, self.turn, self.device = size, 0, device
+        self.generator = torch.Generator().manual_seed(int(rng.integers(2 ** 31)))
 
     def __next__(self):
-        turn = self.turn = (self.turn + 1) % len(self.banks)
-        bank = self.banks[turn]
-        if len(self.orders[turn]) < self.size:
-            self.orders[turn] = np.concatenate([self.orders[turn], self.rng.permutation(bank.numbers)])
-        now, self.orders[turn] = self.orders[turn][:self.size], self.orders[turn][self.size:]
-        return bank.batch(now)
+        self.turn = (self.turn + 1) % len(self.banks)
+        drawn = [bank.some(self.size).to(self.device) for bank in self.banks[self.turn]]
+        if len(drawn) == 2:
+            return paired(drawn[1][:, 0], drawn[0][:, 0], self.generator)
+        # Vocals and accompaniments of a song, or statistics that are there already.
+        return paired(drawn[0][:, 1], drawn[0][:, 0], self.generator) if drawn[0].shape[1] == 2 else drawn[0]
 
 
 def features_of(mixtures, loudness=1):
@@ -59,12 +78,12 @@ def features_of(mixtures, loudness=1):
 
 
 @torch.no_grad()
-def checked(net, bank):
+def checked(net, bank, device='cpu'):
     """Mean over the examples, in dB, of the SDR of vocals and accompaniments, and of the false vocals where the voice is taken away."""
-    net = folded(net)
+    net = folded(net).to(device)
     scores, false = [], []
     for first in range(0, len(bank.numbers), 8):
-        examples = bank.batch(bank.numbers[first:first + 8])
+        examples = bank.rows(bank.numbers[first:first + 8]).to(device)
         batch, silent = as_mixed(examples), as_mixed(examples, -200.0)
         vocals, rest, _, error, _ = errors(net(features_of(batch)), batch)
         scores.append(10 * torch.log10(torch.stack([vocals, rest]) / error))
@@ -75,7 +94,7 @@ def checked(net, bank):
 
 
 @torch.no_grad()
-def measure_norms(net, turns, augment):
+def measure_norms(net, turns, augment, autocast):
     """Measures the norms' statistics for the weights as they are: those of the training belong to other weights, and to dropout."""
     norms = [module for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
     net.eval()
@@ -83,82 +102,200 @@ def measure_norms(net, turns, augment):
         norm.reset_running_stats()
         norm.momentum = None
         norm.train()
-    for _ in range(STATISTICS_BATCHES if norms else 0):
-        net(features_of(augment(next(turns))))
+    with torch.autocast(**autocast):
+        for _ in range(STATISTICS_BATCHES if norms else 0):
+            net(features_of(augment(next(turns))))
 
 
 def names(text):
     return [name for name in text.split(',') if name]
 
 
+def has_bf16():
+    with open('/proc/cpuinfo') as file:
+        flags = file.read()
+    return 'avx512_bf16' in flags or 'amx_bf16' in flags
+
+
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--bank', required=True, action='append', help='bank to learn from; may be given again')
+    parser.add_argument('--bank', required=True, action='append', help='bank to learn from, or voices+music; may be given again')
     parser.add_argument('--check', help='bank to report on; its scores change nothing')
+    parser.add_argument('--choose', help='bank by which the best weights are kept, and the end is chosen')
+    parser.add_argument('--patience', type=int, default=6, help='checks without a better score on --choose after which it ends')
     parser.add_argument('--out', required=True, help='checkpoint to write')
     parser.add_argument('--init', help='graph (.onnx) or checkpoint (.pt) to start from')
+    parser.add_argument('--cool', help='.state of a run to take up and to end: the learning rate falls at once')
     parser.add_argument('--learn', choices=['all', 'gate'], default='all')
     parser.add_argument('--no-gate', action='store_true', help='a network without the gate of the centre cue')
     parser.add_argument('--hold-out', type=names, default=[], help='sources to learn nothing from, with commas')
-    parser.add_argument('--epochs', type=float, default=4)
-    parser.add_argument('--batch', type=int, default=8)
+    parser.add_argument('--steps', type=int, default=4000)
+    parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
     parser.add_argument('--rate', type=float, default=2e-3, help='highest learning rate')
+    parser.add_argument('--hold', type=float, default=0, help='share of the steps before the learning rate falls')
     parser.add_argument('--average', type=float, default=0.995, help='weight of the past in the moving average')
-    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--check-every', type=int, default=600, help='steps')
+    parser.add_argument('--save-every', type=float, default=3, help='minutes')
+    parser.add_argument('--processes', type=int, default=1, help='that average their gradients: faster than threads')
+    parser.add_argument('--threads', type=int, default=1, help='of each process')
+    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--precision', choices=['auto', 'bf16', 'fp32'], default='auto', help='of the convolutions')
     parser.add_argument('--seed', type=int, default=1)
     return parser.parse_args()
 
 
 def start(options):
     if not options.init:
-        return Masks(norm='batch', gate=not options.no_gate)
+        return Masks(norm='batch', gate=not options.no_gate, symmetric=True)
     if options.init.endswith('.onnx'):
         return from_graph(options.init, gate=not options.no_gate)
     return load(options.init)
 
 
-def main():
-    options = parsed()
+class Run:
+    """What a run is at a step; all of it is in its state on disk."""
+
+    def __init__(self, options, rank):
+        self.options, self.rank, self.step, self.best, self.waited = options, rank, 0, None, 0
+        self.state_path = f'{options.out}.state'
+        resumed = torch.load(self.state_path, map_location='cpu') if os.path.exists(self.state_path) else None
+        cooled = torch.load(options.cool, map_location='cpu') if options.cool and not resumed else None
+        saved = resumed or cooled
+        net = Masks(**saved['settings']) if saved else start(options)
+        self.net = net.to(options.device, memory_format=torch.channels_last)
+        if options.learn == 'gate':
+            net.unet.requires_grad_(False)
+        self.learnt = [weight for weight in net.parameters() if weight.requires_grad]
+        self.average = copy.deepcopy(net)
+        self.optimizer = torch.optim.AdamW(self.learnt, lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98))
+        if saved:
+            net.load_state_dict(saved['weights'])
+            self.average.load_state_dict(saved['average'])
+            self.optimizer.load_state_dict(saved['optimizer'])
+        if resumed:
+            self.step, self.best, self.waited = resumed['step'], resumed['best'], resumed['waited']
+        # What was drawn before is not drawn again.
+        seed = [options.seed, rank, self.step]
+        self.turns = Turns(options.bank, options.hold_out, options.batch, seed, options.device)
+        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)))
+        torch.manual_seed(seed[0] * 1000 + rank * 100 + self.step)
+        self.check, self.choose = (Bank(path) if path else None for path in (options.check, options.choose))
+        kind = torch.device(options.device).type
+        self.bf16 = options.precision == 'bf16' or (options.precision == 'auto' and (kind != 'cpu' or has_bf16()))
+        self.autocast = dict(device_type=kind, dtype=torch.bfloat16, enabled=self.bf16)
+
+    def save(self):
+        state = dict(
+            settings=self.net.settings, weights=self.net.state_dict(), average=self.average.state_dict(), optimizer=self.optimizer.state_dict(),
+            step=self.step, best=self.best, waited=self.waited,
+        )
+        write(state, self.state_path)
+
+    def rate(self):
+        options, done = self.options, self.step / self.options.steps
+        falling = max(0.0, (done - options.hold) / (1 - options.hold)) if options.hold < 1 else 0.0
+        warmed = 1 if options.cool else min(1, (self.step + 1) / WARM_UP)
+        return options.rate * warmed * 0.5 * (1 + math.cos(math.pi * falling))
+
+    def learn(self):
+        """One step; returns its loss."""
+        for group in self.optimizer.param_groups:
+            group['lr'] = self.rate()
+        batch = self.augment(next(self.turns))
+        # Dropout and norms belong to what is learnt only.
+        self.net.train(self.options.learn == 'all')
+        x = features_of(batch, self.augment.loudness(len(batch)).reshape(-1, 1, 1, 1).to(batch.device))
+        with torch.autocast(**self.autocast):
+            masks = self.net(x)
+        loss = objective(masks.float(), batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.share_gradients()
+        make_symmetric(self.net, gradients=True)
+        nn.utils.clip_grad_norm_(self.learnt, 1.0)
+        self.optimizer.step()
+        past = min(self.options.average, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            for kept, weight in zip(self.average.parameters(), self.net.parameters()):
+                kept.mul_(past).add_(weight, alpha=1 - past)
+        self.step += 1
+        return float(loss)
+
+    def share_gradients(self):
+        if self.options.processes == 1:
+            return
+        for weight in self.learnt:
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+        flat = torch.cat([weight.grad.reshape(-1) for weight in self.learnt])
+        torch.distributed.all_reduce(flat)
+        first = 0
+        for weight in self.learnt:
+            count = weight.numel()
+            weight.grad.copy_(flat[first:first + count].reshape(weight.shape) / self.options.processes)
+            first += count
+
+    def agreed(self, value):
+        """The value of the first process, in all of them."""
+        if self.options.processes == 1:
+            return value
+        shared = torch.tensor(float(value))
+        torch.distributed.broadcast(shared, 0)
+        return float(shared)
+
+    def report(self):
+        """Scores of the moving average; keeps it if it is the best yet. Returns whether to go on."""
+        options, report = self.options, {}
+        measure_norms(self.average, self.turns, self.augment, self.autocast)
+        if self.check:
+            report['check'] = checked(self.average, self.check, options.device)
+        if self.choose:
+            report['choose'] = checked(self.average, self.choose, options.device)
+            score = report['choose']['vocals'] + report['choose']['accompaniments']
+            if self.best is not None and score <= self.best:
+                self.waited += 1
+                return report, self.waited < options.patience
+            self.best, self.waited = score, 0
+        save(self.average, options.out)
+        return report, True
+
+
+def worker(rank, options, meeting):
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
-    torch.manual_seed(options.seed)
-    net = start(options).to(memory_format=torch.channels_last)
-    banks = [Bank(path, options.hold_out) for path in options.bank]
-    check = Bank(options.check) if options.check else None
-    if options.learn == 'gate':
-        net.unet.requires_grad_(False)
-    learnt = [weight for weight in net.parameters() if weight.requires_grad]
-    average = copy.deepcopy(net)
-    optimizer = torch.optim.AdamW(learnt, lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98))
-    turns, augment = Turns(banks, options.batch, options.seed), Augment(options.seed)
-    examples = sum(len(bank.numbers) for bank in banks)
-    steps = max(1, round(options.epochs * examples / options.batch))
-    print(f'{examples} examples, {steps} steps, {sum(weight.numel() for weight in learnt)} weights to learn', flush=True)
-    losses, startedAt = [], time.time()
-    for step in range(steps):
-        for group in optimizer.param_groups:
-            group['lr'] = options.rate * min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
-        batch = augment(next(turns))
-        # Dropout and norms belong to what is learnt only.
-        net.train(options.learn == 'all')
-        loss = objective(net(features_of(batch, augment.loudness(len(batch)).reshape(-1, 1, 1, 1))), batch)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(learnt, 1.0)
-        optimizer.step()
-        losses.append(float(loss))
-        past = min(options.average, (1 + step) / (10 + step))
-        with torch.no_grad():
-            for kept, weight in zip(average.parameters(), net.parameters()):
-                kept.mul_(past).add_(weight, alpha=1 - past)
-        last = step + 1 == steps
-        if (step + 1) % 50 == 0 or last:
-            report = dict(step=step + 1, loss=round(float(np.mean(losses[-50:])), 4), minutes=round((time.time() - startedAt) / 60, 1))
-            if (step + 1) % 300 == 0 or last:
-                measure_norms(average, turns, augment)
-                save(average, options.out)
-                report.update(checked(average, check) if check else {})
+    if options.processes > 1:
+        # A process may be stopped for as long as somebody else needs the machine.
+        patient = datetime.timedelta(days=30)
+        torch.distributed.init_process_group('gloo', init_method=f'file://{meeting}', rank=rank, world_size=options.processes, timeout=patient)
+    run, parent = Run(options, rank), os.getppid()
+    if rank == 0:
+        print(f'{sum(weight.numel() for weight in run.learnt)} weights, steps {run.step} to {options.steps}, {"bf16" if run.bf16 else "fp32"}', flush=True)
+    losses, started_at, saved_at, going = [], time.time(), time.time(), True
+    while run.step < options.steps and going:
+        losses.append(run.learn())
+        last = run.step == options.steps
+        if rank == 0 and (run.step % 50 == 0 or last):
+            report = dict(step=run.step, loss=round(float(np.mean(losses[-50:])), 4), minutes=round((time.time() - started_at) / 60, 1))
             print(json.dumps(report), flush=True)
+        if run.step % options.check_every == 0 or last:
+            if rank == 0:
+                scores, going = run.report()
+                print(json.dumps(dict(step=run.step, **scores)), flush=True)
+            going = bool(run.agreed(going))
+        if rank == 0 and (time.time() - saved_at > 60 * options.save_every or run.step == options.steps or not going):
+            run.save()
+            saved_at = time.time()
+        if options.processes > 1 and os.getppid() != parent:
+            raise SystemExit('The run was ended.')
+
+
+def main():
+    options = parsed()
+    if options.processes == 1:
+        worker(0, options, None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(worker, (options, os.path.join(folder, 'meeting')), nprocs=options.processes)
 
 
 if __name__ == '__main__':

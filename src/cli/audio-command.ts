@@ -21,6 +21,8 @@ export interface AudioRun {
   workflow: Workflow
   /** Without `inputUrl`. Undefined ones are left out. */
   params: Record<string, unknown>
+  /** The option that sets each param, where its name differs. */
+  options?: Record<string, string>
   /** What progress is called. */
   label: string
   /** Where results with these names are kept; others are not. */
@@ -38,13 +40,14 @@ export function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Te
 }
 
 async function runOnFile(
-  { path, workflow, params, label, keep, report }: AudioRun,
+  { path, workflow, params, options = {}, label, keep, report }: AudioRun,
   signal: AbortSignal,
   progress: ProgressLine,
 ) {
   const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
   const checked = workflow.params.safeParse(given)
-  if (!checked.success) throw new UsageError(`${firstIssueText(checked.error, 'options')}.`)
+  if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked.error, 'options'), options)}.`)
+  for (const target of Object.values(keep)) await refuseInput(path, target)
   const bytes = await sizeOf(path)
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
@@ -97,12 +100,25 @@ async function sizeOf(path: string): Promise<number> {
   return stats.size
 }
 
+/** The user knows the option, not the param. */
+function namedByOption(issue: string, options: Record<string, string>): string {
+  const [name = ''] = issue.split(':', 1)
+  return Object.hasOwn(options, name) ? `--${options[name]}${issue.slice(name.length)}` : issue
+}
+
+/** @throws UsageError if a result would replace the file that it is made of */
+async function refuseInput(path: string, target: string): Promise<void> {
+  const [input, output] = await Promise.all([path, target].map((each) => stat(each).catch(() => undefined)))
+  if (input && output && input.ino === output.ino && input.dev === output.dev)
+    throw new UsageError(`The output "${target}" is the input file. Choose another name; the input is kept as it is.`)
+}
+
 /** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */
 export function decimalOf(input: CommandInput, name: string): number | undefined {
   const text = textOf(input, name)
   if (text === undefined) return undefined
-  if (/^-?(\d+\.?\d*|\.\d+)$/.test(text)) return Number(text)
-  throw new UsageError(`--${name} must be a number, not "${text}".`)
+  if (/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) return Number(text)
+  throw new UsageError(`--${name} must be a number such as 1.5, not "${text}".`)
 }
 
 /** The path with another ending, and words before it. */

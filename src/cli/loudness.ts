@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
 import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, textOf } from './command.js'
+import { type Command, firstPositional, textOf, UsageError } from './command.js'
 import { fileFormat } from './file-format.js'
 
 interface Figures {
@@ -45,6 +45,11 @@ export const loudnessCommand: Command = {
     const path = firstPositional(input)
     const normalizeTo = decimalOf(input, 'normalize')
     const picture = textOf(input, 'picture')
+    for (const name of ['ceiling', 'output', 'bits'])
+      if (normalizeTo === undefined && input.values[name] !== undefined)
+        throw new UsageError(`--${name} is of the audio that --normalize writes. Add --normalize, or leave it out.`)
+    if (picture !== undefined && !/\.svg$/i.test(picture))
+      throw new UsageError(`The name of the picture must end with .svg, not "${picture}".`)
     const output =
       normalizeTo === undefined
         ? undefined
@@ -59,6 +64,7 @@ export const loudnessCommand: Command = {
         path,
         workflow: loudnessWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
         params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
+        options: { normalizeTo: 'normalize', ceiling: 'ceiling' },
         label: 'Measuring',
         keep,
         async report({ outputs, details }) {

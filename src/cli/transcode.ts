@@ -41,6 +41,14 @@ export const transcodeCommand: Command = {
         path,
         workflow: transcodeWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
         params,
+        options: {
+          startSeconds: 'start',
+          lengthSeconds: 'length',
+          fadeInSeconds: 'fade-in',
+          fadeOutSeconds: 'fade-out',
+          gainDb: 'gain',
+          sampleRate: 'rate',
+        },
         label: 'Transcoding',
         keep: { audio: output },
         async report({ details }) {

@@ -58,8 +58,18 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   for (const [given, message, code] of [
     [['song.wav', 'out.ogv'], 'must end with .wav, .flac', 2],
     [['song.wav', 'out.flac', '--bits', '32'], '--bits of .flac is one of 16, 24', 2],
-    [['song.wav', 'out.wav', '--gain', 'loud'], '--gain must be a number', 2],
-    [['song.wav', 'out.wav', '--length', '0'], 'lengthSeconds', 2],
+    [['song.wav', 'out.wav', '--gain', 'loud'], '--gain must be a number such as 1.5, not "loud"', 2],
+    [['song.wav', 'out.wav', '--gain', '0x10'], '--gain must be a number', 2],
+    [['song.wav', 'out.wav', '--gain', '+1e3'], '--gain: Too big: expected number to be <=60.', 2],
+    [['song.wav', 'out.wav', '--length', '0'], '--length: Too small: expected number to be >0.', 2],
+    [['song.wav', 'out.wav', '--start', '1e9'], '--start: Too big: expected number to be <=1000000.', 2],
+    [['song.wav', 'out.wav', '--start', '1e5'], 'Nothing is left of the audio. Choose a start before its end', 1],
+    [
+      ['song.wav', 'out.mp3', '--rate', '96000'],
+      '--rate: MP3 has no rate of 96000 Hz: expected one of 48000, 44100',
+      2,
+    ],
+    [['song.wav', './song.wav'], 'The output "./song.wav" is the input file.', 2],
     [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
     [['letter.mp3', 'out.wav'], 'audio', 1],
   ] as const) {
@@ -68,6 +78,21 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     expect(refused.status).toBe(code)
   }
   expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test.each([
+  [['--ceiling', '-2'], '--ceiling is of the audio that --normalize writes'],
+  [['-o', 'out.wav'], '--output is of the audio that --normalize writes'],
+  [['--picture', 'picture.png'], 'The name of the picture must end with .svg, not "picture.png".'],
+  [['--normalize', '3'], '--normalize: Too big: expected number to be <=0.'],
+  [['--normalize', '-14', '--ceiling', '3'], '--ceiling: Too big: expected number to be <=0.'],
+  [['--normalize', '-14', '-o', 'song.wav'], 'The output "song.wav" is the input file.'],
+])('stemwork loudness refuses %j and writes nothing', async (options, message) => {
+  const before = await readdir(folder)
+  const { status, stdout, stderr } = await stemwork(['loudness', 'song.wav', ...options], folder)
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  expect(stderr).toContain(message)
+  expect(await readdir(folder)).toEqual(before)
 })
 
 test('stemwork analyze prints what it finds, and writes peaks', async () => {

@@ -34,11 +34,16 @@ function workingParts(files: readonly string[]): string[] {
   return files.filter((file) => part.test(file.replaceAll('\\', '/')))
 }
 
-const needed = ['eventemitter3', 'p-queue', 'p-timeout', 'reflect-metadata', 'tslib', 'tsyringe', 'zod']
+const needed = ['eventemitter3', 'p-queue', 'p-timeout', 'zod']
+const { limits } = (await import(new URL('../../scripts/limits.mjs', import.meta.url).href)) as {
+  limits: { importedModules: number }
+}
 
 describe('what is loaded', () => {
-  test("by import 'stemwork' is the engine and seven small packages", () => {
+  test("by import 'stemwork' is the engine and four packages, in no more files than scripts/limits.mjs allows", () => {
     const files = filesLoadedBy('stemwork')
+    expect(files.length).toBeGreaterThan(100)
+    expect(files.length).toBeLessThanOrEqual(limits.importedModules)
     expect(packagesOf(files)).toEqual(needed)
     expect(workingParts(files)).toEqual([])
   })

@@ -24,6 +24,8 @@ export interface S3Request {
 export type S3Fault =
   /** 503 before anything is done. */
   | 'slow down'
+  /** 403, as to a client that may not do this. */
+  | 'access denied'
   /** The connection ends before anything is done, or after all of it, without an answer. */
   | 'cut before'
   | 'cut after'
@@ -110,6 +112,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
     if (strange) throw new S3Error(501, 'NotImplemented', `The server does not know "${strange}".`)
     const fault = server.fault?.(request)
     if (fault === 'slow down') throw new S3Error(503, 'SlowDown', 'Please reduce your request rate.')
+    if (fault === 'access denied') throw new S3Error(403, 'AccessDenied', 'Access Denied')
     if (fault === 'cut before') return void message.destroy()
     if (fault === 'cut after') cutAnswer(response)
     const body = checkedBody(message, url, verified)

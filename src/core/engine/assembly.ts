@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { Batches } from './batch/batches.js'
+import { BlobCheck } from './blob-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { FileSweep } from './dispatch/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
@@ -58,6 +59,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     dispatcher,
     sweep: new Sweep(shared),
     fileSweep: new FileSweep(shared),
+    blobCheck: new BlobCheck({ blobs: parts.blobs }),
     outbox: new Outbox(shared),
     batches: new Batches(shared),
     rules: new RememberedRules(parts.jobs),

@@ -1,3 +1,4 @@
+import type { BlobCheck } from './blob-check.js'
 import type { Dispatcher } from './dispatch/dispatcher.js'
 import type { FileSweep } from './dispatch/file-sweep.js'
 import type { EngineOptions } from './options.js'
@@ -6,6 +7,7 @@ import type { JobQueue } from './ports/job-queue.js'
 import type { JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import type { Runner } from './ports/runner.js'
+import { StemworkError } from './errors.js'
 import { type Readiness, unreadyText } from './runner/readiness.js'
 import { noWorkerText } from './waiting.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
@@ -28,6 +30,7 @@ export interface ExaminedParts {
   runner: Runner
   dispatcher: Dispatcher
   fileSweep: FileSweep
+  blobCheck: BlobCheck
   readiness: Readiness
   workers: WorkerRegistry
   options: EngineOptions
@@ -39,7 +42,7 @@ const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, readiness, workers, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
@@ -52,6 +55,10 @@ export async function engineHealth(
   await queue.check().catch((error: unknown) => {
     logger.warn({ err: error }, 'The queue did not answer a health check.')
     problems.push('The queue does not answer.')
+  })
+  await blobCheck.check().catch((error: unknown) => {
+    logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
+    problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
   })
   const lost = await lostJobs(jobs, options)
   if (lost > 0)

@@ -256,7 +256,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and result
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and and result
    * files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
@@ -330,8 +330,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also whether it can: the
-   * first call awaits `ready()`, later ones are free.
+   * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also whether it can: the first
+   * call awaits `ready()`, later ones are free. The blob store takes a small file, once a minute at most.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()

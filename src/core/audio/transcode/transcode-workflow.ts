@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam } from '../../separation/encode/format-param.js'
-import { fileType, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
+import { fileType, mp3Rates, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/transcode'
@@ -43,28 +43,36 @@ export function defineTranscode(
   const checked = checkedSettings(id, settings)
   const { format: usualFormat = '16', formats = outputFormats } = checked
   const fade = z.number().min(0).max(mostFadeSeconds).default(0)
-  const params: z.ZodType<TranscodeParams> = z.strictObject({
-    inputUrl: inputUrlParam,
-    format: formatParam(formats, usualFormat).describe('Format of the file, including its sample width.'),
-    sampleRate: z
-      .number()
-      .int()
-      .min(8000)
-      .max(192_000)
-      .optional()
-      .describe('In Hz. Default: that of the input; for MP3, a rate that MP3 supports.'),
-    channels: z
-      .union([z.literal(1), z.literal(2)])
-      .optional()
-      .describe('Default: those of the input; for MP3, at most 2.'),
-    startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('Audio before this is left out.'),
-    lengthSeconds: z.number().positive().max(mostSeconds).optional().describe('Default: up to the end.'),
-    fadeInSeconds: fade.describe('Length of a linear fade at the start.'),
-    fadeOutSeconds: fade.describe('Length of a linear fade at the end.'),
-    gainDb: z.number().min(-120).max(60).default(0).describe('Amplification in dB. Integers clip at full scale.'),
-    dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
-    keepTags: z.boolean().optional().describe('Whether the file carries the tags and the name of the input.'),
-  })
+  const params: z.ZodType<TranscodeParams> = z
+    .strictObject({
+      inputUrl: inputUrlParam,
+      format: formatParam(formats, usualFormat).describe('Format of the file, including its sample width.'),
+      sampleRate: z
+        .number()
+        .int()
+        .min(8000)
+        .max(192_000)
+        .optional()
+        .describe(
+          `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that it has.`,
+        ),
+      channels: z
+        .union([z.literal(1), z.literal(2)])
+        .optional()
+        .describe('Default: those of the input; for MP3, at most 2.'),
+      startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('Audio before this is left out.'),
+      lengthSeconds: z.number().positive().max(mostSeconds).optional().describe('Default: up to the end.'),
+      fadeInSeconds: fade.describe('Length of a linear fade at the start.'),
+      fadeOutSeconds: fade.describe('Length of a linear fade at the end.'),
+      gainDb: z.number().min(-120).max(60).default(0).describe('Amplification in dB. Integers clip at full scale.'),
+      dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
+      keepTags: z.boolean().optional().describe('Whether the file carries the tags and the name of the input.'),
+    })
+    .superRefine(({ format = usualFormat, sampleRate }, context) => {
+      if (format !== 'mp3' || sampleRate === undefined || mp3Rates.includes(sampleRate)) return
+      const message = `MP3 has no rate of ${sampleRate} Hz: expected one of ${mp3Rates.join(', ')}`
+      context.addIssue({ code: 'custom', path: ['sampleRate'], message })
+    })
   return defineWorkflow({
     id,
     name: 'Transcode',

@@ -1,6 +1,6 @@
 import type { AudioEncoder, WrittenAudio } from '../../separation/encode/audio-encoder.js'
 import { openEncoder } from '../../separation/encode/encoder.js'
-import { isCompressed, type OutputFormat } from '../../separation/encode/output-format.js'
+import { isCompressed, mp3Rates, type OutputFormat } from '../../separation/encode/output-format.js'
 import { openThreadedEncoder } from '../../separation/encode/threaded-encoder.js'
 import type { AudioStream } from '../../separation/dsp/audio-stream.js'
 import { resample } from '../../separation/dsp/resample.js'
@@ -36,8 +36,6 @@ export async function writeAudio(stream: AudioStream, path: string, options: Wri
   }
 }
 
-/** Rates that MP3 has. */
-const mp3Rates = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
 /** FLAC stores the rate in 20 bits and the number of channels in three. */
 const mostFlacRate = 655_350
 const mostFlacChannels = 8

@@ -4,16 +4,22 @@ import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import type { Claimable } from '../ports/job-store.js'
-import { Attempt } from './attempt.js'
+import type { Attempt } from './attempt.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { ClaimLine } from './claim-line.js'
 import { Scratch } from './scratch.js'
 import { Stages } from './stages.js'
 
 /**
- * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another until the
- * store has none. Each granted claim opens the next lane, because there may be more jobs. So a notification or a tick of the sweep is
- * only needed now and then to open the first lane.
+ * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a claimed job is known
+ * here at once.
+ */
+const loadAttempt = async () => (await import('./attempt.js')).Attempt
+
+/**
+ * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another until the store has
+ * none. Each granted claim opens the next lane, because there may be more jobs. So a notification or a tick of the sweep is only needed now
+ * and then to open the first lane.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -54,7 +60,7 @@ export class Dispatcher {
 
   /** May be called again after it failed. */
   async start(): Promise<void> {
-    await this.#scratch.check()
+    await Promise.all([this.#scratch.check(), loadAttempt()])
     this.#subscription ??= this.#subscribe()
     try {
       await this.#subscription
@@ -75,10 +81,11 @@ export class Dispatcher {
    * fires hands the job back to the queue without counting the attempt.
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
+    const Work = await loadAttempt()
     const job = id === undefined ? await this.#claimNext() : await this.#claim({ id })
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
-    const attempt = this.#attempt(job)
+    const attempt = this.#attempt(Work, job)
     if (signal?.aborted) handBack()
     signal?.addEventListener('abort', handBack, { once: true })
     try {
@@ -160,8 +167,10 @@ export class Dispatcher {
   async #work(): Promise<void> {
     while (!this.#stopping) {
       const wakes = this.#wakes
+      let Work: typeof Attempt
       let job: JobRecord | undefined
       try {
+        Work = await loadAttempt()
         job = await this.#claims.next(wakes, () => this.#claimNext())
       } catch (error) {
         this.#ports.logger.warn(
@@ -172,7 +181,7 @@ export class Dispatcher {
       }
       if (job) {
         this.#lookForMore()
-        await this.#attempt(job, this.#stages)
+        await this.#attempt(Work, job, this.#stages)
         // A slow fetch has let other jobs in: this lane may be one too many.
         if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
       } else if (wakes === this.#wakes) return
@@ -207,8 +216,8 @@ export class Dispatcher {
   }
 
   /** @param stages absent: the host requested this run, which needs no slot */
-  async #attempt(job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
-    const attempt = new Attempt(job, this.#ports, this.#scratch, stages)
+  async #attempt(Work: typeof Attempt, job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
+    const attempt = new Work(job, this.#ports, this.#scratch, stages)
     this.#running.set(job.id, attempt)
     // A claim that was answered late.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())

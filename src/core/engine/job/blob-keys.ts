@@ -7,6 +7,8 @@ export const resultsPrefix = 'results/'
 export const uploadsPrefix = 'uploads/'
 /** Says which job store the files belong to. */
 export const deploymentKey = 'deployment'
+/** Files that health checks write and remove. */
+export const checksPrefix = 'checks/'
 
 /** All result files of a job, of every attempt. */
 export function jobResultsPrefix(jobId: string): string {

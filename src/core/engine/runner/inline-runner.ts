@@ -1,7 +1,6 @@
 import { defaultLogger, type Logger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
-import { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
 import { workflowFromModule } from './workflow-module.js'
 
@@ -43,7 +42,9 @@ export function runInline(
   return new Promise<WorkResult>((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     workflow()
-      .then((found) => execute(found, order, { signal, onProgress: report, checkpoint }))
+      .then(async (found) =>
+        (await import('./execute.js')).execute(found, order, { signal, onProgress: report, checkpoint }),
+      )
       .then(resolve, reject)
   })
 }

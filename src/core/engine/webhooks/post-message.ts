@@ -1,4 +1,3 @@
-import { guardedFetch } from '../fetch/guarded-fetch.js'
 import type { Delivery } from '../job/job.js'
 import { type TraceContext, traceHeaders } from '../job/trace-context.js'
 import type { EngineOptions } from '../options.js'
@@ -67,6 +66,8 @@ async function post(
     data,
   })
   try {
+    // With the first message: many hosts send none.
+    const { guardedFetch } = await import('../fetch/guarded-fetch.js')
     const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, Date.now())
     if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
     const response = await guardedFetch(delivery.url, {

@@ -6,6 +6,9 @@ export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as con
 
 export type OutputFormat = (typeof outputFormats)[number]
 
+/** Sample rates that MP3 has, in Hz. */
+export const mp3Rates: readonly number[] = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
+
 /** File extension and content type of a format. */
 export function fileType(format: OutputFormat): { extension: string; contentType: string } {
   switch (format) {

@@ -1,0 +1,39 @@
+// Files for the benchmarks of architectures: models of networks that are made on the spot, and noise.
+import { createHash } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { WavWriter } from '../../dist/core/separation/encode/wav-writer.js'
+
+export const sampleRate = 44_100
+
+/** A model folder of one of networks.mjs. */
+export async function writeModel(folder, name, { files, ...manifest }) {
+  const path = join(folder, name.replaceAll(/[^a-z0-9]/g, '-'))
+  await mkdir(path)
+  const described = []
+  for (const [index, write] of files.entries()) {
+    const [file, bytes] = [`${index}.onnx`, write()]
+    await writeFile(join(path, file), bytes)
+    described.push({ file, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') })
+  }
+  const [first, ...moreFiles] = described
+  const common = {
+    name: manifest.architecture,
+    version: '0',
+    licence: 'MIT',
+    stems: ['vocals', 'accompaniments'],
+    audio: { sampleRate, channels: 2 },
+  }
+  await writeFile(join(path, 'model.json'), JSON.stringify({ ...common, ...manifest, ...first, moreFiles }))
+  return path
+}
+
+/** A WAV file of noise, `seconds` long. */
+export async function writeNoise(folder, seconds) {
+  const path = join(folder, `noise-${seconds}.wav`)
+  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
+  for (let second = 0; second < seconds; second++) await writer.write(planes)
+  await writer.close()
+  return path
+}

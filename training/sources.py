@@ -1,0 +1,220 @@
+"""Makes a bank of single sources, voices or music, that are put together when they are learnt from (pairs.py); or of both of a song as they are.
+
+    python3 sources.py --work work --of voices --out work/voices --count 12000
+    python3 sources.py --work work --of music --out work/music --count 10000
+    python3 sources.py --work work --of songs --out work/songs --count 3000
+
+So every voice meets all music, and a bank does not wear out by its pairs. Each source is changed more than in mix.py: other throats, harmonies
+and choirs, echoes, distortion, compression, pumping, filters that move.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+
+import numpy as np
+import scipy.fft
+
+from bands import BINS, COLUMNS, HOP, RATE, SIZE, mid_side_spectra, source
+from mix import AUDIBLE, FRAMES, HALF_FLOAT, VOICE_SHARES, Mixer, gain, level
+
+IMAGES = dict(dry=0.2, room=0.32, wide=0.16, panned=0.12, harmony=0.12, choir=0.08)
+LAYERS = (0.45, 0.35, 0.2)
+# Quefrencies of the envelope that a throat gives.
+LIFTER = 40
+
+
+class Sources(Mixer):
+    def __init__(self, work, of, seed, songs='none'):
+        super().__init__(work, False, seed, songs='any' if songs == 'only' or of == 'songs' else 'none', stretch='first')
+        self.of = of
+        if songs == 'only':
+            self.voices = dict(self.voices, sung=[], made=[], speech=[])
+            self.instrumental = []
+
+    def chance(self, share):
+        return self.rng.random() < share
+
+    def drawn(self, pool):
+        """A source; long ones more often than short ones, but not in proportion."""
+        weights = np.sqrt([len(source['active']) + 1 for source in pool])
+        return pool[self.rng.choice(len(pool), p=weights / weights.sum())]
+
+    def example(self):
+        """One or two sources `[1 or 2, FRAMES, 1312]` and the names of what they are from."""
+        while True:
+            if self.of == 'songs':
+                planes, names = self.song()
+            else:
+                x, names = self.voice() if self.of == 'voices' else self.music()
+                planes = [x]
+            if level(planes[-1]) > AUDIBLE:
+                return np.stack([self.spectra(x, voice) for voice, x in zip((self.of != 'music', False), planes)]), names
+
+    def spectra(self, x, voice):
+        """Sweeps and equalisers are cheap here."""
+        mid, side = self.equalised(mid_side_spectra(x.astype(np.float32), self.frames))
+        if self.chance(0.12):
+            curve = self.sweep()
+            mid, side = mid * curve, side * curve
+        if voice and self.chance(0.5):
+            curve = self.throat(mid, side)
+            mid, side = mid * curve, side * curve
+        return source(mid.astype(np.complex64), side.astype(np.complex64))
+
+    def song(self):
+        """Accompaniments follow the vocals, as they do in the song."""
+        rng, name = self.rng, list(self.songs)[self.rng.integers(len(self.songs))]
+        speed, stems = self.speed(0.3), self.songs[name]
+        start = self.place(stems['vocals'])
+        vocals, rest = (self.read(stems[stem], start, speed) for stem in ('vocals', 'accompaniments'))
+        if rng.random() < 0.5:
+            vocals, rest = self.turned(vocals), self.turned(rest)
+        if rng.random() < 0.5:
+            vocals, rest = self.driven(vocals), self.driven(rest)
+        return [vocals, rest], [name]
+
+    def voice(self):
+        rng = self.rng
+        kinds = [kind for kind in VOICE_SHARES if self.voices[kind]]
+        shares = np.array([VOICE_SHARES[kind] for kind in kinds])
+        pool = self.voices[kinds[rng.choice(len(kinds), p=shares / shares.sum())]]
+        chosen = self.drawn(pool)
+        x = self.driven(self.read(chosen, self.place(chosen), self.speed(0.3)))
+        if chosen['name'] in self.songs:
+            x = self.turned(x) if self.chance(0.7) else x
+            x = self.room(x) if self.chance(0.3) else x
+        else:
+            x = self.stood(x, chosen, pool)
+        return (self.echoed(x) if self.chance(0.2) else x), [chosen['name']]
+
+    def stood(self, x, chosen, pool):
+        """A mono voice in stereo."""
+        image = self.rng.choice(list(IMAGES), p=list(IMAGES.values()))
+        if image == 'harmony':
+            start, speed = self.place(chosen), self.speed(0.15)
+            x = self.read(chosen, start, speed)
+            for interval in self.rng.choice([-12, -5, -4, -3, 3, 4, 5, 7, 12], self.rng.integers(1, 3)):
+                x = x + self.panned(self.read(chosen, start, speed * 2 ** (interval / 12)) * gain(self.rng.uniform(-12, -1)))
+            return self.room(x)
+        if image == 'choir':
+            for _ in range(self.rng.integers(2, 6)):
+                other = chosen if self.chance(0.6) else self.drawn(pool)
+                more = self.read(other, self.place(other), self.speed(0.25))
+                x = x + self.panned(more) * np.float32(level(x) / (level(more) + 1e-3)) * gain(self.rng.uniform(-6, 2))
+            return self.room(x)
+        return self.imaged(x, chosen, image)
+
+    def panned(self, x):
+        pan = self.rng.uniform(-1, 1)
+        return x * np.array([min(1, 1 - pan), min(1, 1 + pan)], np.float32)
+
+    def music(self):
+        rng, mix, names = self.rng, np.zeros((self.samples, 2), np.float32), []
+        for _ in range(1 + rng.choice(len(LAYERS), p=LAYERS)):
+            chosen = self.drawn(self.rests if self.rests and not self.instrumental else self.instrumental)
+            x = self.driven(self.read(chosen, self.place(chosen), self.speed(0.25)))
+            if self.chance(0.06):
+                x = x[::-1]
+            x = self.turned(x) if self.chance(0.6) else x
+            x = self.room(x) if self.chance(0.1) else x
+            mix = mix + x * np.float32(0.1 / (level(x) + 1e-3)) * gain(rng.uniform(-8, 0))
+            names.append(chosen['name'])
+        mix = self.pumped(mix) if self.chance(0.15) else mix
+        return (self.driven(mix) if self.chance(0.3) else mix), names
+
+    def driven(self, x):
+        """Compressed or overdriven, sometimes."""
+        if self.chance(0.25):
+            blocks = np.sqrt((x[:len(x) // 512 * 512] ** 2).reshape(-1, 1024).mean(1)) + 1e-3
+            slow = np.maximum(blocks, np.convolve(blocks, np.ones(9) / 9, 'same'))
+            curve = (slow / slow.max()) ** -self.rng.uniform(0.2, 0.7)
+            x = x * np.interp(np.arange(len(x)), np.arange(len(curve)) * 512 + 256, np.minimum(curve, 8)).astype(np.float32)[:, None]
+        if self.chance(0.1):
+            drive = self.rng.uniform(1, 6) / (np.abs(x).max() + 1e-3)
+            x = np.tanh(x * np.float32(drive)) / np.float32(drive)
+        return x
+
+    def echoed(self, x):
+        delay, fall, out = int(self.rng.uniform(0.08, 0.6) * RATE), gain(self.rng.uniform(-14, -4)), x.copy()
+        crossed = self.chance(0.4)
+        for _ in range(3):
+            x = (x[:-delay, ::-1] if crossed else x[:-delay]) * fall
+            if not len(x):
+                break
+            out[-len(x):] += x
+        return out
+
+    def pumped(self, x):
+        """Ducked on every beat, as by a kick drum."""
+        beat = self.rng.uniform(0.35, 1) * RATE
+        phase = (np.arange(len(x)) / beat + self.rng.random()) % 1
+        floor = gain(self.rng.uniform(-18, -4))
+        return x * (floor + (1 - floor) * np.minimum(1, phase / self.rng.uniform(0.3, 0.9))).astype(np.float32)[:, None]
+
+    def sweep(self):
+        """A low or high pass whose corner moves over some octaves `[FRAMES, BINS]`."""
+        rng = self.rng
+        octaves = np.log2(np.maximum(np.arange(BINS), 1) * (RATE / 2 / BINS) / 1000)
+        time = np.arange(self.frames) * (HOP / RATE)
+        corner = rng.uniform(-2, 3) + rng.uniform(0, 2.5) * np.sin(2 * np.pi * (time * rng.uniform(0.05, 1.5) + rng.random()))
+        over = np.clip((octaves - corner[:, None]) * rng.choice([-1, 1], p=[0.35, 0.65]), 0, 4)
+        return gain(-rng.uniform(9, 24) * over).astype(np.float32)
+
+    def throat(self, mid, side):
+        """Gains that move the envelope of a voice, as in another singer, by up to a sixth."""
+        amplitude = np.abs(mid) + np.abs(side) + np.float32(1e-5)
+        full = np.concatenate([amplitude, amplitude[:, -1:]], 1)
+        cepstrum = scipy.fft.irfft(np.log(full), axis=1)
+        cepstrum[:, LIFTER:SIZE - LIFTER] = 0
+        envelope = scipy.fft.rfft(cepstrum, axis=1).real[:, :BINS]
+        places = np.minimum(np.arange(BINS) / np.exp(self.rng.uniform(-0.18, 0.18)), BINS - 1.001)
+        whole = places.astype(int)
+        part = (places - whole).astype(np.float32)
+        moved = envelope[:, whole] * (1 - part) + envelope[:, whole + 1] * part
+        return np.exp(np.clip(moved - envelope, -2.5, 2.5)).astype(np.float32)
+
+
+def part_of_bank(task):
+    options, first, count, path = task
+    made = Sources(options.work, options.of, [options.seed, first], options.songs)
+    bank = np.lib.format.open_memmap(path, mode='r+')
+    names = []
+    for number in range(first, first + count):
+        example, of = made.example()
+        bank[number] = np.clip(example, -HALF_FLOAT, HALF_FLOAT)
+        names.append(of)
+    return names
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--work', required=True, help='folder that prepare.py filled')
+    parser.add_argument('--of', required=True, choices=['voices', 'music', 'songs'], help='songs: vocals and accompaniments of the same passage')
+    parser.add_argument('--out', required=True, help='bank to write: <out>.npy and <out>.json')
+    parser.add_argument('--count', type=int, default=3000, help='examples of 6 s')
+    parser.add_argument('--songs', choices=['none', 'only'], default='none', help='whether voices or music are those of the songs with true stems')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--processes', type=int, default=1)
+    options = parser.parse_args()
+    path, begun, step = f'{options.out}.npy', f'{options.out}.begun.json', 20
+    shape, names = (options.count, 2 if options.of == 'songs' else 1, FRAMES, COLUMNS), []
+    # What is random depends on the number of an example alone, so a bank that was interrupted goes on as it would have.
+    if os.path.exists(begun) and os.path.exists(path) and np.load(path, mmap_mode='r').shape == shape:
+        with open(begun) as file:
+            names = json.load(file)['sources']
+    else:
+        np.lib.format.open_memmap(path, mode='w+', dtype=np.float16, shape=shape).flush()
+    tasks = [(options, first, min(step, options.count - first), path) for first in range(len(names), options.count, step)]
+    with multiprocessing.Pool(options.processes) as pool:
+        for part in pool.imap(part_of_bank, tasks):
+            names += part
+            print(f'{len(names)} of {options.count}', flush=True)
+            with open(f'{begun}.part', 'w') as file:
+                json.dump(dict(of=options.of, seconds=FRAMES * HOP / RATE, sources=names), file)
+            os.replace(f'{begun}.part', begun)
+    os.replace(begun, f'{options.out}.json')
+
+
+if __name__ == '__main__':
+    main()
