@@ -10,29 +10,29 @@ import { handlerOptionsSchema } from '../dist/http/options.js'
 const variables = {
   STEMWORK_LINK_SECRET:
     'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
-  STEMWORK_API_KEYS: 'Keys that clients may use, with commas, beside those of `--api-key`.',
+  STEMWORK_API_KEYS: 'Keys for clients, separated by commas, in addition to those of `--api-key`.',
   STEMWORK_WEBHOOK_SECRET:
-    'Signs the webhooks of the application `default`; for those without a secret of their own as `webhooks.secret` above.',
+    'Signs the webhooks of the application `default`. Other applications without their own secret: as `webhooks.secret` above.',
   STEMWORK_MODELS: 'Folder of the models.',
-  STEMWORK_MODEL_MIRROR: 'Folder or base URL that models are taken from.',
-  STEMWORK_OFFLINE: '`1`: models are never looked for on the network.',
+  STEMWORK_MODEL_MIRROR: 'Folder or base URL to fetch models from.',
+  STEMWORK_OFFLINE: '`1`: never fetch models from the network.',
   'AWS_*, npm_config_registry': 'As usual, for `--blobs s3://...` and for models in npm packages.',
 }
 
-/** What one client can ask of the service at most: what is bounded, and by which option of which function. */
+/** The limits for one client: what is limited, and by which option of which function. */
 const bounds = [
   ['Size of an input or upload', 'engine', 'limits.maxFileBytes', 'bytes'],
   ['Length of its audio', 'engine', 'limits.maxAudioSeconds', 's'],
   ['Queued jobs of an application', 'engine', 'limits.maxQueuedJobs'],
-  ['Time of one attempt at a job', 'engine', 'limits.jobTimeoutMs', 'ms'],
-  ['Uploads and results that an application keeps', 'handler', 'limits.storedBytes', 'bytes'],
-  ['Uploads of an application at a time', 'handler', 'limits.uploadsInFlight'],
-  ['Uploads with one ticket at a time, and in all', undefined, '1'],
-  ['What a form adds around its file', undefined, '262,144 bytes'],
+  ['Duration of one attempt at a job', 'engine', 'limits.jobTimeoutMs', 'ms'],
+  ['Stored uploads and results of an application', 'handler', 'limits.storedBytes', 'bytes'],
+  ['Simultaneous uploads of an application', 'handler', 'limits.uploadsInFlight'],
+  ['Uploads with one ticket, at a time and in total', undefined, '1'],
+  ['Bytes that a form adds around its file', undefined, '262,144 bytes'],
   ['How long results are kept', 'engine', 'retention.resultsMs', 'ms'],
   ['How long unused uploads are kept', 'engine', 'retention.unusedUploadsMs', 'ms'],
   ['How long records of ended jobs are kept', 'engine', 'retention.jobsMs', 'ms'],
-  ['Head of a request', undefined, '16 KiB, that of `node:http`; `serve`: `server.maxHeaderSize`'],
+  ['Request line and headers', undefined, '16 KiB, that of `node:http`; `serve`: `server.maxHeaderSize`'],
   ['JSON body', 'handler', 'limits.jsonBytes', 'bytes'],
   ['Depth of a JSON body', undefined, '32 levels'],
   ['`params` of a job', 'handler', 'limits.paramsBytes', 'bytes'],
@@ -40,35 +40,35 @@ const bounds = [
   ['`metadata`', undefined, '50 keys of 40 characters, values of 500'],
   ['`inputUrl` and other addresses', undefined, '8,192 characters'],
   ['`copyResultsTo`', undefined, '32 outputs, 32,768 characters as JSON'],
-  ['Problems that an error lists', undefined, '20, of 300 characters each'],
-  ['Members and values of a JSON body', undefined, 'as many as `params` of `limits.paramsBytes` can have, and 256'],
+  ['Issues listed in an error', undefined, '20, of 300 characters each'],
+  ['Members and values of a JSON body', undefined, 'as many as fit into `limits.paramsBytes`, plus 256'],
   ['Page of a list', 'handler', 'limits.listBytes', 'bytes'],
-  ['Lists of an application that are made at a time', undefined, '1; each 64 KiB count as one of its other requests'],
-  ['Event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
-  ['Time that a request waits with `Prefer: wait`', undefined, '60 s'],
-  ['How long an event stream outlives its key', 'handler', 'limits.heartbeatMs', 'ms'],
-  ['Pause in a body, or of a reader', 'handler', 'limits.idleMs', 'ms'],
-  ['Pace of a body', 'handler', 'limits.minBytesPerSecond', 'bytes/s'],
-  ['What is read of a refused upload', 'handler', 'limits.discardBytes', 'bytes'],
-  ['What is read of any other body that is not used', undefined, '1,048,576 bytes'],
+  ['Simultaneous lists of an application', undefined, '1; every 64 KiB count as one of its other requests'],
+  ['Open event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
+  ['Waiting time with `Prefer: wait`', undefined, '60 s'],
+  ['How long an event stream stays open after its key has ended', 'handler', 'limits.heartbeatMs', 'ms'],
+  ['Pause while sending or reading a body', 'handler', 'limits.idleMs', 'ms'],
+  ['Lowest transfer rate of a body', 'handler', 'limits.minBytesPerSecond', 'bytes/s'],
+  ['Bytes read from a refused upload', 'handler', 'limits.discardBytes', 'bytes'],
+  ['Bytes read from any other unused body', undefined, '1,048,576 bytes'],
   ['New jobs of an application', 'handler', 'rateLimits.create'],
   ['Status requests of an application', 'handler', 'rateLimits.status'],
   ['Other requests of an application', 'handler', 'rateLimits.other'],
   ['Requests with a wrong key from one address', 'handler', 'rateLimits.wrongKeys'],
   ['Connections of `serve()`', 'serve', 'maxConnections'],
-  ['Of these, those of one address', 'serve', 'maxConnectionsPerAddress'],
-  ['Time for the head of a request', 'serve', 'headersTimeoutMs', 'ms'],
-  ['Connection on which nothing moves', 'serve', 'idleTimeoutMs', 'ms'],
-  ['Inputs that come slowly, at a time', 'engine', 'inputs.slowInputs'],
-  ['Of these, those of one application', 'engine', 'inputs.slowInputsPerApplication'],
-  ['Pace of an input', 'engine', 'inputs.minBytesPerSecond', 'bytes/s'],
-  ['Time for an input to come', 'engine', 'inputs.totalMs', 'ms'],
-  ['Webhook messages under way', 'engine', 'webhooks.concurrency'],
-  ['Of these, those of one application', 'engine', 'webhooks.concurrencyPerApplication'],
-  ['Time for a webhook receiver to answer', 'engine', 'webhooks.timeoutMs', 'ms'],
-  ['Tries of a webhook message', 'engine', 'webhooks.retryDelaysMs'],
-  ['Time for a name server to answer, twice', undefined, '2,000 ms'],
-  ['Time to connect to an address that a client named', undefined, '10,000 ms'],
+  ['Of these, from one address', 'serve', 'maxConnectionsPerAddress'],
+  ['Time to send the request headers', 'serve', 'headersTimeoutMs', 'ms'],
+  ['Idle connection', 'serve', 'idleTimeoutMs', 'ms'],
+  ['Simultaneous slow downloads of inputs', 'engine', 'inputs.slowInputs'],
+  ['Of these, for one application', 'engine', 'inputs.slowInputsPerApplication'],
+  ['Lowest transfer rate of an input', 'engine', 'inputs.minBytesPerSecond', 'bytes/s'],
+  ['Time to download an input', 'engine', 'inputs.totalMs', 'ms'],
+  ['Simultaneous webhook messages', 'engine', 'webhooks.concurrency'],
+  ['Of these, for one application', 'engine', 'webhooks.concurrencyPerApplication'],
+  ['Response time of a webhook receiver', 'engine', 'webhooks.timeoutMs', 'ms'],
+  ['Attempts to deliver a webhook message', 'engine', 'webhooks.retryDelaysMs'],
+  ['Response time of a name server, for each of two attempts', undefined, '2,000 ms'],
+  ['Time to connect to an address from a client', undefined, '10,000 ms'],
   ['Redirects of an input', undefined, '3'],
   ['Attempts at a job', 'engine', 'dispatch.maxAttempts'],
 ]
@@ -97,10 +97,10 @@ function boundsTable() {
     if (owner === undefined) return `| ${what} | fixed | ${option} |`
     return `| ${what} | \`${functionOf[owner]}\`: \`${option}\` | ${amount(valueAt(defaultsOf[owner], option), unit)} |`
   })
-  return ['', '| what is bounded | by which option | default |', '|---|---|---|', ...rows]
+  return ['', '| limit | option | default |', '|---|---|---|', ...rows]
 }
 
-/** A limit that is added belongs into the table. */
+/** Each new limit belongs in the table. */
 function refuseMissing() {
   const named = new Set(bounds.map(([, owner, option]) => `${owner} ${option}`))
   const all = [
@@ -120,7 +120,7 @@ function valueAt(options, path) {
 }
 
 function amount(value, unit = '') {
-  if (value === undefined) throw new Error('A bound names an option that is not there.')
+  if (value === undefined) throw new Error('A limit names an option that does not exist.')
   if (Array.isArray(value)) return `${value.length + 1}`
   if (typeof value === 'object') return `${value.requests} in ${value.perSeconds} s`
   return `${value.toLocaleString('en')} ${unit}`.trimEnd()
@@ -134,7 +134,7 @@ export function configuration() {
     '',
     '## `createEngine(options)`',
     '',
-    'Beside these, any part may be given: `jobs`, `queue`, `blobs`, `applications`, `runner`, `workflows`.',
+    'You can also pass any part: `jobs`, `queue`, `blobs`, `applications`, `runner`, `workflows`.',
     '',
     ...table(engineOptionsSchema),
     '',
@@ -150,7 +150,7 @@ export function configuration() {
     '',
     '## Variables of the command line',
     '',
-    '`stemwork <command> --help` lists the options. Secrets, which must not appear in a process list, and paths come from the environment:',
+    '`stemwork <command> --help` lists the options. Secrets must not appear in a process list, so they and some paths come from environment variables:',
     '',
     '| variable | meaning |',
     '|---|---|',

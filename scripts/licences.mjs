@@ -68,9 +68,9 @@ const left = packages.filter((each) => isCopyleft(each) && each.name in decodes)
 console.log(`# Licences of the decoders
 
 Made by \`scripts/licences.mjs\` from the installed packages. This package is MIT; \`dist/container.js\` in it contains tsyringe (MIT), reflect-metadata
-(Apache-2.0) and tslib (0BSD), with their licences at its end. It decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC by itself; for everything else
-it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process, when the first file of that format comes. An application that only
-uses a service over HTTP ships none of this; an image or a program that contains \`node_modules\` does.
+(Apache-2.0) and tslib (0BSD), with their licences at its end. It decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC itself. For any other format,
+it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that format arrives. An application that only
+uses a service over HTTP ships none of these packages; an image or a program that contains \`node_modules\` does.
 
 | package | version | licence | contains | decodes |
 | --- | --- | --- | --- | --- |
@@ -78,17 +78,17 @@ ${rows.join('\n')}
 
 ## Leaving out GPL and LGPL decoders
 
-One step: put this into the \`package.json\` of your application (not of a library) before \`npm install\`. It replaces the decoders by an empty package (MIT), so that their code
-is not even downloaded. With pnpm the same goes under \`pnpm.overrides\`, with Yarn under \`resolutions\`.
+Add this to the \`package.json\` of your application (not of a library) before you run \`npm install\`. It replaces the decoders with an empty package (MIT), so that their code
+is not downloaded. With pnpm, use \`pnpm.overrides\`; with Yarn, use \`resolutions\`.
 
 \`\`\`json
 ${JSON.stringify({ overrides: Object.fromEntries(left.map((name) => [name, empty])) }, null, 2)}
 \`\`\`
 
-Jobs with AAC, ALAC, AC-3, E-AC-3, DTS or WMA then end with \`unsupported_format\` and words that say so, or go through ffmpeg where it is
+Jobs with AAC, ALAC, AC-3, E-AC-3, DTS or WMA then fail with \`unsupported_format\` and a message that says so, or use ffmpeg if it is
 [allowed](configuration.md) (\`decoders: { ffmpeg: true }\`, \`--ffmpeg\`). Everything else works as before.
 
 The same works for any other package in the table. Replacing \`@audio/decode-mp3\` leaves out mpg123; replacing \`@audio/decode-vorbis\`, \`@audio/decode-opus\`, \`@audio/decode-flac\`,
 \`@audio/decode-webm\` and \`codec-parser\` leaves out codec-parser, and with it Ogg Vorbis, Opus, WebM and MKV.
 
-ffmpeg is never part of this package. What yours contains is told by \`ffmpeg -L\`.`)
+ffmpeg is never part of this package. \`ffmpeg -L\` shows the licence of yours.`)

@@ -11,7 +11,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./loudness.js')).loudnessCommand,
   },
   transcode: {
-    summary: 'Write audio in another format, cut, faded or louder.',
+    summary: 'Convert audio to another format; cut, fade or amplify it.',
     load: async () => (await import('./transcode.js')).transcodeCommand,
   },
   analyze: {
@@ -43,7 +43,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./schedule.js')).scheduleCommand,
   },
   limits: {
-    summary: 'Show and set what an application may do in a day, and how many jobs it may have waiting.',
+    summary: 'Show and set the daily quota of an application and its number of waiting jobs.',
     load: async () => (await import('./limits.js')).limitsCommand,
   },
   doctor: {

@@ -73,7 +73,7 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
 async function providers(wanted = 'cpu'): Promise<Omit<Finding, 'check'>> {
   const { default: runtime } = await import('onnxruntime-node')
   const names = runtime.listSupportedBackends().map(({ name }) => name)
-  const found = `it knows ${names.join(', ')}`
+  const found = `it supports ${names.join(', ')}`
   if (names.includes(wanted)) return { status: 'ok', found }
   return {
     status: 'problem',
@@ -92,7 +92,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
     deployment = await openDeployment(urls, silentLogger)
     return {
       status: 'ok',
-      found: deployment.durable ? 'jobs outlive the process' : 'nothing outlives the process (--data makes it last)',
+      found: deployment.durable ? 'jobs survive a restart' : 'nothing survives a restart (use --data to keep it)',
     }
   }
   yield await examine('storage', open, store)
@@ -105,16 +105,16 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
       const isShared = parts.queue.traits.scope === 'shared'
       if (input.values['api-only'] === true && !isShared)
         throw new UsageError('--api-only needs --store postgres://...')
-      return { status: 'ok', found: isShared ? 'it answers' : 'of this process alone' }
+      return { status: 'ok', found: isShared ? 'it answers' : 'of this process only' }
     }
     yield await examine('queue', queue, { tried: serverAddress(urls.queue ?? urls.store) })
     yield await examine('blobs', () => blobs(parts.blobs), { tried: serverAddress(urls.blobs) })
     yield await examine('link secret', async () => {
       const isKept = urls.data !== undefined || process.env.STEMWORK_LINK_SECRET !== undefined
-      if (isKept || !durable) return { status: 'ok', found: isKept ? 'kept' : 'made anew by each process' }
+      if (isKept || !durable) return { status: 'ok', found: isKept ? 'kept' : 'new for each process' }
       return {
         status: 'problem',
-        found: 'none, and links must outlive the process',
+        found: 'none, but links must survive a restart',
         todo: 'Set --data <dir>, or STEMWORK_LINK_SECRET on every node.',
       }
     })

@@ -40,12 +40,12 @@ export const jobsCommand: Command = {
     search: {
       type: 'string',
       value: 'text',
-      help: 'With list: an id, or a piece of a name, a batch, an error or its cause, among the newest 2,000.',
+      help: 'With list: an id, or part of a name, batch, error or its cause, among the newest 2,000 jobs.',
     },
-    after: { type: 'string', value: 'cursor', help: 'With list: goes on behind an earlier list.' },
+    after: { type: 'string', value: 'cursor', help: 'With list: continues after an earlier list.' },
     why: {
       type: 'boolean',
-      help: 'Also why its last attempt failed, with stack and causes; clients never see this. The log has the same text.',
+      help: 'Also show why its last attempt failed, with stack and causes. Clients never see this; the log has the same text.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
@@ -61,7 +61,7 @@ export const jobsCommand: Command = {
     },
     cancel: {
       usage: '<job id> | --all',
-      description: 'Ends a job that waits, and asks the worker of one that runs to stop it.',
+      description: 'Ends a waiting job; asks the worker of a running one to stop it.',
       options: [...store, 'all', ...filters, 'json'],
     },
     retry: {
@@ -131,7 +131,7 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
 function blobsUrl(action: string, { data, store, blobs }: DeploymentUrls): string | undefined {
   if (blobs !== undefined || (data !== undefined && store === undefined)) return blobs
   if (action === 'retry' || action === 'delete')
-    throw new UsageError(`jobs ${action} needs the files of the jobs: give --blobs <url>, as the service has it.`)
+    throw new UsageError(`jobs ${action} needs the files of the jobs: use the --blobs <url> of the service.`)
   // A durable store wants durable files beside it; none is read here, so any folder will do.
   return data === undefined ? 'file:.' : undefined
 }

@@ -29,18 +29,18 @@ export const keysCommand: Command = {
     app: {
       type: 'string',
       value: 'name',
-      help: 'Name of the application; made by `create` if there is none. Default: default.',
+      help: 'Name of the application; `create` creates a missing one. Default: default.',
     },
     label: { type: 'string', value: 'text', help: 'With create: what the key is for.' },
     'overlap-hours': {
       type: 'string',
       value: 'n',
-      help: 'With rotate and webhook-secret: how long the old key or secret works on. Default: 24.',
+      help: 'With rotate and webhook-secret: how many more hours the old key or secret works. Default: 24.',
     },
     'secret-file': {
       type: 'string',
       value: 'file',
-      help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one is made.',
+      help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
@@ -130,20 +130,20 @@ async function perform(
       )
     }
     case 'webhook-secret': {
-      if (!known) throw new UsageError(`There is no application "${appName}". Make it with keys create --app.`)
+      if (!known) throw new UsageError(`There is no application "${appName}". Create it with keys create --app.`)
       const file = textOf(input, 'secret-file')
       const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
       const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
       return void show(
         { secret, app: known.id },
-        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one signs along for ${hours} hours more.)`,
+        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one also signs for ${hours} more hours.)`,
       )
     }
     case 'rotate': {
       const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
       return void show(
         { key, id: record.id },
-        `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} hours more.)`,
+        `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} more hours.)`,
       )
     }
     case 'revoke': {

@@ -23,23 +23,23 @@ export const limitsCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
-    app: { type: 'string', value: 'name', help: 'Name of an application. With show: default all.' },
+    app: { type: 'string', value: 'name', help: 'Name of an application. With show, default: all.' },
     'max-queued': { type: 'string', value: 'n', help: 'With set: jobs that may wait.' },
-    jobs: { type: 'string', value: 'n', help: 'With set: jobs a day that are created or run again.' },
-    'audio-minutes': { type: 'string', value: 'n', help: 'With set: minutes of audio a day of jobs that succeed.' },
-    bytes: { type: 'string', value: 'n', help: 'With set: bytes a day of the inputs of jobs that end.' },
+    jobs: { type: 'string', value: 'n', help: 'With set: jobs per day that are created or retried.' },
+    'audio-minutes': { type: 'string', value: 'n', help: 'With set: minutes of audio per day of successful jobs.' },
+    bytes: { type: 'string', value: 'n', help: 'With set: bytes of inputs per day of ended jobs.' },
     revision: {
       type: 'string',
       value: 'text',
-      help: 'With set: the revision that show --json printed. Others have been set since then: nothing is changed.',
+      help: 'With set: the revision that show --json printed. If the limits were set since then, nothing is changed.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
   actions: {
-    show: { description: 'Shows the limits, and what was used today.', options: ['data', 'store', 'app', 'json'] },
+    show: { description: 'Shows the limits and the usage of today.', options: ['data', 'store', 'app', 'json'] },
     set: {
       usage: '--app <name>',
-      description: 'Sets the figures that are given. "default": as for all again.',
+      description: 'Sets the given limits; "default" resets one to the value for all applications.',
       options: ['data', 'store', 'app', ...Object.values(figures), 'revision', 'json'],
     },
   },
@@ -68,13 +68,13 @@ export const limitsCommand: Command = {
       const applications = name === undefined ? all : all.filter((one) => one.name === name)
       const [first] = applications
       if (name !== undefined && !first)
-        throw new UsageError(`There is no application ${name}. Make one with keys create.`)
+        throw new UsageError(`There is no application ${name}. Create one with keys create.`)
       if (action === 'set' && first) await engine.setLimits(first.id, change, { revision: textOf(input, 'revision') })
       const rows = await Promise.all(
         applications.map(async (one) => ({ app: one.id, name: one.name, ...(await engine.limits(one.id)) })),
       )
       if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
-      else stdout.write(rows.map(lines).join('') || 'There is no application yet.\n')
+      else stdout.write(rows.map(lines).join('') || 'There are no applications yet.\n')
       return exitStatus.done
     } finally {
       await engine.close({ timeoutMs: 0 })

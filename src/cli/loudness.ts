@@ -17,7 +17,7 @@ interface Figures {
 export const loudnessCommand: Command = {
   usage: 'loudness <file> [options]',
   description:
-    'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and writes the audio at another loudness if asked to.',
+    'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and optionally writes the audio at another loudness.',
   positionals: { min: 1, max: 1 },
   options: {
     picture: { type: 'string', value: 'file.svg', help: 'Write a picture of the loudness over time.' },
@@ -35,7 +35,7 @@ export const loudnessCommand: Command = {
       type: 'string',
       short: 'o',
       value: 'file',
-      help: 'File for that audio: .wav, .flac or .mp3. Default: "<name> (<n> LUFS).wav" beside the input.',
+      help: 'File for that audio: .wav, .flac or .mp3. Default: "<name> (<n> LUFS).wav" next to the input.',
     },
     bits: { type: 'string', value: '16|24|32', help: 'Sample width. Default: 16.' },
     ...audioCommandOptions,

@@ -73,7 +73,7 @@ export const modelsCommand: Command = {
       description: 'Lists the presets: known models that work together under one name.',
       options: ['commercial', 'json'],
     },
-    info: { usage: '<model>', description: 'Shows everything that is known about a model.', options: ['json'] },
+    info: { usage: '<model>', description: 'Shows all details of a model.', options: ['json'] },
     pull: {
       usage: '<model, preset or best>',
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',

@@ -51,9 +51,9 @@ export class NameTemplate {
             : `--name knows ${nameFields.map((each) => `{${each}}`).join(', ')}, not ${field}.`,
         )
       })
-      if (/[{}]/.test(literal)) throw new UsageError(`--name: a brace of "${segment}" has no partner.`)
+      if (/[{}]/.test(literal)) throw new UsageError(`--name: "${segment}" has an unmatched brace.`)
       if (Buffer.byteLength(literal) > maxLiteralBytes)
-        throw new UsageError(`--name: "${segment}" has more than ${maxLiteralBytes} bytes beside its fields.`)
+        throw new UsageError(`--name: "${segment}" has more than ${maxLiteralBytes} bytes besides its fields.`)
     }
     if (!this.#segments.at(-1)?.includes('{stem}'))
       throw new UsageError('--name must have {stem} in the name of the file, for example "{artist}/{title} - {stem}".')

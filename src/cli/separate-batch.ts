@@ -45,7 +45,7 @@ export async function separateBatch(request: BatchRequest, json: boolean, termin
   if (!lock) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `Another run is writing to ${request.folder}. Wait until it has ended, or name another folder.`,
+      `Another run is writing to ${request.folder}. Wait until it ends, or choose another folder.`,
     )
   }
   let batch: Batch | undefined
@@ -242,7 +242,7 @@ async function publish(result: WorkResult, outputs: Outputs): Promise<Record<str
   const resultBytes: Record<string, number> = {}
   for (const [stem, target] of Object.entries(outputs)) {
     const made = result.outputs[stem]
-    if (!made) throw new Error(`the workflow has made no output "${stem}"`)
+    if (!made) throw new Error(`the workflow created no output "${stem}"`)
     await mkdir(dirname(target), { recursive: true })
     const file = await open(made.path, 'r+')
     await file.sync()

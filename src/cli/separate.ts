@@ -12,7 +12,7 @@ import { batchRequest, isAddress, songRequest } from './separation-request.js'
 export const separateCommand: Command = {
   usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
   description:
-    'Separates a song into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which add up to the mixture; or many songs, of files and folders.\nNothing leaves this machine.',
+    'Separates a song, or many files and folders, into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which add up to the mixture.\nNothing leaves this machine.',
   positionals: { min: 1, max: Infinity },
   options: {
     output: {
@@ -55,14 +55,14 @@ export const separateCommand: Command = {
     commercial: { type: 'boolean', help: 'With --preset: only if the licences of its models allow commercial use.' },
     json: {
       type: 'boolean',
-      help: 'Print one JSON object with the result or the error on stdout; of many songs, one on a line for each.',
+      help: 'Print one JSON object with the result or the error on stdout; for several songs, one line per song.',
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
   },
   notes:
     'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM and AVI videos;\nwith --ffmpeg most others.\n' +
-    'Of many songs, those that are finished are passed over when the command is given again: the folder .stemwork in the folder of the results\nsays which. A file that failed keeps none of the others; failures are listed at the end.\n' +
-    'Exit status: 0 done, 1 failed (of many songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',
+    'With several songs, repeating the command skips finished ones, which are listed in the folder .stemwork in the results folder.\nA failed file does not stop the others; failures are listed at the end.\n' +
+    'Exit status: 0 done, 1 failed (several songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     return (await isBatch(input))
       ? separateBatch(batchRequest(input, availableParallelism()), input.values.json === true, terminal)

@@ -125,7 +125,7 @@ function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Wor
   return stemsWorkflowOf({
     id: 'separate',
     name: 'Separate',
-    description: 'The stems that were asked for.',
+    description: 'The requested stems.',
     stems,
     ...settings,
   })

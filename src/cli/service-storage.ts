@@ -73,7 +73,7 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
 }
 
 /**
- * The secret of a service's links: given, kept in the data folder, or of this process alone.
+ * The secret of a service's links: given, kept in the data folder, or of this process only.
  *
  * @throws UsageError where links must hold in other processes or after a restart and nothing makes them.
  */

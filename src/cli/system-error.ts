@@ -39,7 +39,7 @@ function explanation({
       return `${file} is a folder where a file was expected. Name a file.`
     case 'ENOSPC':
     case 'EDQUOT':
-      return `There is no space left for ${file}. Free some, or name a path on another disk.`
+      return `There is no space left for ${file}. Free some space, or use a path on another disk.`
     case 'EMFILE':
       return 'This process has too many files open. Raise its limit (ulimit -n).'
     default:

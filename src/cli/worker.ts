@@ -34,13 +34,13 @@ export const workerCommand: Command = {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'What this worker has, for example gpu. It takes only jobs whose needs it meets.',
+      help: 'What this worker has, for example gpu. It takes only jobs whose required labels it has.',
     },
     once: {
       type: 'boolean',
-      help: 'Run one job to its end, then exit: 0 if it succeeded or none waits, 1 if it failed.',
+      help: 'Run one job, then exit: 0 if it succeeded or none was waiting, 1 if it failed.',
     },
-    drain: { type: 'boolean', help: 'Run jobs until none waits, then exit.' },
+    drain: { type: 'boolean', help: 'Run jobs until none is waiting, then exit.' },
     lease: {
       type: 'string',
       value: 'seconds',
@@ -64,8 +64,8 @@ export const workerCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds, then another worker takes them without losing an attempt.\n' +
-    'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications that have no secret of their own.',
+    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; then other workers take them over, without counting an attempt.\n' +
+    'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
     const given = deploymentUrls(input)
     const urls = { ...given, queue: given.queue ?? 'postgres:' }
@@ -78,7 +78,7 @@ export const workerCommand: Command = {
     const once = input.values.once === true
     const isFinite = once || input.values.drain === true
     if (once && input.values.drain === true)
-      throw new UsageError('--once and --drain say different things; give one of them.')
+      throw new UsageError('--once and --drain exclude each other; use one of them.')
     const concurrency = numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1
     const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30

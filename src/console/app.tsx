@@ -5,7 +5,16 @@ import { Brand } from './brand.js'
 import { keepFocus } from './keep-focus.js'
 import { ErrorNotice } from './error-notice.js'
 import { MessageBoard } from './messages.js'
-import { currentKey, forgetKey, keepKey, keyOfLink, keyOfTabs, sessionClient, shareWithTabs } from './session.js'
+import {
+  currentKey,
+  forgetKey,
+  keepKey,
+  keyOfLink,
+  keyOfTabs,
+  leaveTabs,
+  sessionClient,
+  shareWithTabs,
+} from './session.js'
 import { SignIn } from './sign-in.js'
 import { explain, type Explanation } from './words.js'
 import { Workspace } from './workspace.js'
@@ -37,19 +46,19 @@ function App() {
       forgetKey()
     }
   }, [])
+  const leave = (problem?: Explanation) => {
+    forgetKey()
+    location.hash = ''
+    setAccess({ kind: 'out', problem })
+  }
   useEffect(() => {
-    shareWithTabs()
+    shareWithTabs(() => leave())
     void enter()
     // A printed link that is opened in a tab of this page.
     const onLink = () => location.hash.startsWith('#key=') && void enter()
     addEventListener('hashchange', onLink)
     return () => removeEventListener('hashchange', onLink)
   }, [])
-
-  const leave = (problem?: Explanation) => {
-    forgetKey()
-    setAccess({ kind: 'out', problem })
-  }
 
   if (access.kind === 'in')
     return (
@@ -58,7 +67,7 @@ function App() {
         application={access.application}
         hasKey={currentKey() !== undefined}
         onLeave={() => {
-          location.hash = ''
+          leaveTabs()
           leave()
         }}
         onRefused={() => leave({ text: 'Your key no longer works. Sign in with another one.' })}

@@ -44,11 +44,7 @@ function askForKey(): void {
   if (!place) return
   const input = element('input', { type: 'password', id: 'try-key', value: key, autocomplete: 'off' })
   input.addEventListener('input', () => (key = input.value.trim()))
-  const label = element(
-    'label',
-    { htmlFor: 'try-key' },
-    'Your key, for the forms under “Try it”. It stays in this page.',
-  )
+  const label = element('label', { htmlFor: 'try-key' }, 'Your API key, for “Try it”. This page does not store it.')
   place.append(label, input)
   place.hidden = false
 }

@@ -46,7 +46,6 @@ export function KeysPage({ client }: { client: Client }) {
         API keys
       </h1>
       <p class="quiet">Give each person or program a key of its own. All keys give access to the same songs.</p>
-      <Device />
       {problem && <ErrorNotice problem={problem} />}
       {keys && (
         <form
@@ -78,7 +77,7 @@ export function KeysPage({ client }: { client: Client }) {
               <div class="row">
                 <span class="name">{what ?? 'Unnamed key'}</span>
                 <span class="quiet">
-                  {id} · created {whenWords(createdAt)}
+                  {id} · created {whenWords(createdAt).replace('Today', 'today')}
                   {expiresAt && ` · expires ${whenWords(expiresAt)}`}
                 </span>
               </div>
@@ -104,6 +103,7 @@ export function KeysPage({ client }: { client: Client }) {
           ))}
         </ul>
       )}
+      <Device />
     </section>
   )
 }

@@ -174,7 +174,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
       </div>
       <div class="line below">
         <span class="quiet">
-          {isGrowing && 'This is what is finished so far. More is added as it is made. '}
+          {isGrowing && 'Finished so far. The rest is added as it is made. '}
           {loop ? (
             <>
               Loop {clock(loop.from)} to {clock(loop.to)}{' '}
@@ -183,7 +183,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
               </button>
             </>
           ) : (
-            'Drag across a waveform to loop a part.'
+            !isGrowing && 'Drag across a waveform to loop a part.'
           )}
         </span>
         <ExportButton stems={stems} song={song} gains={mix.gains} part={loop ?? { from: 0, to: duration }} />

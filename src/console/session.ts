@@ -38,17 +38,24 @@ export function keyOfLink(): string | undefined {
   return decodeURIComponent(key)
 }
 
-type TabMessage = { ask: true } | { key: string }
+type TabMessage = { ask: true } | { key: string } | { leave: string | undefined }
 
 const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
 const answerMs = 150
 
-/** Gives the key to further tabs of this page, which have none of their own. */
-export function shareWithTabs(): void {
+/** Gives the key to other tabs of this page that have none. @param onLeave called when another tab with this key signs out */
+export function shareWithTabs(onLeave: () => void): void {
   channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
     const key = currentKey()
-    if ('ask' in data && key !== undefined) channel.postMessage({ key } satisfies TabMessage)
+    if (key === undefined) return
+    if ('ask' in data) channel.postMessage({ key } satisfies TabMessage)
+    if ('leave' in data && data.leave === key) onLeave()
   })
+}
+
+/** Signs out in all tabs: one that stayed signed in would give the key back. */
+export function leaveTabs(): void {
+  channel.postMessage({ leave: currentKey() } satisfies TabMessage)
 }
 
 /** The key that another tab of this page uses; undefined if there is none. */

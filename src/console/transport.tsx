@@ -92,6 +92,7 @@ export function Transport(props: TransportProps) {
           ))}
         </fieldset>
         <span class="zoom">
+          Zoom
           <button type="button" aria-label="Zoom out" onClick={() => props.onZoom(0.5)}>
             −
           </button>

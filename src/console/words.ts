@@ -160,7 +160,7 @@ export function sizeWords(bytes: number): string {
 
 export function whenWords(iso: string, now = new Date()): string {
   const when = new Date(iso)
-  const time = when.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+  const time = when.toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })
   return when.toDateString() === now.toDateString()
     ? `Today, ${time}`
     : `${when.toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' })}, ${time}`

@@ -2,7 +2,7 @@ import type { JobRecord } from '../core/engine/job/job.js'
 import type { EngineEventName } from '../core/engine/events.js'
 import type { HttpEngine } from './http-engine.js'
 
-/** What the followers of an application's jobs are told. */
+/** Messages to the followers of an application's jobs. */
 export type JobChange = { kind: 'job'; job: JobRecord } | { kind: 'deleted'; id: string } | { kind: 'idle' }
 
 const events: readonly EngineEventName[] = [
@@ -17,12 +17,12 @@ const events: readonly EngineEventName[] = [
 
 /** Other processes change jobs without an event here; this is how late that is noticed. */
 const pollMs = 2000
-/** Newest jobs and jobs under way that a poll looks at. */
+/** Newest jobs and running jobs that a poll reads. */
 const polledJobs = 50
 
 /**
- * The changes of an application's jobs from now on, of this process at once and of others by a poll. Many changes of one job that
- * come while the follower is busy are one.
+ * The changes of an application's jobs from now on: of this process at once, of others by a poll. Changes of one job while the follower is
+ * busy are merged.
  */
 export async function* applicationChanges(
   engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>,
@@ -33,7 +33,7 @@ export async function* applicationChanges(
   let wake = () => {}
   const onChange = ({ job }: { job: JobRecord }) => {
     if (job.app !== app) return
-    // A deleted job's record says so; nothing may bring it back.
+    // The record of a deleted job says so, and nothing may revive it.
     changed.set(job.id, job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
     wake()
   }
@@ -75,7 +75,7 @@ export async function* applicationChanges(
   }
 }
 
-/** What is new in the store. Fills `shown` at the first time. */
+/** What is new in the store. Fills `shown` the first time. */
 async function poll(
   engine: Pick<HttpEngine, 'list' | 'get'>,
   app: string,
@@ -93,7 +93,7 @@ async function poll(
     changes.push(job ? { kind: 'job', job } : { kind: 'deleted', id })
   }
   const news = changes.filter((change) => isNews(change, shown))
-  // What is too old for the next poll to meet is looked up again only after another change.
+  // A job too old for the next poll is read again only after another change.
   for (const change of changes) if (change.kind === 'job' && !seen.has(change.job.id)) shown.delete(change.job.id)
   return news
 }

@@ -27,13 +27,13 @@ import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
 /**
- * The whole HTTP interface as one function, for any framework. The mounts in `stemwork/express`, `stemwork/node` and the others
- * put it into theirs.
+ * The whole HTTP interface as one function, for any framework. `stemwork/express`, `stemwork/node` and the others mount it.
  *
  * @example
  * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
- * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable uploads without their package.
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable uploads without their
+ * package.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
@@ -135,13 +135,13 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     }
   }
 
-  /** Tells the host, once, of a request for one of our routes under another path: most likely it is mounted otherwise than it thinks. */
+  /** Warns the host, once, of a request for one of our routes under another path: the mount path is probably wrong. */
   function tellMisplaced(path: string, basePath: string): void {
     if (isMisplacedTold || !table.hasRouteAtEndOf(path)) return
     isMisplacedTold = true
     logger.warn(
       { path, expected: `${basePath}/...` },
-      "A request for a route of this service came under another path. Its paths begin with the mount's path, which Express and Fastify " +
+      "A request for a route of this service used another path. Its paths begin with the mount's path, which Express and Fastify " +
         'know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
     )
   }
@@ -155,7 +155,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     const allow = match.allow.join(', ')
     if (request.method === 'OPTIONS')
       return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
-    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not possible here; ${allow} are.`, {
+    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not allowed here. Use ${allow}.`, {
       headers: { allow },
     })
   }
@@ -167,7 +167,7 @@ interface Place {
   match: Match
   /** Path in front of the routes, mount path included. */
   basePath: string
-  /** Present at a base path that is on its way out. */
+  /** Present for a deprecated base path. */
   deprecated: HandlerOptions['deprecated'][string] | undefined
 }
 

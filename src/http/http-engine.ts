@@ -1,6 +1,6 @@
 import type { JobEngine } from '../core/engine/engine.js'
 
-/** What the HTTP side needs of an engine, and nothing more. */
+/** The part of an engine that the HTTP side needs. */
 export type HttpEngine = Pick<
   JobEngine,
   | 'submit'

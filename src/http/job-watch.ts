@@ -12,18 +12,18 @@ export interface FollowOptions {
   app: string
   /** Ends the following. */
   signal: AbortSignal
-  /** Yields `'idle'` when nothing has changed for so long. Default: never. */
+  /** Yields `'idle'` when nothing has changed for this long. Default: never. */
   idleMs?: number
 }
 
-/** Follows jobs for waiting requests and event streams. Listens to the engine only while somebody waits. */
+/** Follows jobs for waiting requests and event streams. Listens to the engine only while there are any. */
 export class JobWatch {
   readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
   readonly #maxWaiting: number
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #waiting = new Map<string, number>()
 
-  /** @param maxWaiting followers that an application may have at a time. */
+  /** @param maxWaiting most simultaneous followers of an application. */
   constructor(engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>, maxWaiting: number) {
     this.#engine = engine
     this.#maxWaiting = maxWaiting

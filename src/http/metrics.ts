@@ -29,7 +29,7 @@ export class Metrics {
     }
   }
 
-  /** @param operation name of the route; paths would make a time series of every job. */
+  /** @param operation name of the route; with paths, each job would be its own time series. */
   observe(operation: string, status: number, seconds: number): void {
     increment(this.#requests, `operation="${operation}",status="${status}"`)
     const timing = this.#timings.get(operation) ?? { counts: buckets.map(() => 0), sum: 0, count: 0 }
@@ -45,9 +45,9 @@ export class Metrics {
   async text(): Promise<string> {
     const { ok, running, queued, runner } = await this.#engine.health()
     const lines = [
-      ...family('stemwork_up', 'gauge', 'Whether the service can do its work.', [['', ok ? 1 : 0]]),
+      ...family('stemwork_up', 'gauge', 'Whether the service is ready.', [['', ok ? 1 : 0]]),
       ...family('stemwork_jobs_running', 'gauge', 'Jobs that run in this process.', [['', running]]),
-      ...family('stemwork_jobs_queued', 'gauge', 'Jobs that wait, in the whole store.', [['', queued]]),
+      ...family('stemwork_jobs_queued', 'gauge', 'Waiting jobs in the whole store.', [['', queued]]),
       ...family('stemwork_runner_slots', 'gauge', 'Jobs that can run at a time.', [['', runner.slots]]),
       ...family('stemwork_runner_restarts_total', 'counter', 'Processes that were lost and replaced.', [
         ['', runner.restarts],
@@ -59,7 +59,7 @@ export class Metrics {
         [...this.#jobs].map(([event, count]) => [`event="${event}"`, count]),
       ),
       ...family('stemwork_http_requests_total', 'counter', 'Requests answered.', [...this.#requests]),
-      '# HELP stemwork_http_request_seconds Time until the answer began.',
+      '# HELP stemwork_http_request_seconds Time to the start of the response.',
       '# TYPE stemwork_http_request_seconds histogram',
     ]
     for (const [operation, { counts, sum, count }] of this.#timings) {
@@ -72,7 +72,7 @@ export class Metrics {
         `stemwork_http_request_seconds_count{operation="${operation}"} ${count}`,
       )
     }
-    // A store that is away is told by `stemwork_up`.
+    // `stemwork_up` reports an unavailable store.
     lines.push(...(await this.#workflows.lines().catch(() => [])))
     return `${lines.join('\n')}\n`
   }

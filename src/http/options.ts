@@ -11,11 +11,11 @@ export interface Caller {
 
 /** A caller, and the key that it came with. */
 export interface Sender extends Caller {
-  /** Public part of the key; absent if the host tells who its callers are. */
+  /** Public part of the key; absent if the host identifies its callers. */
   keyId?: string
 }
 
-/** Tells who sent a request; `undefined` answers 401. */
+/** Identifies the sender of a request; `undefined` means 401. */
 export type Authenticate = (request: Request) => Promise<Caller | undefined> | Caller | undefined
 
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
@@ -60,7 +60,7 @@ export const handlerOptionsSchema = z.strictObject({
     .describe('Replaces the key check. It gets every request except storage links and health checks.'),
   anonymous: callerSchema
     .optional()
-    .describe('Application of requests that carry no key at all. Only for services that nobody else can reach.'),
+    .describe('Application of requests without a key. Only for services that nobody else can reach.'),
   links: z
     .strictObject({
       uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),
@@ -100,7 +100,7 @@ export const handlerOptionsSchema = z.strictObject({
         .union([z.literal(false), z.number().int().positive()])
         .default(100 * 1024 ** 3)
         .describe(
-          'Uploads and results that an application may keep; a full one gets 429 STORAGE_FULL for uploads and new jobs. Processes that share a store may exceed it by the uploads that each has under way, all by the results of jobs already accepted. `false`: no limit.',
+          'Uploads and results that an application may keep. When they are full, uploads and new jobs get 429 STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of each process that shares a store. `false`: no limit.',
         ),
       uploadsInFlight: z
         .number()
@@ -125,7 +125,7 @@ export const handlerOptionsSchema = z.strictObject({
         .int()
         .positive()
         .default(15_000)
-        .describe('How often an idle event stream sends a sign of life, and how often its key is checked.'),
+        .describe('How often an idle event stream sends a heartbeat and its key is checked.'),
       minBytesPerSecond: z
         .number()
         .positive()

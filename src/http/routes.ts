@@ -12,7 +12,7 @@ import { archiveRoutes } from './storage/archive-routes.js'
 import { resumableRoutes } from './storage/resumable-routes.js'
 import { storageRoutes } from './storage/storage-routes.js'
 
-/** Every route of the service. The console is a client of it and no part of the described interface. */
+/** Every route of the service. The console is a client and not part of the described interface. */
 export function allRoutes(options: {
   docs: boolean
   console?: boolean

@@ -16,7 +16,7 @@ export const workflowViewSchema = workflowSummarySchema
     params: z
       .record(z.string(), z.unknown())
       .describe(
-        'JSON Schema of the `params` of a job. Empty if the workflow checks them by rules that JSON Schema cannot say.',
+        'JSON Schema of the `params` of a job. Empty if JSON Schema cannot express the checks of the workflow.',
       ),
     limits: z
       .object({
@@ -53,45 +53,45 @@ export const jobViewSchema = z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
-        'How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED.',
+        'How the result was made, as reported by the workflow, for example the name and hash of the model; null until SUCCEEDED.',
       ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
     createdAt: timestampSchema.describe('When the job was created.'),
-    startedAt: timestampSchema.nullable().describe('When its latest attempt began.'),
+    startedAt: timestampSchema.nullable().describe('When its latest attempt started.'),
     completedAt: timestampSchema.nullable().describe('When it ended.'),
     app: z.string().describe('Id of the application that owns the job.'),
     batchName: z.string().nullable().describe('Jobs with the same batch name belong together.'),
     metadata: z.record(z.string(), z.string()).describe('The metadata that was submitted.'),
-    progress: z.number().min(0).max(1).describe('Share of the work that is done, 0 to 1.'),
+    progress: z.number().min(0).max(1).describe('Completed share of the work, 0 to 1.'),
     stage: z.string().nullable().describe('What a running job is doing, for example `separate`.'),
     expiresAt: timestampSchema
       .nullable()
-      .describe('When the result files are removed; of a FAILED job, until when its uploads are kept for a retry.'),
+      .describe('When the result files are removed; for a FAILED job, until when its uploads are kept for a retry.'),
     priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
-    notBefore: timestampSchema.nullable().describe('The job is not begun before this time.'),
+    notBefore: timestampSchema.nullable().describe('The job does not start before this time.'),
     deadline: timestampSchema
       .nullable()
-      .describe('A job that has not ended by then ends FAILED with the reason `deadline`.'),
+      .describe('If it has not ended by then, it ends FAILED with the reason `deadline`.'),
     place: z
       .int()
       .nullable()
       .describe(
-        "Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only in the answer to `GET /job/{id}` and in events.",
+        'For a waiting job, its place among the jobs of the application: 1 is the next, 1001 means beyond 1000. Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z
       .object({
-        startsAt: timestampSchema.nullable().describe('When a job that waits will probably begin; null once it has.'),
+        startsAt: timestampSchema.nullable().describe('When a waiting job will probably start; null once it has.'),
         endsAt: timestampSchema.describe('When it will probably end.'),
       })
       .nullable()
       .describe(
-        'From the progress of the job and from jobs that ended of late; null where these tell too little, and once the job has ended. Only in the answer to `GET /job/{id}` and in events.',
+        'From the progress of the job and from recent jobs; null without enough data, and once the job has ended. Only in the response of `GET /job/{id}` and in events.',
       ),
     waiting: z
       .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
       .nullable()
       .describe(
-        'Why a job that waits is not begun, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker is there that takes them. Only in the answer to `GET /job/{id}`.',
+        'Why a waiting job does not start, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker takes them. Only in the response of `GET /job/{id}`.',
       ),
   })
   .meta({ id: 'Job' })
@@ -115,12 +115,9 @@ export const peaksSchema = z
 
 export const uploadTicketSchema = z
   .object({
-    uploadUrl: z.url().describe('PUT the file here: as the plain body or in the multipart field `filedata`.'),
+    uploadUrl: z.url().describe('PUT the file here, as the plain body or in the multipart field `filedata`.'),
     downloadUrl: z.url().describe('Pass this as the input URL once the upload is done.'),
-    resumableUrl: z
-      .url()
-      .optional()
-      .describe('Instead of both, where it is there: begin an upload here that can be resumed, by tus 1.0.'),
+    resumableUrl: z.url().optional().describe('Alternative, if present: start a resumable upload (tus 1.0) here.'),
   })
   .meta({ id: 'UploadTicket' })
 
@@ -132,7 +129,7 @@ export const keyViewSchema = z
     label: z.string().nullable(),
     createdAt: timestampSchema,
     expiresAt: timestampSchema.nullable().describe('When the key stops working, or stopped; null: never.'),
-    isCurrent: z.boolean().describe('Whether this request came with it.'),
+    isCurrent: z.boolean().describe('Whether this request used it.'),
   })
   .meta({ id: 'Key' })
 
@@ -143,7 +140,7 @@ export const newKeySchema = z
   .meta({ id: 'NewKey' })
 
 export const issuedKeySchema = keyViewSchema
-  .extend({ key: z.string().describe('The key itself. It is stored nowhere and shown only in this answer.') })
+  .extend({ key: z.string().describe('The key itself. It is not stored and is shown only in this response.') })
   .meta({ id: 'IssuedKey' })
 
 export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
@@ -155,13 +152,13 @@ export const newWebhookSecretSchema = z
       .max(100)
       .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
       .optional()
-      .describe('Default: a new one, which is the better choice.'),
+      .describe('Default: a new one (recommended).'),
     overlapSeconds: z
       .int()
       .min(0)
       .max(30 * 24 * 3600)
       .optional()
-      .describe('How long the secret before it signs along. Default: a day.')
+      .describe('How long the previous secret also signs. Default: a day.')
       .meta({ default: 86_400 }),
   })
   .meta({ id: 'NewWebhookSecret' })
@@ -172,7 +169,7 @@ const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
 const timeSchema = z.iso.datetime({ offset: true }).max(40)
 
-/** Counts before it looks at anything: thousands of wrong entries cost as little as one. */
+/** Counts before it validates, so thousands of wrong entries cost as little as one. */
 function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {
   return z.preprocess(
     (value, context) => {
@@ -214,8 +211,8 @@ export const newJobSchema = z
       .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
     priority: prioritySchema
       .optional()
-      .describe("Among the application's own jobs: higher is begun first. Default: 0."),
-    notBefore: timeSchema.nullish().describe('The job is not begun before this time.'),
+      .describe("Among the application's own jobs: higher ones start first. Default: 0."),
+    notBefore: timeSchema.nullish().describe('The job does not start before this time.'),
     deadline: timeSchema
       .nullish()
       .describe('A job that has not ended by this time ends FAILED with the reason `deadline`.'),

@@ -159,7 +159,7 @@ describe('service/loudness', () => {
     expect(report).not.toHaveProperty('warnings')
 
     const loud = await measured(song, { normalizeTo: -5, ceiling: -2, format: '32f' })
-    expect(loud.details.warnings).toEqual([expect.stringMatching(/^Peaks keep the audio from -5 LUFS/)])
+    expect(loud.details.warnings).toEqual([expect.stringMatching(/^Peaks prevent -5 LUFS/)])
     const made = await measured(loud.outputs.normalized.path)
     expect(made.report.truePeakDbtp).toBeCloseTo(-2, 1)
     expect(made.report.integratedLufs).toBeCloseTo(report.integratedLufs + Number(loud.details.gainDb), 1)

@@ -36,7 +36,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
 
   test('sends requests with the key and shows the answers', async () => {
     const page = await pages.open({}, '/docs')
-    await page.getByLabel('Your key').fill(service.app.key)
+    await page.getByLabel('Your API key').fill(service.app.key)
     const create = page.locator('#createJob')
     await create.getByText('Try it').click()
     await create.getByLabel('Body').fill('{"workflow":"service/held","params":{}}')

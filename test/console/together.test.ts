@@ -139,6 +139,29 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Second take: stopped.')
   })
 
+  test('the page of a song that ends while the page reads it shows the end', async () => {
+    const { key, pages, idOf } = await studio('Only take')
+    const page = await pages.signedIn()
+    let answered = () => {}
+    const wasAnswered = new Promise<void>((resolve) => (answered = resolve))
+    await page.route(
+      ({ pathname }) => pathname.endsWith(`/job/${idOf('Only take')}`),
+      async (route) => {
+        const answer = await route.fetch()
+        await service.api(`/job/${idOf('Only take')}/cancel`, { method: 'POST', key })
+        // From here on the answer is older than what the stream has told.
+        await page.getByText(/^Stopped ·/).waitFor()
+        await route.fulfill({ response: answer })
+        answered()
+      },
+    )
+    await rowOf(page, 'Only take').getByRole('link', { name: 'Only take', exact: true }).click()
+    await wasAnswered
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
+    expect(await page.locator('.title .quiet').innerText()).toMatch(/^Stopped/)
+    expect(pages.complaints).toEqual([])
+  })
+
   test('with very long names fit a phone, while they are sent and when they are done', async () => {
     const { pages } = await studio()
     const page = await pages.signedIn(phone)

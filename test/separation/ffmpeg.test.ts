@@ -148,7 +148,7 @@ describe('the process', () => {
     const limits = { silenceMs: 50, maxBytes: 2 ** 30 }
     const slow = await startFfmpeg(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { limits })
     for await (const _ of slow.output) expect.unreachable()
-    expect(await slow.ending()).toBe('it gave nothing for 0.05 seconds')
+    expect(await slow.ending()).toBe('it produced no output for 0.05 seconds')
   })
 
   it.skipIf(process.platform !== 'linux')('that takes too much memory is killed', async () => {

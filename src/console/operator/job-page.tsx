@@ -73,7 +73,7 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
             </span>
           </p>
         </div>
-        <div class="levers" role="group" aria-label="Steer this job">
+        <div class="levers" role="group" aria-label="Control this job">
           {!isOver && (
             <Confirm
               label={job.cancelRequested ? 'Cancelling …' : 'Cancel job'}

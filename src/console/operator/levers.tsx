@@ -26,7 +26,7 @@ interface LeversProps {
 export function Levers({ target, name, rules, onChange }: LeversProps) {
   const { state, maxRunning } = ruleOf(rules, target)
   return (
-    <div class="levers" role="group" aria-label={`Steer ${name}`}>
+    <div class="levers" role="group" aria-label={`Control ${name}`}>
       {state === 'open' ? (
         <>
           <Confirm

@@ -84,8 +84,8 @@ function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange
             <th scope="col">Waiting</th>
             <th scope="col">Running</th>
             <th scope="col">Longest wait</th>
-            <th scope="col">Usual time</th>
-            <th scope="col">Begins jobs</th>
+            <th scope="col">Typical time</th>
+            <th scope="col">State</th>
             <td />
           </tr>
         </thead>
@@ -116,9 +116,9 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
       </th>
       <td data-label="Workers" class="figure">
         {workers === 0 && queued > 0 ? (
-          <span class="state-chip unserved">No living worker</span>
+          <span class="state-chip unserved">No worker</span>
         ) : (
-          `${workers.toLocaleString()} (${slots.toLocaleString()} slots)`
+          `${workers.toLocaleString()} (${slots.toLocaleString()} ${slots === 1 ? 'slot' : 'slots'})`
         )}
       </td>
       <td data-label="Waiting" class="figure">
@@ -131,10 +131,10 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
       <td data-label="Longest wait" class="figure">
         {longestWaitMs === null ? '–' : duration(longestWaitMs)}
       </td>
-      <td data-label="Usual time" class="figure">
+      <td data-label="Typical time" class="figure">
         {medianMs === null ? '–' : duration(medianMs)}
       </td>
-      <td data-label="Begins jobs">
+      <td data-label="State">
         <StateChip rule={ruleOf(overview.rules, target)} />
       </td>
       <td>
@@ -148,7 +148,7 @@ function Workers({ overview }: { overview: Overview }) {
   return (
     <section class="card" aria-labelledby="workers">
       <h2 id="workers">Workers</h2>
-      {overview.workers.length === 0 && <p class="quiet">None is alive. Jobs wait until one is started.</p>}
+      {overview.workers.length === 0 && <p class="quiet">No worker is running. Jobs wait until one starts.</p>}
       <ul class="workers">
         {overview.workers.map(({ name, offers, seenAt, jobs }) => (
           <li key={`${name} ${offers?.startedAt}`}>
@@ -164,14 +164,14 @@ function Workers({ overview }: { overview: Overview }) {
                   {offers.workflows.map((id) => id.replace(/^service\//, '')).join(', ')}
                 </>
               ) : (
-                'Not on the list of workers; known by its jobs alone.'
+                'Not registered as a worker; known only from its jobs.'
               )}
             </p>
             {jobs.map(({ id, workflow, stage, progress, startedAt }) => (
               <div class="running" key={id}>
                 <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>
                 <span class="quiet figure">
-                  {stage ?? 'begins'} · {Math.floor(progress * 100)} % ·{' '}
+                  {stage ?? 'starting'} · {Math.floor(progress * 100)} % ·{' '}
                   {duration(Math.max(0, overview.at - startedAt))}
                 </span>
                 <progress value={progress} aria-label={`Progress of ${id}`} />
@@ -190,9 +190,7 @@ function Failures({ overview }: { overview: Overview }) {
   return (
     <section class="card" aria-labelledby="failures">
       <h2 id="failures">Failures by reason</h2>
-      <p class="quiet small">
-        {sample.complete ? 'Of the last 24 hours' : `Of the newest ${sample.jobs.toLocaleString()} jobs`}
-      </p>
+      <p class="quiet small">{sample.complete ? 'Last 24 hours' : `Newest ${sample.jobs.toLocaleString()} jobs`}</p>
       {failures.length === 0 && <p class="quiet">None.</p>}
       <ul class="reasons">
         {failures.map(({ code, reason, title, jobs, last }) => (
@@ -224,7 +222,7 @@ function Applications({ overview, onChange }: { overview: Overview; onChange: On
       <div class="line">
         <h2 id="applications">Applications</h2>
         <select
-          aria-label="Steer an application"
+          aria-label="Control an application"
           value={chosen}
           onChange={(event) => setChosen(event.currentTarget.value)}
         >
@@ -236,7 +234,7 @@ function Applications({ overview, onChange }: { overview: Overview; onChange: On
           ))}
         </select>
       </div>
-      {shown.length === 0 && <p class="quiet">All are open and without a limit.</p>}
+      {shown.length === 0 && <p class="quiet">All applications are open and have no limit.</p>}
       <ul class="reasons">
         {shown.map((id) => (
           <li key={id} class="line">

@@ -12,9 +12,9 @@ export function RateChart({ overview: { rates, sample } }: { overview: Overview 
   return (
     <section class="card rates" aria-labelledby="rates">
       <div class="line">
-        <h2 id="rates">Jobs done in the last hour</h2>
+        <h2 id="rates">Jobs ended in the last hour</h2>
         <span class="quiet small">
-          {sample.complete ? 'Steps of 5 minutes' : `Among the newest ${sample.jobs.toLocaleString()} jobs`}
+          {sample.complete ? 'Per 5 minutes' : `Among the newest ${sample.jobs.toLocaleString()} jobs`}
         </span>
       </div>
       <svg

@@ -4,7 +4,7 @@ import { firstIssueText } from '../engine/workflow/schema-issues.js'
 import type { StageContext } from '../engine/workflow/workflow.js'
 import { stemsSettingsSchema } from '../separation/workflow/stems-workflow.js'
 
-/** Settings of the workflows that read an audio file and may write one. They mean what they mean for stems. */
+/** Settings of the workflows that read an audio file and may write one. They mean the same as for stems. */
 export const audioSettingsSchema = stemsSettingsSchema.pick({
   format: true,
   formats: true,
@@ -24,7 +24,7 @@ export function checkedSettings(workflow: string, settings: unknown): AudioSetti
   throw new StemworkError('INVALID_OPTIONS', `Workflow ${workflow}: ${issue}.`)
 }
 
-/** The stage of a workflow where the host has it: only its child process loads the code that does the work. */
+/** A workflow's stage in the host's process: only the child process loads the code that does the work. */
 export function onlyInChild(workflow: string) {
   return async (_context: StageContext<never>): Promise<void> => {
     throw new StemworkError(

@@ -21,7 +21,7 @@ export interface AdmissionLimits {
   quota: Quota | undefined
 }
 
-/** What is settled about the jobs of an application when they are submitted, beside what the client says. */
+/** What the application determines about its jobs at submission, in addition to what the client sends. */
 export class Admission {
   readonly #parts: AdmissionParts
 
@@ -29,7 +29,7 @@ export class Admission {
     this.#parts = parts
   }
 
-  /** @throws StemworkError `INVALID_PARAMS` for a webhook that nothing can sign, and what the workflow's `needs` throws. */
+  /** @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what the workflow's `needs` throws. */
   async of(app: string): Promise<{
     limits: AdmissionLimits
     fieldsOf(input: SubmitInput): Pick<JobRecord, 'webhook' | 'pool' | 'metered'>

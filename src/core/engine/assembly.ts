@@ -25,7 +25,7 @@ import type { Workflow } from './workflow/workflow.js'
 export type EngineAssembly<Offered extends Workflow> = ReturnType<typeof assemble<Offered>>
 
 /**
- * Makes what an engine does its work with, of the parts and settings of its host. Nothing is started.
+ * Builds the parts of an engine from the host's parts and settings. Starts nothing.
  *
  * @throws StemworkError `INVALID_OPTIONS`.
  */

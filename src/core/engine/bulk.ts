@@ -5,39 +5,39 @@ import type { JobPage, JobQuery } from './ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
 
-/** What one call has done. */
+/** What one call did. */
 export interface BulkReport {
-  /** Jobs to which it was done. */
+  /** Jobs that were changed. */
   done: number
-  /** Jobs to which it could not be done, with the reason; those that were gone or had ended meanwhile are left out. */
+  /** Jobs that could not be changed, with the reason; jobs that were deleted or ended meanwhile are left out. */
   refused: { id: string; code: string; message: string }[]
-  /** It stopped because there is no room for more: further jobs would be refused as well. `next` is then for later. */
+  /** It stopped because there is no room for more jobs. Continue from `next` later. */
   isFull: boolean
-  /** Where the next call goes on (`after`); absent when all were seen. */
+  /** Where the next call continues (`after`); absent at the end. */
   next?: NonNullable<JobPage['after']>
 }
 
-/** Which of the jobs that match. */
+/** Which of the matching jobs. */
 export interface BulkOptions {
   /** Most jobs of one call. Default: 100. */
   limit?: number
   /** `next` of the call before. */
   after?: JobPage['after']
-  /** Only those for which it holds, for what no index has. One call looks at up to 2,000 jobs then. */
+  /** A further condition that no index has. One call then checks up to 2,000 jobs. */
   where?: (job: JobRecord) => boolean
 }
 
-/** Jobs to which it can be done. */
+/** Statuses of jobs that can be changed. */
 const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
   cancel: ['QUEUED', 'STARTED'],
   retry: ['FAILED'],
   delete: ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'],
 }
-/** Those that say that there is no room: further jobs would be refused, too. */
+/** Errors that mean there is no room: further jobs would be refused, too. */
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
-/** Does it to the jobs that match, newest first, up to `limit` of them. Where there is no room for more, it stops: `next` is there then. */
+/** Changes the matching jobs, newest first, up to `limit` of them. Stops when there is no room for more, and then returns `next`. */
 export async function bulk(
   action: BulkAction,
   { statuses, ...query }: JobQuery,

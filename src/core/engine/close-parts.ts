@@ -5,15 +5,15 @@ export interface ClosingPart {
   /** For operators. */
   name: string
   close(): Promise<unknown>
-  /** Longest time that its closing is waited for, in milliseconds. Default: 10 s. */
+  /** Longest time to wait for it to close, in milliseconds. Default: 10 s. */
   timeoutMs?: number
 }
 
 const defaultTimeoutMs = 10_000
 
 /**
- * Closes the groups one after another, the parts of a group at once; every part, also when another one failed or did not close in
- * its time.
+ * Closes the groups one after another and the parts of a group at the same time. Closes every part, even if another one fails or
+ * takes too long.
  *
  * @throws StemworkError `CLOSE_FAILED` naming the parts that are not closed, with their errors in an `AggregateError` as cause.
  */

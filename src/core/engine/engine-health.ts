@@ -14,12 +14,12 @@ import type { WorkerRegistry } from './workers/worker-registry.js'
 
 export interface EngineHealth {
   ok: boolean
-  /** One entry for each part that cannot do its work, in words for an operator. */
+  /** One entry for each part that does not work, for operators. */
   problems: string[]
-  /** What an operator should look at although all work goes on, such as a sweep that found files of another deployment. */
+  /** What an operator should check although everything works, such as a sweep that found files of another deployment. */
   warnings: string[]
   running: number
-  /** Jobs that wait, of all applications; counted up to 10,000. */
+  /** Waiting jobs of all applications, counted up to 10,000. */
   queued: number
   runner: ReturnType<Runner['status']>
 }
@@ -40,7 +40,7 @@ export interface ExaminedParts {
 /** Ids in one warning. */
 const mostNamed = 5
 
-/** @param state.runsJobs whether this process runs jobs, so that its runner has to be ready */
+/** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
   { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
@@ -63,7 +63,7 @@ export async function engineHealth(
   const lost = await lostJobs(jobs, options)
   if (lost > 0)
     problems.push(
-      `${lost} running jobs have lost their worker and no other has taken them over: are there live workers?`,
+      `${lost} running jobs lost their worker and no other has taken them over. Check that workers are running.`,
     )
   if (isClosing) problems.push('The service is shutting down.')
   return {
@@ -80,17 +80,17 @@ export async function engineHealth(
   }
 }
 
-/** Jobs that nobody sees any more, because their records cannot be read. */
+/** Jobs that are invisible because their records cannot be read. */
 async function unreadableJobs(jobs: JobStore): Promise<string[]> {
   const ids = await jobs.unreadable().catch(() => [])
   if (ids.length === 0) return []
   const named = ids.slice(0, mostNamed).join(', ') + (ids.length > mostNamed ? ', ...' : '')
   return [
-    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them; a newer version of the library beside this one may have written them, too.`,
+    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them. A newer version of the library may also have written them.`,
   ]
 }
 
-/** Jobs that wait for a worker that there is not, for so long that one which has just started would have told of itself. */
+/** Jobs that have waited for a missing worker so long that a worker that just started would be known by now. */
 async function unservedJobs(
   workers: WorkerRegistry,
   { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
@@ -102,7 +102,7 @@ async function unservedJobs(
     .map(({ workflow, needs, queued }) => `${noWorkerText(workflow, needs)}, and ${queued} wait.`)
 }
 
-/** Jobs whose lease ran out so long ago that a live worker with room would have taken them over. */
+/** Jobs whose lease expired so long ago that a live worker with room would have taken them over. */
 async function lostJobs(jobs: JobStore, { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions): Promise<number> {
   const due = await jobs.due('lapsed', 100).catch(() => [])
   return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length

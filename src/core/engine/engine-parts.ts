@@ -7,7 +7,7 @@ import type { JobStore } from './ports/job-store.js'
 import type { Runner } from './ports/runner.js'
 import type { Workflow } from './workflow/workflow.js'
 
-/** What an engine is made of. Parts that are passed in stay the host's: `close()` closes none of them but queue and runner. */
+/** The parts of an engine. The host owns the parts that it passes in: `close()` closes only the queue and the runner. */
 export interface EngineParts<Offered extends Workflow = Workflow> {
   jobs: JobStore
   queue: JobQueue
@@ -15,7 +15,7 @@ export interface EngineParts<Offered extends Workflow = Workflow> {
   applications: ApplicationStore
   runner: Runner
   workflows: readonly Offered[]
-  /** Measures results for players that draw them. Default: nothing is measured. */
+  /** Measures results for players that draw waveforms. Default: nothing is measured. */
   audioPeaks?: AudioPeaks
 }
 
@@ -78,7 +78,7 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
   },
 }
 
-/** @throws StemworkError `INVALID_OPTIONS` for a part that is none of its kind, and for parts that cannot be correct together. */
+/** @throws StemworkError `INVALID_OPTIONS` for a part of the wrong kind, and for parts that cannot work correctly together. */
 export function checkParts(parts: EngineParts): void {
   for (const name of Object.keys(kinds) as (keyof typeof kinds)[]) checkPart(name, parts[name], kinds[name])
   const workflows: unknown = parts.workflows

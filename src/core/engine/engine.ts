@@ -67,11 +67,11 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Accepts a job: after it returns, the job is durable and will be run. A repeat with a known `idempotencyKey` returns its job
-   * before anything else is looked at that may have changed since.
+   * Accepts a job, which is then durable and will run. A repeat with a known `idempotencyKey` returns its job without further checks.
    *
-   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `QUOTA_EXCEEDED` with
-   * `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a known key with other content; `SHUTTING_DOWN`.
+   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `QUOTA_EXCEEDED`
+   * with `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a known key with other content;
+   * `SHUTTING_DOWN`.
    */
   submit<Id extends IdOf<Offered>>(
     given: { workflow: Id } & SubmitInputOf<Offered, Id>,
@@ -81,8 +81,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Accepts many jobs of one application at once, all of them or none. They carry the name of the batch as their `batchName`; a repeat
-   * with a known `idempotencyKey` makes no second batch.
+   * Accepts many jobs of one application at once, all of them or none. They carry the name of the batch as their `batchName`; a repeat with
+   * a known `idempotencyKey` creates no second batch.
    *
    * @example
    * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs: songs.map((inputUrl) => ({ workflow, params: { inputUrl } })) })
@@ -95,14 +95,13 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return this.#parts.intake.submitBatch(given, options)
   }
 
-  /** How a batch stands: the jobs with this `batchName`. `undefined`: there are none. */
+  /** The state of a batch: the jobs with this `batchName`. `undefined`: there are none. */
   batch(app: string, name: string): Promise<BatchStatus | undefined> {
     return this.#parts.batches.status(app, name)
   }
 
   /**
-   * Cancels, retries or deletes the jobs that match, newest first, at most `limit` of them. Go on with `after: report.next` until there is
-   * none; a call that was cut off may be made again.
+   * Cancels, retries or deletes up to `limit` matching jobs, newest first. Continue with `after: report.next`; calls may be repeated.
    *
    * @example
    * let after
@@ -115,18 +114,18 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return await bulk(action, query, { ...options, limit: options.limit ?? 100 }, { list, act })
   }
 
-  /** What the application has used of its quota today. */
+  /** What the application used of its quota today. */
   usage(app: string): Promise<Usage> {
     return this.#parts.jobs.usage(app)
   }
 
-  /** What an application may do: its own figures, those that hold, and what it has used today. */
+  /** An application's limits: its own, those in effect, and what it used today. */
   limits(app: string): Promise<ApplicationLimits> {
     return limitsOf(app, { ...this.#parts, applications: this.applications })
   }
 
   /**
-   * Gives an application figures of its own, for all processes; null: as for all again. What is left out stays. What was accepted is run.
+   * Sets an application's own limits, for all processes; null: the default again. Omitted ones stay as they are. Accepted jobs still run.
    *
    * @param options.revision that of the `limits` which the change is based on: if others have been set since then, nothing is changed
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
@@ -141,17 +140,17 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     })
   }
 
-  /** The workers that are alive, as they tell: every engine that was started on this store. One that died is listed for up to three leases. */
+  /** The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to three leases. */
   workers(): Promise<Worker[]> {
     return this.#parts.workers.workers()
   }
 
-  /** What waits and runs, by workflow and the labels that its jobs need, and which workers can take it; as of a moment ago. */
+  /** Waiting and running jobs by workflow and required labels, and the workers that can take them; slightly delayed. */
   pools(): Promise<PoolStatus[]> {
     return this.#parts.workers.pools()
   }
 
-  /** Why a queued job is not begun, besides the jobs before it; as of a moment ago. `undefined`: it waits for its turn, or not at all. */
+  /** Why a queued job does not start, besides the jobs before it; slightly delayed. `undefined`: no other reason, or not waiting. */
   waiting(job: JobRecord): Promise<Waiting | undefined> {
     return waitingOf(job, this.#parts)
   }
@@ -167,8 +166,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Up to `limit` jobs for which `where` holds too, newest first, for what no index has; it looks at up to 2,000 of those that match. Go on
-   * with `after: next` until there is none.
+   * Up to `limit` jobs that also meet `where`, newest first, for conditions that no index has; one call checks up to 2,000 matching jobs.
+   * Continue with `after: next` until there is none.
    *
    * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
    * @throws StemworkError `INVALID_PARAMS` as `list`.
@@ -178,7 +177,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return await searchJobs(page, where, (each) => this.#parts.jobs.list(each))
   }
 
-  /** @param options.max where the count ends, so that it costs no more than that many jobs. Default: it counts them all. */
+  /** @param options.max where counting stops, to limit its cost. Default: it counts them all. */
   count(query: JobQuery, options?: { max?: number }): Promise<number> {
     return this.#parts.jobs.count(query, options)
   }
@@ -189,8 +188,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and kept beside the result.
-   * `undefined`: no such file, or nothing here that measures.
+   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and stored next to the result. `undefined`: no
+   * such file, or no `peaks` part.
    *
    * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
    */
@@ -199,42 +198,42 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * A result of a job that is running in this process, as far as it is made. It can be read while it grows; its bytes are those of the
-   * result, but for the lengths in its header. `undefined`: nothing of it is here.
+   * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are those of the final
+   * result except for the lengths in its header. `undefined`: it does not exist here.
    */
   growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
     return growingResult(job, output, this.#parts)
   }
 
-  /** Whether a job runs in this process; one that is STARTED and does not runs in another. */
+  /** Whether a job runs in this process; other STARTED jobs run in another. */
   isRunningHere(id: string): boolean {
     return this.#parts.dispatcher.isRunning(id)
   }
 
   /**
-   * The place of a queued job among those of its application, which is what it waits for besides the turns of other applications: 1 is
-   * the next. `undefined` for a job that does not wait, or not yet. Cheap: places beyond 1,000 are told as 1,001.
+   * The place of a queued job among those of its application; it also waits for the turns of other applications. 1 is the next. `undefined`
+   * for a job that is not waiting or not due yet. Cheap: places beyond 1,000 are returned as 1,001.
    */
   place(id: string): Promise<number | undefined> {
     return placeOf(this.#parts.jobs, id)
   }
 
   /**
-   * When a job that waits or runs will probably begin and end, from its progress and the times of jobs that ended of late. `undefined`
-   * where too little was measured: before a job of its workflow has succeeded, while it is paused, or its application has none running.
+   * When a waiting or running job will probably start and end, from its progress and the durations of recent jobs. `undefined` without
+   * enough data: before a job of its workflow has succeeded, while it is paused, or while its application has none running.
    */
   estimate(job: JobRecord): Promise<JobEstimate | undefined> {
     return this.#parts.throughputs.estimate(job)
   }
 
-  /** What was decided about applications, workflows and the deployment; those rules that say something. */
+  /** The rules for applications, workflows and the deployment that differ from the default. */
   schedulingRules(): Promise<SchedulingRule[]> {
     return this.#parts.jobs.rules()
   }
 
   /**
    * Pauses, drains or opens an application, a workflow or the whole deployment, or limits how many of its jobs run at a time on all
-   * workers. Kept in the store: claims of any process know it at once, submits within a second. Running jobs go on.
+   * workers. Stored for all processes: claims follow it at once, submits within a second. Running jobs continue.
    *
    * @example await engine.schedule({ kind: 'workflow', id: 'service/stems' }, { state: 'paused' })
    * @throws StemworkError `INVALID_PARAMS`.
@@ -242,7 +241,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
     await this.#parts.rules.change(target, change)
     this.#parts.logger.info({ target, change }, 'A scheduling rule was changed.')
-    // There may be work now.
+    // Held jobs may be runnable now.
     await this.#parts.intake.notify()
   }
 
@@ -252,8 +251,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Queues a FAILED job again, with its params and inputs; its attempts count anew, and it counts as a new job against the limits. Uploads
-   * are kept until `expiresAt` of the job, and so is the work of an attempt that failed inside the service, where checkpoints are kept.
+   * Queues a FAILED job again, with its params and inputs. Its attempts start from zero, and it counts as a new job against the limits.
+   * Until the job's `expiresAt`, uploads are kept and, with checkpoints, so is the work of an attempt that failed inside the service.
    * `undefined`: there is no such job.
    *
    * @throws StemworkError `NOT_FAILED`; `INPUT_EXPIRED`; `QUEUE_FULL`; `QUOTA_EXCEEDED`; `DRAINING`; `SHUTTING_DOWN`.
@@ -263,17 +262,17 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded,
-   * result files and uploaded input are removed. `undefined`: there was no such job.
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and and result
+   * files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     return this.#parts.ends.delete(id, scope)
   }
 
   /**
-   * Runs one job in this process, the named one or the next in turn, and resolves when it has ended, SUCCEEDED or FAILED, retries and
-   * their waits included; what another worker does of it is waited for. `undefined`: no such job (any more), or nothing to run. The
-   * signal hands the job back to the queue without counting the attempt.
+   * Runs one job in this process, the named one or the next in turn. Resolves when the job is SUCCEEDED or FAILED, after all retries and
+   * waits, including attempts of other workers. `undefined`: no such job (any more), or nothing to run. The signal hands the job back to
+   * the queue without counting the attempt.
    *
    * @throws the signal's reason; StemworkError `SHUTTING_DOWN` when the engine closes.
    */
@@ -282,28 +281,28 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Makes one attempt, for hosts whose time is short, such as a serverless function: the job may come back QUEUED, for a retry that is
-   * due at `notBefore`. `undefined`: nothing to claim.
+   * Makes one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED, for a retry that is due at
+   * `notBefore`. `undefined`: nothing to claim.
    */
   runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#parts.dispatcher.run(id)
   }
 
   /**
-   * Makes this process a worker: it claims jobs when it is notified, and the sweep finishes what crashes left undone. Before that it
-   * is made `ready()`. Calls that come together start it once; after a failure it may be called again. A host that only submits jobs
-   * does not call it. A started engine with nothing to do does not keep its process alive.
+   * Makes this process a worker: it claims jobs when notified, and the sweep finishes what crashes left undone. It first calls `ready()`.
+   * Simultaneous calls start it once; after a failure it may be called again. A host that only submits jobs does not call it. An idle
+   * engine does not keep its process alive.
    *
-   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: an engine is started no second time. Errors of the
-   * queue as they are.
+   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: a closed engine cannot be started again. Errors of the queue
+   * are passed on unchanged.
    */
   start(): Promise<void> {
     return this.#parts.lifecycle.start()
   }
 
   /**
-   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it needs there, such
-   * as a network. Later calls cost nothing; after a failure the check is made again.
+   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it needs there, such as
+   * a network. Later calls are free; after a failure, the check is repeated.
    *
    * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`, `MODEL_UNAVAILABLE` and
    * the like from the workflows.
@@ -313,22 +312,22 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * One sweep now; with `files` also the slow part, which looks at all files and removes those that belong to nothing. If these are
-   * most of 20 files or more, none is removed unless `allowMassRemoval` is given: the job store may be the wrong one.
+   * Runs one sweep now. With `files`, it also checks all files, which is slow, and removes orphans. If most of 20 or more files are
+   * orphans, none is removed without `allowMassRemoval`: the job store may be the wrong one.
    */
   sweep({ files = false, allowMassRemoval = false } = {}): Promise<SweepReport> {
     return this.#parts.maintenance.sweepNow({ files, allowMassRemoval })
   }
 
-  /** Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does it by itself. */
+  /** Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does this on its own. */
   sendWebhooks(): Promise<number> {
     return this.#parts.maintenance.sendWebhooks()
   }
 
   /**
-   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the attempt,
-   * and ends the child processes. Every part is closed, also when another fails; none is waited for longer than `timeoutMs` and
-   * one lease (running jobs) or 10 s (each of the rest). Calling it again returns the same promise.
+   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the attempt, and ends the
+   * child processes. Closes every part, even if another one fails. Waits at most `timeoutMs` plus one lease for running jobs, and 10 s for
+   * each other part. Calling it again returns the same promise.
    *
    * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
@@ -337,8 +336,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Whether the parts do their work. Where this engine runs jobs (it was started, or no other process reaches its store), also whether
-   * it can: the first call makes it `ready()`, the others cost nothing. The blob store takes a small file, once a minute at most.
+   * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also whether it can: the first
+   * call awaits `ready()`, later ones are free. The blob store takes a small file, once a minute at most.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()

@@ -4,15 +4,15 @@ const maxLength = 8_000
 const maxDepth = 8
 
 /**
- * An error for its operator: class, code, message and stack, then the same of its cause, and so on; at most 8,000 characters. It may hold
- * paths and addresses and is not for clients.
+ * An error in full, for the operator: class, code, message and stack, then the same for its causes; at most 8,000 characters. It may
+ * contain paths and addresses and is not for clients.
  */
 export function errorText(error: unknown): string {
   const text = described(error, 0)
   return text.length > maxLength ? `${text.slice(0, maxLength)}...` : text
 }
 
-/** The same in one line, without stacks: for what is no fault of the service. */
+/** The same in one line, without stacks, for failures that are not the service's fault. */
 export function errorLine(error: unknown): string {
   return errorText(error)
     .replace(/^ {4}at .*$/gm, '')

@@ -83,12 +83,12 @@ export class StemworkError extends Error {
   }
 }
 
-/** Shorthand for the commonest failure of a job: the client's file cannot be used. */
+/** Shorthand for the most common failure of a job: the client's file cannot be used. */
 export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason, cause })
 }
 
-/** What a client may know of an error that is not the library's own: nothing of its text; the operator's log gets the cause. */
+/** The error that a client sees for one that is not the library's own. It shows none of the text; the cause goes to the operator's log. */
 export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
@@ -105,12 +105,12 @@ const setupCodes: readonly ErrorCode[] = [
   'UNKNOWN_WORKFLOW',
 ]
 
-/** Whether only a change of the host's set-up helps: neither another attempt nor another file. */
+/** Whether only a change of the host's setup helps, and neither another attempt nor another file. */
 export function isSetupError(error: unknown): error is StemworkError {
   return StemworkError.is(error) && setupCodes.includes(error.code) && !error.retryable
 }
 
-/** What a client may know of such an error. */
+/** The error that a client sees in this case. */
 export function notSetUp(cause: StemworkError): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
@@ -125,7 +125,7 @@ export function tooLarge(maxBytes: number): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
 }
 
-/** A part of the engine takes no new work, or interrupts what it has, because the engine closes. */
+/** A part of the engine refuses or interrupts work because the engine is closing. */
 export function shuttingDown(): StemworkError {
   const message =
     'The service is shutting down. Accepted jobs continue on another worker or after the restart. Try again in a moment.'

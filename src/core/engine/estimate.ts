@@ -6,28 +6,28 @@ import { remembered } from './remembered.js'
 import { meanSeconds } from './workers/worker.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
 
-/** When a job will probably begin and end, from what was measured; epoch milliseconds. */
+/** When a job will probably start and end; epoch milliseconds. */
 export interface JobEstimate {
-  /** Null once it has begun. */
+  /** Null once it has started. */
   startsAt: number | null
   endsAt: number
 }
 
-/** What was measured of late; a time is undefined where no job has ended yet. */
+/** Recent measurements; a time is undefined if no job has ended yet. */
 export interface Throughput {
-  /** Of jobs of the workflow, as the workers tell; of those of the application where they tell nothing. */
+  /** For jobs of the workflow, as reported by the workers, or else for those of the application. */
   runMs: number | undefined
-  /** Median of the attempts that succeeded, of all workflows of the application. */
+  /** Median of the successful attempts of all the application's workflows. */
   anyRunMs: number | undefined
-  /** Jobs of the application that run. */
+  /** Running jobs of the application. */
   running: number
   isPaused: boolean
 }
 
-/** Below this, the progress is that of fetching and loading. */
+/** Up to here, the progress is that of fetching and loading. */
 const leastProgress = 0.1
 
-/** `undefined` where nothing was measured that tells. @param place of a job that waits */
+/** `undefined` without enough measurements. @param place of a waiting job */
 export function estimateOf(
   job: JobRecord,
   place: number | undefined,
@@ -38,7 +38,7 @@ export function estimateOf(
     const leftMs = timeLeft(job, runMs, now)
     return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(now + leftMs) }
   }
-  // Without a job that runs, nothing tells how soon the application has its turn.
+  // Without a running job, the application's next turn is unknown.
   if (place === undefined || isPaused || running === 0 || runMs === undefined || anyRunMs === undefined)
     return undefined
   const startsAt = now + (place * anyRunMs) / running
@@ -47,18 +47,18 @@ export function estimateOf(
 
 function timeLeft({ progress, history }: JobRecord, runMs: number | undefined, now: number): number | undefined {
   const attempt = history.at(-1)
-  // Not of a later attempt, which may have gone on behind work that was kept.
+  // Not for a later attempt, which may have resumed from kept work.
   if (attempt?.token === 1 && progress >= leastProgress) return ((now - attempt.startedAt) * (1 - progress)) / progress
   return runMs === undefined ? undefined : runMs * (1 - progress)
 }
 
-/** Jobs whose times are looked at. */
+/** Number of jobs whose durations are used. */
 const sampleSize = 20
 const keptMs = 5_000
 const mostRunning = 1_000
 const mostKept = 1_000
 
-/** Measures what estimates need, at most every five seconds for an application and workflow. */
+/** Measures what estimates need, at most every five seconds per application and workflow. */
 export class Throughputs {
   readonly #jobs: JobStore
   readonly #workers: Pick<WorkerRegistry, 'recent'>
@@ -88,7 +88,7 @@ export class Throughputs {
   }
 
   async #measure({ app, workflow }: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
-    // Of one application: the list of what succeeded in the whole store would pass all that waits.
+    // For one application: listing all successful jobs of the store would read past everything that waits.
     const succeeded = { app, statuses: ['SUCCEEDED'] as const, limit: sampleSize }
     const [workers, ofWorkflow, ofApp, running, rules] = await Promise.all([
       this.#workers.recent(),
@@ -104,7 +104,7 @@ export class Throughputs {
   }
 }
 
-/** How long the attempt took that made the results. */
+/** How long the attempt that produced the results took. */
 function runOf({ history }: JobRecord): number[] {
   const attempt = history.at(-1)
   return !attempt || attempt.endedAt === null ? [] : [attempt.endedAt - attempt.startedAt]

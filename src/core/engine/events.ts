@@ -2,17 +2,17 @@ import { EventEmitter } from 'eventemitter3'
 import type { JobRecord } from './job/job.js'
 import type { Logger } from './ports/logger.js'
 
-/** May be `async`: nothing waits for the promise, and a rejection is logged like an error that is thrown. */
+/** May be `async`: nothing waits for the promise, and a rejection is logged like a thrown error. */
 type JobListener = (event: { job: JobRecord }) => unknown
 
-/** Events of jobs that this process wrote. Each is emitted after the store has the change. */
+/** Events of changes that this process wrote. Each is emitted after the store has the change. */
 export interface EngineEvents {
   'job.created': JobListener
   'job.started': JobListener
   'job.progressed': JobListener
   'job.succeeded': JobListener
   'job.failed': JobListener
-  /** Back in the queue after a failure that may pass, a shutdown, or a retry that was asked for. */
+  /** Back in the queue after a temporary failure, a shutdown, or a requested retry. */
   'job.requeued': JobListener
   'job.deleted': JobListener
 }

@@ -28,7 +28,7 @@ interface EndingParts {
   workers: WorkerRegistry
 }
 
-/** How jobs come to their end on request, and what follows from the end of any job. */
+/** Ends jobs on request, and does what follows the end of any job. */
 export class JobEnds {
   readonly #parts: EndingParts
 
@@ -76,7 +76,7 @@ export class JobEnds {
     return known
   }
 
-  /** Takes note of a job that has ended. No listener: those may be slow, fail, or be taken away by the host. */
+  /** Handles a job that has ended. Not an event listener: the host can remove those, and they may be slow or fail. */
   report(job: JobRecord): void {
     const { maintenance, workers } = this.#parts
     if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
@@ -84,14 +84,14 @@ export class JobEnds {
     if (maintenance.isStarted && job.webhook) maintenance.sendWebhooksSoon()
   }
 
-  /** Nothing waits for it: what is missed is found by the next sweep. */
+  /** Nothing waits for it: the next sweep catches up. */
   lookAtBatch(job: JobRecord): void {
     if (!isOfBatch(job)) return
     const { batches, logger, maintenance } = this.#parts
     batches.look(job).then(
       () => void (maintenance.isStarted && maintenance.sendWebhooksSoon()),
       (error: unknown) =>
-        logger.warn({ jobId: job.id, err: error }, 'The batch of a job could not be looked at; a sweep does it.'),
+        logger.warn({ jobId: job.id, err: error }, 'The batch of a job could not be checked; a sweep will do it.'),
     )
   }
 

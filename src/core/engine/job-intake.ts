@@ -34,13 +34,13 @@ interface IntakeParts extends AdmissionParts {
   rules: RememberedRules
   batches: Batches
   deploymentLimits: DeploymentLimits
-  /** Aborted once no job is taken any more. */
+  /** Aborted once no more jobs are accepted. */
   closing: AbortSignal
-  /** Looks whether the batch of a job has ended. */
+  /** Checks whether the batch of a job has ended. */
   lookAtBatch(job: JobRecord): void
 }
 
-/** How jobs come into the queue: new ones, those of a batch, and failed ones that are retried. */
+/** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
 export class JobIntake {
   readonly #parts: IntakeParts
   readonly #admission: Admission
@@ -59,7 +59,7 @@ export class JobIntake {
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
     await rules.refuseDraining(input)
-    // Not beside an open transaction of the host's, whose store may have one connection.
+    // Not during an open transaction of the host, whose store may have only one connection.
     if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
     const complete = checkSubmission(input, workflows.require(input.workflow))
     const { limits, fieldsOf } = await this.#admission.of(input.app)
@@ -76,7 +76,7 @@ export class JobIntake {
     )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
     events.announce('job.created', job)
-    // A job inside an open transaction cannot be claimed yet; one that is committed later still is found by the sweep.
+    // A job inside an open transaction cannot be claimed yet; the sweep finds it after the commit.
     const delayMs = options.tx === undefined ? 0 : 500
     await this.notify(delayMs)
     return { job, created }
@@ -112,7 +112,7 @@ export class JobIntake {
     if (!known) return undefined
     await rules.refuseDraining(known)
     const { limits } = await this.#admission.of(known.app)
-    // First, so that nobody takes the batch for ended meanwhile.
+    // First, so that nobody considers the batch ended meanwhile.
     if (isOfBatch(known)) await batches.reopen(known)
     const job = await retryJob(known, limits, this.#parts).catch((error: unknown) => {
       lookAtBatch(known)

@@ -16,7 +16,7 @@ const pageSchema = z.strictObject({
   uploadKey: z.string().optional(),
 }) satisfies z.ZodType<JobPage>
 
-/** @throws StemworkError `INVALID_PARAMS` that names the fields there are. */
+/** @throws StemworkError `INVALID_PARAMS` that names the known fields. */
 export function checkPage(page: unknown): void {
   const checked = pageSchema.safeParse(page)
   if (checked.success) return

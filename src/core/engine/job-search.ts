@@ -1,21 +1,21 @@
 import type { JobRecord } from './job/job.js'
 import type { JobPage } from './ports/job-store.js'
 
-/** Jobs that one search looks at for what no index has. */
+/** Jobs that one search checks for a condition without an index. */
 const mostLooked = 2_000
 const readSize = 200
 
-/** What a search has found. */
+/** What a search found. */
 export interface FoundJobs {
   /** Newest first. */
   jobs: JobRecord[]
-  /** Where the next search goes on (`after`); absent when all jobs were looked at. */
+  /** Where the next search continues (`after`); absent when all jobs were checked. */
   next?: NonNullable<JobPage['after']>
-  /** Jobs that were read. */
+  /** Number of jobs that were read. */
   looked: number
 }
 
-/** Up to `limit` jobs for which `where` holds too; fewer, with `next`, where 2,000 were looked at. Without `where`, a page. */
+/** Up to `limit` jobs that also meet `where`; fewer, with `next`, after 2,000 were checked. Without `where`, a page. */
 export async function searchJobs(
   { limit, after, ...query }: JobPage,
   where: ((job: JobRecord) => boolean) | undefined,

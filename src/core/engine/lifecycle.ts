@@ -14,7 +14,7 @@ interface LifecycleParts extends ExaminedParts {
   events: JobEvents
 }
 
-/** When the parts of an engine begin their work, in which order they end it, and whether they do it. */
+/** Starts and closes the parts of an engine in order, and checks their health. */
 export class Lifecycle {
   readonly #parts: LifecycleParts
   readonly #closingSignal = new AbortController()
@@ -73,12 +73,12 @@ export class Lifecycle {
 
   #close(timeoutMs: number): Promise<void> {
     const { dispatcher, maintenance, batches, outbox, workers, queue, runner, options, logger } = this.#parts
-    // A running attempt is the dispatcher's to end; this ends the waits between attempts.
+    // The dispatcher ends running attempts; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
     this.#forgetReminder()
     maintenance.stop()
     batches.close()
-    // An interrupted attempt sends no heartbeat any more: after one lease its job belongs to another worker.
+    // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
     const dispatchMs = timeoutMs + options.dispatch.leaseMs
     return closeParts(
       [

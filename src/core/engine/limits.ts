@@ -10,25 +10,25 @@ import type { JobStore } from './ports/job-store.js'
 import type { Logger } from './ports/logger.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
-/** What an application may do and has done. */
+/** An application's limits and usage. */
 export interface ApplicationLimits {
-  /** Its own figures. */
+  /** Its own limits. */
   own: Limits
-  /** What holds: its own figures before those for all. */
+  /** The limits in effect: its own before the defaults. */
   effective: Limits
-  /** Today; counted while it has a quota. */
+  /** Today's usage; counted while it has a quota. */
   used: Usage
   /** Another text for other figures of its own. */
   revision: string
 }
 
-/** Its own figures. */
+/** Its own limits. */
 export function ownLimits(application: Application | undefined): Limits {
   const { quota, maxQueuedJobs } = application ?? {}
   return { ...quota, ...(maxQueuedJobs !== undefined && { maxQueuedJobs }) }
 }
 
-/** What holds for an application. */
+/** The limits in effect for an application. */
 export function effectiveLimits(application: Application | undefined, options: EngineOptions): Limits {
   return { ...limitsForAll(options), ...ownLimits(application) }
 }
@@ -109,12 +109,12 @@ function limitsForAll({ limits, quota }: EngineOptions): Limits {
 }
 
 const place = { kind: 'limits', key: 'deployment' }
-/** As long as a deployment lasts. */
+/** For the lifetime of a deployment. */
 const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
 
 /**
- * The limits for all applications, which the programs that accept jobs have in their options. They are kept in the store, too, so that
- * `stemwork jobs retry` keeps to them.
+ * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that `stemwork jobs
+ * retry` follows them.
  */
 export class DeploymentLimits {
   readonly #parts: { jobs: JobStore; options: EngineOptions; logger: Logger }
@@ -124,7 +124,7 @@ export class DeploymentLimits {
     this.#parts = parts
   }
 
-  /** Writes them down once, if they are not there. It never throws: a failure is logged, and the next call tries again. */
+  /** Stores them once, if missing. Never throws: a failure is logged, and the next call tries again. */
   tell(): Promise<void> {
     this.#told ??= this.#tell().catch((error: unknown) => {
       this.#told = undefined
@@ -140,7 +140,7 @@ export class DeploymentLimits {
     if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...place, value, ttlMs })
   }
 
-  /** The settings of an engine that works on the store of a deployment whose options it does not have. */
+  /** The settings of an engine that uses a deployment's store without knowing its options. */
   static async settings(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
     const known = limitsSchema.safeParse((await documents.get(place.kind, place.key))?.value)
     if (!known.success) return {}

@@ -7,17 +7,17 @@ import { StemworkError, tooLarge } from './errors.js'
 import { uploadKey } from './job/blob-keys.js'
 import type { BlobStore } from './ports/blob-store.js'
 
-/** No JSON has symbols, so nothing that came over a network can be taken for a file that the host named. */
+/** JSON has no symbols, so nothing from a network can pass for a file that the host named. */
 const brand = Symbol.for('stemwork.local-file')
 
-/** A file of this machine as an input; made by `localFile` alone. */
+/** A file on this machine as an input; made only by `localFile`. */
 export interface LocalFile {
   readonly [brand]: true
   readonly path: string
 }
 
 /**
- * A file of this machine as an input of a job. Only code of the host can say so: no HTTP request can name a local file.
+ * A file on this machine as an input of a job. Only the host's code can use it: no HTTP request can name a local file.
  *
  * @param path a path, or a `file:` URL
  * @example
@@ -32,7 +32,7 @@ export function isLocalFile(value: unknown): value is LocalFile {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/** What the record shows as the address of the input: the file's name without its folders, at a host that cannot exist (RFC 2606). */
+/** The input's address in the record: the file name without folders, at a host that cannot exist (RFC 2606). */
 export function addressOf({ path }: LocalFile): string {
   return `https://local-file.invalid/${encodeURIComponent(Buffer.from(basename(path)).toString())}`
 }
@@ -44,7 +44,7 @@ interface FileInput {
 }
 
 /**
- * Calls `create` with the submission, its local files copied into the blob store as uploads. They go again if it makes no job.
+ * Copies local files into the blob store as uploads, then calls `create` with the submission. Removes them if no job is created.
  *
  * @throws StemworkError `INVALID_PARAMS` for a file that cannot be read; `BAD_INPUT` with reason `too_large`. What `create` throws.
  */
@@ -69,7 +69,7 @@ export async function withLocalFiles<Input extends FileInput, Result extends { c
     isKept = result.created
     return result
   } finally {
-    // A failure here would hide the outcome; the sweep removes what nothing refers to.
+    // A failure here would hide the outcome; the sweep removes unreferenced files.
     if (!isKept) await Promise.all(Object.values(uploads).map((key) => blobs.delete(key))).catch(() => {})
   }
 }

@@ -13,8 +13,8 @@ interface ReminderParts {
 }
 
 /**
- * Warns once if the first job that was submitted to an engine still waits after 30 s, though only this process could run it. The
- * function that it returns calls that off, for the engine has started, or closes.
+ * Warns once if the first submitted job still waits after 30 s although only this process could run it. Call the returned function
+ * when the engine starts or closes: it cancels the warning.
  */
 export function remindToStart({ events, jobs, logger }: ReminderParts): () => void {
   if (jobs.traits.scope !== 'process') return () => {}
@@ -24,12 +24,12 @@ export function remindToStart({ events, jobs, logger }: ReminderParts): () => vo
     timer = setTimeout(() => void look(job.id), patienceMs).unref()
   }
   const look = async (id: string) => {
-    // A store that does not answer is told of elsewhere.
+    // Other places report a store that does not respond.
     const job = await jobs.get(id).catch(() => undefined)
     if (job?.status !== 'QUEUED') return
     logger.warn(
       { jobId: id },
-      'A job waits, nothing runs jobs in this process, and no other can reach its store: call engine.start(), or engine.run(id) for each job.',
+      'A job is waiting, but this process does not run jobs and no other process can reach its store. Call engine.start(), or engine.run(id) for each job.',
     )
   }
   events.on('job.created', onCreated)

@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from './errors.js'
 
-// A bundler that makes CommonJS leaves nothing here; one that makes a module gives the address of the bundle.
+// Empty in a CommonJS bundle; in an ES module bundle, the bundle's address.
 const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
 
 /**
- * The address of a file of this package, which need not be there. Files are named in this one place and not by
- * `new URL('./name', import.meta.url)`: bundlers would copy each alone, without what it imports.
+ * The address of a file of this package, which may be missing. Only this function resolves files, not `new URL('./name',
+ * import.meta.url)`: bundlers would copy each file without its imports.
  *
  * @param path from the package's folder, for example `dist/console/`
  */
@@ -29,8 +29,8 @@ export function installedFile(path: string): string {
 }
 
 /**
- * Makes sure that this code runs from an installed package. Beside a bundle, a file of the right name can be the host's own: to run that
- * as a child would start the host again and again.
+ * Ensures that this code runs from an installed package. Next to a bundle, a file with the right name may be the host's own, and
+ * running it as a child would start the host again and again.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` as above
  */

@@ -1,6 +1,6 @@
 import type { JobStore } from './ports/job-store.js'
 
-/** Places in the queue that are counted. */
+/** Highest place in the queue that is counted. */
 const mostAhead = 1000
 
 /** See `JobEngine.place`. */

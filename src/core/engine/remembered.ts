@@ -1,4 +1,4 @@
-/** What `read` returned last, for a while. A failure is not remembered. */
+/** Caches the last result of `read` for a while, but not failures. */
 export function remembered<Result>(read: () => Promise<Result>, forMs: number): () => Promise<Result> {
   let last: { at: number; found: Promise<Result> } | undefined
   return () => {

@@ -3,11 +3,11 @@ import type { BlobStore } from './ports/blob-store.js'
 import { peaksKey } from './job/blob-keys.js'
 import type { JobOutput, JobRecord } from './job/job.js'
 
-/** Peaks of result files: measured when somebody first asks, then kept beside the file and removed with it. */
+/** Peaks of result files: measured on the first request, then stored next to the file and removed with it. */
 export class ResultPeaks {
   readonly #blobs: BlobStore
   readonly #measure: AudioPeaks | undefined
-  /** Measurements under way by blob key, so that several readers cause one. */
+  /** Measurements in progress by blob key, so that several readers share one. */
   readonly #running = new Map<string, Promise<string | undefined>>()
 
   constructor(blobs: BlobStore, measure: AudioPeaks | undefined) {
@@ -24,7 +24,7 @@ export class ResultPeaks {
     if (kept) return textOf(kept.body)
     let running = this.#running.get(key)
     if (!running) {
-      // Not ended by the first reader's signal: others may wait for it, and the next visit will need it.
+      // Not aborted by the first reader's signal: others may wait for it, and later visits will need it.
       running = this.#make(output, key).finally(() => this.#running.delete(key))
       this.#running.set(key, running)
     }

@@ -11,10 +11,10 @@ import type { JobStore } from './ports/job-store.js'
 import { remembered } from './remembered.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
-/** Submits ask often, operators decide seldom: a change is known everywhere after this time. */
+/** Submits are frequent and changes rare: every process knows a change after this time. */
 const rememberedMs = 1000
 
-/** The rules as this process has read them last. Claims do not ask here, but the store itself. */
+/** The rules as this process last read them. Claims use the store itself instead. */
 export class RememberedRules {
   readonly #jobs: JobStore
   #read: () => Promise<SchedulingRule[]>

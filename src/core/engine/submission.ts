@@ -15,28 +15,28 @@ export interface SubmitInput {
   workflow: string
   /** What the workflow's schema wants. Default: `{}`. */
   params?: Record<string, unknown>
-  /** Local files by the name of the input (`localFile`), instead of an address in `params`. They are copied into the blob store. */
+  /** Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store. */
   inputs?: Record<string, LocalFile>
   name?: string | null
   batchName?: string | null
   metadata?: Record<string, string>
-  /** Blob keys of inputs that were uploaded to this service, by param name; they are read instead of the param's URL. */
+  /** Blob keys of uploaded inputs by param name, which are read instead of the param's URL. */
   uploads?: Record<string, string>
   copyResultsTo?: Record<string, string>
   webhook?: { url: string; events?: string[] | null } | null
   /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
   priority?: number
-  /** The job is not begun before this time, in epoch milliseconds. */
+  /** The job does not start before this time, in epoch milliseconds. */
   notBefore?: number | null
   /** A job that has not ended by this time, in epoch milliseconds, ends FAILED with the reason `deadline`. */
   deadline?: number | null
-  /** A repeated submit with the same key and the same content returns the first job instead of making another. */
+  /** A repeated submit with the same key and the same content returns the first job instead of creating another. */
   idempotencyKey?: string
 }
 
 /**
- * What `submit` takes for a workflow of these: params by its id. A param that is a file may be in `inputs` instead. `SubmitInput` for
- * an id that is known only when the program runs.
+ * The argument of `submit` for one of these workflows, with params typed by its ID. A file param may be in `inputs` instead. `SubmitInput` if
+ * the ID is known only at run time.
  */
 export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered['id']> = string extends Offered['id']
   ? SubmitInput
@@ -48,7 +48,7 @@ type SubmitInputs<Offered extends Workflow> = {
   [One in Offered as One['id']]: unknown extends TypesOf<One>['params'] ? SubmitInput : TypedSubmission<One>
 }
 
-/** Any text; an editor offers the ids that are known. */
+/** Any text; editors suggest the known IDs. */
 export type IdOf<Offered extends Workflow> = Offered['id'] | (string & Record<never, never>)
 
 type TypedSubmission<Offered extends Workflow> = SubmissionFields<Offered> &
@@ -71,23 +71,23 @@ type FilesOf<Offered extends Workflow, File> = [TypesOf<Offered>['input']] exten
   ? Record<string, never>
   : { [Name in TypesOf<Offered>['input']]?: File }
 
-/** Params of which those that are files may be left out. */
+/** Params; those that are files may be omitted. */
 type WithoutFiles<Types extends { params: unknown; input: string }> = Omit<Types['params'], Types['input']> & {
   [Name in Types['input'] & keyof Types['params']]?: Types['params'][Name]
 }
 
-/** `params` may be left out where none of them has to be given. */
+/** `params` may be omitted if none is required. */
 type ParamsField<Params> = Record<never, never> extends Params ? { params?: Plain<Params> } : { params: Plain<Params> }
 
-/** Written out: an interface does not fit into a record of any names. */
+/** A type, because an interface is not assignable to a record with arbitrary names. */
 type Plain<Params> = { [Name in keyof Params]: Params[Name] }
 
 export interface SubmitOptions {
-  /** A transaction of the host's: the job becomes visible with its commit, in a store that supports it. */
+  /** A transaction of the host: the job becomes visible on commit, in stores that support this. */
   tx?: unknown
-  /** Called before a new job is made, not for a repeated request; what it throws is thrown. */
+  /** Called before a new job is created, but not for a repeated request; its errors are passed on. */
   beforeCreate?: () => Promise<void>
-  /** Where the caller is in its trace (W3C Trace Context), to which the job then belongs. Default: what `tracing` finds. */
+  /** The caller's position in its trace (W3C Trace Context), which the job joins. Default: what `tracing` finds. */
   trace?: TraceContext
 }
 
@@ -121,7 +121,7 @@ const submitInputSchema = z.strictObject({
   idempotencyKey: z.string().min(1).optional(),
 }) satisfies z.ZodType<SubmitInput>
 
-/** @throws StemworkError `INVALID_PARAMS` with `details.issues` for what is not the form of a submission, whatever its workflow. */
+/** @throws StemworkError `INVALID_PARAMS` with `details.issues` for a malformed submission, whatever its workflow. */
 export function checkSubmitInput(input: unknown): SubmitInput {
   const checked = submitInputSchema.safeParse(input)
   if (checked.success) return input as SubmitInput
@@ -163,7 +163,7 @@ export function idempotencyOf(input: SubmitInput): JobRecord['idempotency'] {
   return { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
 }
 
-/** @throws StemworkError `IDEMPOTENCY_CONFLICT` if the job that holds the key was made from another request. */
+/** @throws StemworkError `IDEMPOTENCY_CONFLICT` if the job with this key was created from a different request. */
 export function requireSameRequest(job: JobRecord, idempotency: JobRecord['idempotency']): JobRecord {
   if (job.idempotency?.digest === idempotency?.digest) return job
   throw new StemworkError(

@@ -3,7 +3,7 @@ import { jobAttributes } from './job/span-attributes.js'
 import type { TraceContext } from './job/trace-context.js'
 import { traced, type Tracing } from './ports/tracing.js'
 
-/** Stores a new job in a span, to which its attempts and webhook messages then belong. */
+/** Stores a new job in a span, the parent of its attempts and webhook messages. */
 export function inSubmitSpan<Result>(
   tracing: Tracing,
   job: JobRecord,
@@ -20,7 +20,7 @@ export function inSubmitSpan<Result>(
   )
 }
 
-/** Stores the jobs of one request in one span, to which the attempts of all of them and the webhook messages of their batch belong. */
+/** Stores the jobs of one request in one span, the parent of their attempts and of the batch's webhook messages. */
 export function inBatchSpan<Result>(
   tracing: Tracing,
   { app, name, jobs }: { app: string; name: string; jobs: readonly JobRecord[] },

@@ -4,14 +4,14 @@ import type { RememberedRules } from './scheduling-rules.js'
 import { serves } from './workers/worker.js'
 import type { WorkerRegistry } from './workers/worker-registry.js'
 
-/** Why a queued job is not begun, besides the jobs before it. */
+/** Why a queued job does not start, besides the jobs before it. */
 export interface Waiting {
-  /** `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no living worker takes such jobs. */
+  /** `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such jobs. */
   reason: 'scheduled' | 'paused' | 'no_worker'
   message: string
 }
 
-/** `undefined`: it waits for its turn, or not at all. */
+/** `undefined`: it waits for its turn, or is not waiting. */
 export async function waitingOf(
   job: JobRecord,
   { rules, workers }: { rules: RememberedRules; workers: WorkerRegistry },

@@ -4,14 +4,14 @@ import type { ApiKey, Application, ApplicationStore } from '../../core/engine/po
 import { newWebhookSecret, secretKey } from '../../core/engine/webhooks/signature.js'
 import { fingerprint, generateApiKey } from './api-key.js'
 
-/** A key as it is shown once, at its making. */
+/** A new key, which is shown only once. */
 export interface IssuedKey {
   /** The value that clients send. It is stored nowhere. */
   key: string
   record: ApiKey
 }
 
-/** Webhook secrets that sign side by side at most: the newest, and those before it whose overlap is not over. */
+/** Most webhook secrets in use at a time: the newest, and earlier ones whose overlap has not ended. */
 const maxWebhookSecrets = 4
 const defaultOverlapMs = 24 * 60 * 60 * 1000
 
@@ -43,8 +43,8 @@ export async function createApplication(
 }
 
 /**
- * Gives an application another webhook secret, a new one unless it is given. The one before it signs along for `overlapMs` more, so
- * that receivers can change over.
+ * Gives an application another webhook secret, a new one unless it is given. The previous one also signs for another `overlapMs`, so that
+ * receivers can switch.
  *
  * @returns the secret, to be shown once
  * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a secret of another form.
@@ -69,10 +69,10 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Issues a key for an application; it may have any number of them. `key` registers a value that the operator brings along.
+ * Issues a key for an application; it may have any number of them. `key` registers a value that the operator supplies.
  *
- * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a brought key that is too short or not ours
- * to accept, `ALREADY_EXISTS` for one that belongs to another application.
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a supplied key that is too short or not acceptable,
+ * `ALREADY_EXISTS` for one that belongs to another application.
  */
 export async function issueKey(
   store: ApplicationStore,
@@ -98,7 +98,7 @@ export async function issueKey(
 }
 
 /**
- * Issues a successor and lets the old key work for `overlapMs` more, so that clients can change over.
+ * Issues a successor and lets the old key work for another `overlapMs`, so that clients can switch.
  *
  * @throws StemworkError `NOT_FOUND` if there is no such key or it has ended already.
  */

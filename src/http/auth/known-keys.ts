@@ -10,21 +10,21 @@ interface KnownKey {
 }
 
 /**
- * Keys that were found good, so that for a client that polls nothing is hashed and its application not looked up each time. Whether
- * a key still works is for the store to say, each time. Lives in this process's memory alone.
+ * Keys that were verified, so that a polling client costs no hash and no look-up of its application each time. The store still decides each
+ * time whether a key works. Kept only in this process's memory.
  */
 export class KnownKeys {
   readonly #known = new Map<string, KnownKey & { codes: Uint16Array }>()
-  /** Ids of keys that an operator brought along, which have no public part to be found by. */
+  /** IDs of keys that an operator supplied, which have no public part for a look-up. */
   readonly #brought = new Set<string>()
 
-  /** A key that was found good; `undefined` for any other. */
+  /** A verified key; `undefined` for any other. */
   find(key: string): KnownKey | undefined {
     const known = this.#known.get(publicPart(key))
     return known && sameText(key, known.codes) ? known : undefined
   }
 
-  /** Remembers a key that was found good. */
+  /** Remembers a verified key. */
   add(key: string, { print, caller }: KnownKey): void {
     if (publicPart(key).endsWith(print.id)) {
       this.#known.set(publicPart(key), { codes: codesOf(key), print, caller })
@@ -35,12 +35,12 @@ export class KnownKeys {
     }
   }
 
-  /** Whether a key with this id was found good, if it is one that cannot be found by itself. */
+  /** Whether a key with this ID was verified, if it has no public part. */
   hasBrought(id: string): boolean {
     return this.#brought.has(id)
   }
 
-  /** Forgets a key that works no more. */
+  /** Forgets a key that no longer works. */
   remove(key: string): void {
     this.#known.delete(publicPart(key))
   }

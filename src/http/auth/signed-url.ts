@@ -12,9 +12,9 @@ export interface Grant {
   maxBytes: number
   /** Application that the link was made for. */
   app: string
-  /** Id of the API key that asked for the link; absent for links that outlive it. */
+  /** ID of the API key that requested the link; absent for links that outlive it. */
   keyId?: string
-  /** What a downloader is offered as the file's name; absent: the end of the key. */
+  /** The file name offered for the download; absent: the end of the key. */
   fileName?: string
 }
 

@@ -14,7 +14,7 @@ export const batchRoutes = [
     operation: 'createBatch',
     summary: 'Create many jobs at once',
     description:
-      'All of them or none: what is wrong with any is told for each (`errors`, paths like `jobs.3.params`). The jobs carry the name of the batch as their `batchName`; those of a batch that is there already are added to it.',
+      'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
     access: 'key',
     bucket: 'create',
     body: newBatchSchema,
@@ -33,7 +33,7 @@ export const batchRoutes = [
       'DRAINING',
       'SHUTTING_DOWN',
     ],
-    requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body makes no second batch.' },
+    requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body creates no second batch.' },
     async handle(call, { body }) {
       const { engine, storage } = call.service
       const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
@@ -62,7 +62,7 @@ export const batchRoutes = [
     operation: 'getBatch',
     summary: 'Get the state of a batch',
     description:
-      'Of any jobs with this `batchName`. `GET /job?batchName=` lists them, `GET /archive?batchName=` has their results.',
+      'Covers all jobs with this `batchName`. `GET /job?batchName=` lists them; `GET /archive?batchName=` returns their results.',
     access: 'key',
     bucket: 'other',
     query: nameSchema,
@@ -70,7 +70,7 @@ export const batchRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { query: { name } }) {
       const batch = await call.service.engine.batch(call.caller.id, name)
-      if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job with it.')
+      if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job in it.')
       const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
       const { total, counts, progress } = batch
       return json({ name, total, counts, progress, createdAt: time(batch.createdAt), endedAt: time(batch.endedAt) })

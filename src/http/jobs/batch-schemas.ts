@@ -26,9 +26,9 @@ const count = z.int().describe('Counted up to 10,000.')
 export const batchViewSchema = z
   .object({
     name: z.string(),
-    total: z.int().describe('Jobs that there are.'),
+    total: z.int().describe('Number of jobs.'),
     counts: z.object({ QUEUED: count, STARTED: count, SUCCEEDED: count, FAILED: count }),
-    progress: z.number().min(0).max(1).describe('Over all jobs; one that has ended counts as done.'),
+    progress: z.number().min(0).max(1).describe('Over all jobs; an ended job counts as done.'),
     createdAt: timestampSchema.nullable().describe('Null for jobs with this name that were created one by one.'),
     endedAt: timestampSchema.nullable().describe('When the last of its jobs ended.'),
   })

@@ -16,18 +16,18 @@ export const jobFilterSchema = z
     createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
     createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
     all: z.literal(true).optional().describe('Instead of a filter: every job of the application.'),
-    limit: z.int().min(1).max(1000).optional().describe('Jobs that this request looks at. Default: 100.'),
+    limit: z.int().min(1).max(1000).optional().describe('Most jobs that this request processes. Default: 100.'),
     after: z
       .string()
-      .regex(cursorForm, 'must be `next` of an answer')
+      .regex(cursorForm, 'must be `next` of a response')
       .optional()
-      .describe('`next` of the answer before.'),
+      .describe('`next` of the previous response.'),
   })
   .meta({ id: 'JobFilter' })
 
 export const bulkReportSchema = z
   .object({
-    done: z.int().describe('Jobs to which it was done.'),
+    done: z.int().describe('Jobs that were changed.'),
     refused: z.array(z.object({ id: z.uuid(), code: z.string(), message: z.string() })),
     next: z.string().nullable().describe('Send it as `after` to go on; null when all jobs were seen.'),
   })
@@ -36,18 +36,18 @@ export const bulkReportSchema = z
 const actions: { action: BulkAction; summary: string; description: string }[] = [
   {
     action: 'cancel',
-    summary: 'Cancel the jobs that match',
+    summary: 'Cancel matching jobs',
     description: 'Waiting jobs end FAILED with CANCELED, running ones as soon as they are stopped.',
   },
   {
     action: 'retry',
-    summary: 'Run the failed jobs that match again',
+    summary: 'Retry matching failed jobs',
     description:
-      'Each as `POST /job/{id}/retry` does. Where there is no room for more, it stops, and `next` goes on there.',
+      'Retries each as `POST /job/{id}/retry` does. Stops when there is no room for more jobs; continue from `next` later.',
   },
   {
     action: 'delete',
-    summary: 'Delete the jobs that match',
+    summary: 'Delete matching jobs',
     description: 'In any state, with all their files.',
   },
 ]
@@ -58,7 +58,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     path: `/job/${action}`,
     operation: `${action}Jobs`,
     summary,
-    description: `${description} Newest first, at most \`limit\` at a time; a request that was cut off may be sent again. In the rate limit it counts as one request for each 10 jobs.`,
+    description: `${description} Newest first, at most \`limit\` at a time; an interrupted request may be repeated. It counts as one request per 10 jobs against the rate limit.`,
     access: 'key',
     bucket: 'other',
     body: jobFilterSchema,
@@ -74,7 +74,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
           'BAD_INPUT',
           'Name at least one filter, or send all: true for every job of the application.',
           {
-            issues: [{ path: 'all', message: 'must be true where there is no filter' }],
+            issues: [{ path: 'all', message: 'must be true if there is no filter' }],
           },
         )
       const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []

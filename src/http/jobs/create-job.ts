@@ -20,7 +20,7 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
     },
     {
       trace: call.trace,
-      // Not for a repeated request: the files of its job may be gone by now, and the storage may have filled up.
+      // Not for a repeated request: its job's files may be gone by now, and the storage may be full.
       async beforeCreate() {
         await storage.refuseFull(call.caller.id)
         await requireUploads(call, uploads)
@@ -33,7 +33,7 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
 type NewJob = Omit<z.output<typeof newJobSchema>, 'batchName'>
 type InputUpload = OwnUpload & { param: string }
 
-/** What is submitted for a checked body, and the uploads in it. @param path before those of its fields, for errors */
+/** The submission for a checked body, and its uploads. @param path prefix for the paths of its fields, for errors */
 export function jobFields(call: KeyedCall, body: NewJob, path = '') {
   refuseLongParams(body.params, call.service.options.limits.paramsBytes, path)
   const uploads = findUploads(call, body)
@@ -57,7 +57,7 @@ export async function requireUploads(call: KeyedCall, uploads: readonly InputUpl
   for (const upload of uploads) await requireUpload(blobs, upload, options.limits.maxFileBytes)
 }
 
-/** Left out where it was not given, so that such requests are the same as those of clients that do not know the field. */
+/** Omitted if not given, so that such requests equal those of clients that do not know the field. */
 function milliseconds(time: string | null | undefined): number | undefined {
   return time === null || time === undefined ? undefined : Date.parse(time)
 }
@@ -74,7 +74,7 @@ function findUploads(call: KeyedCall, body: NewJob): InputUpload[] {
 function refuseLongParams(params: Record<string, unknown>, maxBytes: number, path: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(params))
   if (bytes <= maxBytes) return
-  const message = `may have at most ${maxBytes} bytes as JSON, and these have ${bytes}`
+  const message = `may have at most ${maxBytes} bytes as JSON, but has ${bytes}`
   throw new Problem('BAD_INPUT', `The request is not valid. ${path}params: ${message}.`, {
     issues: [{ path: `${path}params`, message }],
   })

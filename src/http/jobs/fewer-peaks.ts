@@ -3,7 +3,7 @@ import type { peaksSchema } from '../schemas.js'
 
 type Peaks = z.infer<typeof peaksSchema>
 
-/** The same peaks in at most `length` entries: neighbours are merged, so that no sample sticks out of them. */
+/** The same peaks in at most `length` entries: neighbours are merged, so that they still contain every sample. */
 export function fewerPeaks(peaks: Peaks, length: number): Peaks {
   const merged = Math.max(1, Math.ceil(peaks.length / length))
   const data: number[] = []

@@ -1,7 +1,7 @@
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { KeyedCall } from '../routing/call.js'
 
-/** What can be read by now of the results of a job that runs here, and where, by name. */
+/** By name, how much of the results of a job that runs here can be read, and where. */
 export async function growingResults(
   call: KeyedCall,
   job: JobRecord,

@@ -9,8 +9,7 @@ import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
 
 /**
- * Answers with a result while its job runs: all of it as it grows, or the part that is wanted as far as it is there. Of an ended job it leads
- * to the result itself.
+ * Returns a result while its job runs: all of it as it grows, or the available part of a range. For an ended job, redirects to the result.
  */
 export async function answerGrowing(call: KeyedCall, job: JobRecord, output: string): Promise<ApiAnswer> {
   if (job.status === 'SUCCEEDED') {
@@ -19,7 +18,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   }
   const result = await call.service.engine.growingResult(job, output)
   if (!result) throw notHere(job, call.service.engine.isRunningHere(job.id))
-  // A client may go before anything is read.
+  // A client may disconnect before anything is read.
   call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
   const headers: Record<string, string> = {
     'content-type': result.contentType,
@@ -57,7 +56,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   return { status: 206, headers, body: streamOf(call, result.part(start, end)) }
 }
 
-/** Breaks off once the key has ended. */
+/** Ends once the key has ended. */
 async function* whileAllowed(
   call: KeyedCall,
   source: AsyncIterable<Uint8Array>,
@@ -80,7 +79,7 @@ function notHere(job: JobRecord, isRunningHere: boolean): Problem {
   if (job.status === 'STARTED' && !isRunningHere) {
     return new Problem(
       'NOT_FOUND',
-      'The job runs on another machine of the service, so its results can be read here only after it has ended. Wait for its end: follow its events, or send Prefer: wait.',
+      'The job runs on another machine of the service, so its results can be read here only after it has ended. Follow its events, or send Prefer: wait.',
       { reason: 'elsewhere', headers: { 'retry-after': '15' } },
     )
   }

@@ -11,18 +11,19 @@ const reconnectMs = 2000
 const lastEventId = 'end'
 
 /**
- * A job as server-sent events: `job` with the whole job at once and at each change, while it waits also of its place, then, after the one that shows its end, the
- * stream closes. `growing` where there is more to read of its results while it runs here. `deleted` if the job goes away. It also ends, without a word, when the key has ended that asked for it.
+ * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of its place); the stream
+ * closes after the one that shows its end. `growing` if more of its results can be read while it runs here. `deleted` if the job is deleted.
+ * The stream also ends, without an event, when its key has ended.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
-  // The answer that stops an EventSource which reconnects after the end.
+  // The response that stops an EventSource from reconnecting after the end.
   if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
   return eventStream(call, frames(call, job))
 }
 
 /**
- * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, from when on none is missed, then
- * `job` with the whole job at each change and `deleted` with its id. It ends only with the key.
+ * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is missed, then `job` with the
+ * whole job at each change and `deleted` with its id. It ends only with the key.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, allFrames(call))

@@ -22,7 +22,7 @@ export const pageQuerySchema = z.object({
   size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
 })
 
-/** To skip rows is to read them. */
+/** Skipped rows are also read. */
 const deepestOffset = 10_000
 
 const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
@@ -38,31 +38,32 @@ export const jobListQuerySchema = pageQuerySchema.extend({
     .regex(cursorForm, 'must be a job id')
     .optional()
     .describe(
-      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header gives the next.',
+      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header contains the next one.',
     ),
 })
 
 export interface JobListing {
   /** The jobs as a JSON array. */
   json: string
-  /** Jobs that pass the filters, on all pages, counted up to `mostCounted`. */
+  /** Matching jobs on all pages, counted up to `mostCounted`. */
   total: number
   /** Query of the next page; `undefined` on the last one. */
   next: URLSearchParams | undefined
 }
 
-/** A list counts as one request more for each piece of this size. */
+/** A list counts as one more request per piece of this size. */
 const chargedBytes = 64 * 1024
-/** What is read and written without a break: a millisecond or two, in which nobody else is served. */
+/** Rows processed without a break: a millisecond or two, during which no other request is served. */
 const sliceBytes = 64 * 1024
-/** After each slice. A request takes several turns of the event loop, and would find a slice in each. */
+/** Pause after each slice: a request takes several turns of the event loop, and would wait for a slice in each. */
 const restMs = 5
 
 /**
- * One page of the caller's jobs, newest first, within `limits.listBytes`. A page that ended early would hide jobs from clients that
- * count rows instead of following the Link header, so a larger one is refused; a page of one row never is.
+ * One page of the caller's jobs, newest first, within `limits.listBytes`. A short page would hide jobs from clients that count rows instead of
+ * following the Link header, so a page that is too large is refused; a page of one row never is.
  *
- * @throws Problem `BAD_INPUT` that says which size fits, and for a page further down than numbers reach; `RATE_LIMITED` if lists before this one have used up the rate meanwhile.
+ * @throws Problem `BAD_INPUT` that says which size fits, or for a page number that is too high; `RATE_LIMITED` if earlier lists have used up
+ * the rate meanwhile.
  */
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
   const { lists, limiter } = call.service
@@ -97,10 +98,10 @@ class Page {
     const total = await engine.count(filters, { max: mostCounted })
     let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     let offset = (query.page ?? 0) * this.#size
-    // The first row tells how large these jobs are.
+    // The first row shows how large these jobs are.
     for (let wanted = 1; ; wanted = this.#rowsOfSlice()) {
       const limit = Math.min(wanted, this.#size - this.#rows.length)
-      // One row more than asked tells whether there are others.
+      // One extra row shows whether there are more.
       const found = await engine.list({ ...filters, limit: limit + 1, offset, after })
       const jobs = found.slice(0, limit)
       for (const job of jobs) await this.#add(job)
@@ -138,14 +139,14 @@ function filtersOf(query: z.output<typeof jobListQuerySchema>, app: string): Job
 }
 
 function tooFarDown(size: number): Problem {
-  const message = `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to jobs further down, or ask for a time with createdBefore`
+  const message = `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to reach further jobs, or filter with createdBefore`
   return new Problem('BAD_INPUT', `The request is not valid. page: ${message}.`, {
     issues: [{ path: 'page', message }],
   })
 }
 
 function tooLargePage(fitting: number, listBytes: number): Problem {
-  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: ask for size=${fitting} and follow the Link header`
+  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: use size=${fitting} and follow the Link header`
   return new Problem('BAD_INPUT', `The list is too large to send. size: ${message}.`, {
     issues: [{ path: 'size', message }],
   })
@@ -154,7 +155,7 @@ function tooLargePage(fitting: number, listBytes: number): Problem {
 function nextQuery(search: URLSearchParams, last: JobRecord): URLSearchParams {
   const next = new URLSearchParams(search)
   next.delete('page')
-  // With its time, the cursor outlives the job: clients may delete the jobs of a page before they ask for the next.
+  // With its time, the cursor outlives the job: clients may delete the jobs of a page before they request the next one.
   next.set('after', `${last.id}@${last.createdAt}`)
   return next
 }

@@ -21,10 +21,10 @@ const peaksQuerySchema = z.strictObject({
     .min(1)
     .max(8192)
     .optional()
-    .describe('Most entries that are wanted; neighbours are merged. Default: all, at most 8,192.'),
+    .describe('Most entries to return; neighbours are merged. Default: all, at most 8,192.'),
 })
 
-/** A job's id is a UUID: nothing of another length is worth a look-up, and no store ever sees a text of the client's size. */
+/** A job's ID is a UUID: other lengths need no look-up, and no store gets a text of arbitrary size. */
 const mayBeId = (id: string) => id.length === 36
 
 export const jobRoutes = [
@@ -50,8 +50,8 @@ export const jobRoutes = [
       'SHUTTING_DOWN',
     ],
     requestHeaders: {
-      'Idempotency-Key': 'A repeated request with the same key and body makes no second job.',
-      Prefer: '`wait=n` answers with the whole job when it has ended or n seconds (at most 60) are over.',
+      'Idempotency-Key': 'A repeated request with the same key and body creates no second job.',
+      Prefer: '`wait=n` responds with the whole job when it has ended, or after n seconds (at most 60).',
     },
     async handle(call, { body }) {
       const job = await createJob(call, body)
@@ -71,7 +71,7 @@ export const jobRoutes = [
     bucket: 'other',
     answer: { description: 'The job.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
-    requestHeaders: { Prefer: '`wait=n` answers when the job has ended or n seconds (at most 60) are over.' },
+    requestHeaders: { Prefer: '`wait=n` responds when the job has ended, or after n seconds (at most 60).' },
     async handle(call, { params }) {
       const job = await requireJob(call, params.id)
       const seconds = preferredWait(call.request.headers)
@@ -97,7 +97,7 @@ export const jobRoutes = [
     path: '/job/:id',
     operation: 'deleteJob',
     summary: 'Delete a job',
-    description: 'In any state: a running job is aborted, its files and its uploaded input are removed.',
+    description: 'In any state: a running job is aborted, and its files and uploaded input are removed.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The id of the deleted job.', schema: jobIdSchema },
@@ -129,9 +129,9 @@ export const jobRoutes = [
     method: 'POST',
     path: '/job/:id/retry',
     operation: 'retryJob',
-    summary: 'Run a failed job again',
+    summary: 'Retry a failed job',
     description:
-      'With the params and inputs that it was created with: uploads are kept until `expiresAt` of the job. It keeps its id, waits behind the jobs that are there, and counts as a new one against limits and quotas.',
+      'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
     access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -160,7 +160,7 @@ export const jobRoutes = [
     operation: 'followJobs',
     summary: 'Follow all jobs by server-sent events',
     description:
-      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, and `deleted` with the id of one that is gone. List the jobs after `ready` to miss none.',
+      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
@@ -197,16 +197,16 @@ export const jobRoutes = [
     operation: 'getGrowingResult',
     summary: 'Get a result while the job is running',
     description:
-      'Without `Range`: the whole file, each byte as soon as it is there, until the job has ended. With `Range: bytes=n-`: what is there from byte n on. The bytes are those of the result, but for the lengths in its header, which are known at the end. Answered by the machine that runs the job; any other answers 404 with the reason `elsewhere`.',
+      'Without `Range`: the whole file, each byte as soon as it is written, until the job has ended. With `Range: bytes=n-`: the bytes written so far, from byte n on. They are the bytes of the final result, except for the lengths in its header, which are known only at the end. Only the machine that runs the job has them; others respond with 404 and the reason `elsewhere`.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
     otherAnswers: {
-      206: 'What is there of the range.',
+      206: 'The available part of the range.',
       307: 'The job has succeeded: `Location` is the link to the result.',
     },
     problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
-    requestHeaders: { Range: 'One range of bytes, from the first one that you lack.' },
+    requestHeaders: { Range: 'One range of bytes, from the first missing one.' },
     handle: async (call, { params }) => answerGrowing(call, await requireJob(call, params.id), params.output),
   }),
   defineRoute({
@@ -215,12 +215,12 @@ export const jobRoutes = [
     operation: 'followJob',
     summary: 'Follow a job by server-sent events',
     description:
-      'Sends an event `job` with the whole job at once and at each change, `deleted` if it goes away, and closes when the job has ended. From the machine that runs the job, also `growing` when there is more to read of its results: for each by its name, `bytes` that are there and the `url` that answers ranges of them (`GET /job/{id}/growing/{output}`).',
+      'Sends an event `job` with the whole job at once and at each change, `deleted` if it is deleted, and closes when the job has ended. The machine that runs the job also sends `growing` when more of its results can be read: by name, the available `bytes` and the `url` for ranges of them (`GET /job/{id}/growing/{output}`).',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
     otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
-    requestHeaders: { 'Last-Event-ID': 'Id of the last event that was seen.' },
+    requestHeaders: { 'Last-Event-ID': 'ID of the last event received.' },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       return jobEvents(call, await requireJob(call, params.id))
@@ -232,7 +232,7 @@ export const jobRoutes = [
     operation: 'listJobs',
     summary: 'List jobs',
     description:
-      'Newest first. Page numbers reach the first 10,000 jobs, the Link header all of them. A page of very large jobs may be refused; the message says how many rows fit. In the rate limit, a list counts as one more request for each 64 KiB.',
+      'Newest first. Page numbers cover the first 10,000 jobs; the Link header leads to all of them. A page of very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list counts as one more request per 64 KiB.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
@@ -241,7 +241,7 @@ export const jobRoutes = [
       schema: z.array(jobViewSchema),
       headers: {
         Link: 'The next page, with `rel="next"`; absent on the last one.',
-        'X-Total-Count': `Jobs that pass the filters, on all pages. They are counted up to ${mostCounted}: that number means so many or more.`,
+        'X-Total-Count': `Matching jobs on all pages. They are counted up to ${mostCounted}; that number means that many or more.`,
       },
     },
     async handle(call, { query }) {

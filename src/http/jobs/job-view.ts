@@ -4,7 +4,7 @@ import type { JobView } from '../schemas.js'
 import { downloadName } from '../storage/download-name.js'
 import { storageLink } from '../storage/storage-link.js'
 
-/** What is shown for an output that was sent to the client's own storage. */
+/** Shown for an output that was sent to the client's own storage. */
 export const customStorage = '[custom storage]'
 
 /** A job as clients see it. Every field is always there; result links are fresh each time. */
@@ -37,7 +37,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
   }
 }
 
-/** The same, with what a client that waits for the job wants to know. */
+/** The same, with details for clients that wait for the job. */
 export async function pendingJobView(job: JobRecord, call: Call): Promise<JobView> {
   const view = await jobView(job, call)
   if (isTerminal(job)) return view

@@ -4,15 +4,15 @@ import type { KeyedCall } from '../routing/call.js'
 
 const maxWaitSeconds = 60
 
-/** Seconds that the client prefers to wait (`Prefer: wait=n`, RFC 7240), at most 60; `undefined` if it does not ask. */
+/** Seconds that the client prefers to wait (`Prefer: wait=n`, RFC 7240), at most 60; `undefined` if not given. */
 export function preferredWait(headers: RequestHeaders): number | undefined {
   const match = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?=$|[,;])/i.exec(headers.get('prefer') ?? '')
   return match ? Math.min(Number(match[1]), maxWaitSeconds) : undefined
 }
 
 /**
- * The job when it has ended or the time is over, whichever comes first; `undefined` if it was deleted meanwhile. An application
- * with too many waiting requests gets the job at once: waiting is a preference, not a promise.
+ * The job when it has ended or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An application with too many
+ * waiting requests gets the job at once: waiting is a preference, not a promise.
  */
 export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: number): Promise<JobRecord | undefined> {
   const app = call.caller.id

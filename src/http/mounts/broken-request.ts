@@ -3,7 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Duplex } from 'node:stream'
 import { Problem, problemAnswer, type ProblemCode } from '../routing/problem.js'
 
-/** Why the parser of `node:http` gave up a connection. */
+/** Why the parser of `node:http` closed a connection. */
 const parserRefusals: Record<string, [ProblemCode, string]> = {
   HPE_HEADER_OVERFLOW: [
     'HEADERS_TOO_LARGE',
@@ -15,13 +15,13 @@ const parserRefusals: Record<string, [ProblemCode, string]> = {
   ],
   ERR_HTTP_REQUEST_TIMEOUT: [
     'TIMEOUT',
-    'The head of the request did not come in time. Send the request again over a steady connection.',
+    'The request headers did not arrive in time. Send the request again over a steady connection.',
   ],
 }
 
-/** Gives what `node:http` refuses by itself, before a handler sees it, the same JSON as every other error. */
+/** Sends the same JSON as for other errors when `node:http` itself refuses a request. */
 export function answerBrokenRequests(server: Server): void {
-  /** Connections on which an answer is being sent: another one in its middle would be taken for a part of it. */
+  /** Connections with a response in progress: a second one would be taken for a part of it. */
   const answering = new WeakSet<Duplex>()
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     answering.add(socket)
@@ -31,7 +31,7 @@ export function answerBrokenRequests(server: Server): void {
     if (!socket.writable || answering.has(socket)) return void socket.destroy()
     const [code, message] = parserRefusals[error.code ?? ''] ?? [
       'BAD_INPUT',
-      'The request is not valid HTTP/1.1. Send it with a client that speaks it.',
+      'The request is not valid HTTP/1.1. Send it with an HTTP/1.1 client.',
     ]
     const { status, headers, body } = answerOf(new Problem(code, message))
     const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -45,13 +45,13 @@ export function answerBrokenRequests(server: Server): void {
       response,
       new Problem(
         'EXPECTATION_FAILED',
-        'The service supports no expectation other than 100-continue. Leave the Expect header out.',
+        'The service supports no expectations except 100-continue. Leave the Expect header out.',
       ),
     ),
   )
 }
 
-/** RFC 9112, section 3.2: a request of HTTP/1.1 has one. */
+/** RFC 9112, section 3.2: an HTTP/1.1 request must have one. */
 export function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion === '1.1'
 }

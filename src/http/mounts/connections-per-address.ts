@@ -1,10 +1,7 @@
 import type { Server } from 'node:http'
 import { addressGroup } from '../auth/address-group.js'
 
-/**
- * Closes the connections of an address beyond `most`: whatever one client does with its own, silent or slow, there is room for those of
- * others.
- */
+/** Closes connections of an address beyond `most`, so that one client's idle or slow connections leave room for others. */
 export function limitPerAddress(server: Server, most: number): void {
   const counts = new Map<string, number>()
   server.on('connection', (socket) => {
@@ -19,7 +16,7 @@ export function limitPerAddress(server: Server, most: number): void {
       else counts.delete(address)
     })
     if (count <= most) return
-    // Those that only wait for a next request make room for the one that comes after this.
+    // Idle keep-alive connections make room for the next one.
     server.closeIdleConnections()
     socket.destroy()
   })

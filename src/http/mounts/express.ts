@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
-/** What Express 4 and 5 add to a request; nothing of Express is imported. */
+/** What Express 4 and 5 add to a request; Express is not imported. */
 export interface ExpressRequest extends IncomingMessage {
   /** Path that routers have cut off `url`. */
   baseUrl: string
@@ -12,8 +12,8 @@ export interface ExpressRequest extends IncomingMessage {
 export type ExpressMiddleware = (request: ExpressRequest, response: ServerResponse) => void
 
 /**
- * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads uploads; JSON that one
- * has parsed is taken from it.
+ * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads uploads; JSON that one has
+ * already parsed is used.
  *
  * @example
  * app.use('/v1', expressMount(createHandler(engine)))

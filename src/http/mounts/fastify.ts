@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from './mountable.js'
 import { responder } from './node-bridge.js'
 
-/** What is used of a Fastify instance; nothing of Fastify is imported. */
+/** The used part of a Fastify instance; Fastify is not imported. */
 export interface FastifyScope {
   prefix: string
   removeAllContentTypeParsers(): unknown
@@ -26,7 +26,7 @@ export interface FastifyReply {
 }
 
 /**
- * The handler as a Fastify plugin, in a scope of its own, so that the body parsers of the host do not touch its requests.
+ * The handler as a Fastify plugin, in its own scope, so that the host's body parsers do not touch its requests.
  *
  * @example
  * await app.register(fastifyMount(createHandler(engine)), { prefix: '/v1' })

@@ -1,6 +1,6 @@
 import { checkHandler, type Handler, mountPathOf } from './mountable.js'
 
-/** What is used of a Hono context; nothing of Hono is imported. */
+/** The used part of a Hono context; Hono is not imported. */
 export interface HonoContext {
   req: { raw: Request; arrayBuffer?(): Promise<ArrayBuffer> }
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
-/** What is used of a Koa context; nothing of Koa is imported. */
+/** The used part of a Koa context; Koa is not imported. */
 export interface KoaContext {
   req: IncomingMessage
   res: ServerResponse
@@ -17,8 +17,8 @@ export interface KoaContext {
 export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<void>
 
 /**
- * The handler as Koa middleware. `path` is where it answers; other paths go on to the next middleware. Use it before any body
- * parser that reads uploads; JSON that one has parsed is taken from it.
+ * The handler as Koa middleware. `path` is where it is mounted; other paths go to the next middleware. Use it before any body parser that
+ * reads uploads; JSON that one has already parsed is used.
  *
  * @example
  * app.use(koaMount(createHandler(engine), { path: '/v1' }))
@@ -33,7 +33,7 @@ export function koaMount(handler: Handler, options: { path?: string } = {}): Koa
     }
     const { originalUrl, url } = context
     const outerPath = originalUrl.endsWith(url) ? originalUrl.slice(0, originalUrl.length - url.length) : ''
-    // Koa would end the answer a second time.
+    // Koa would end the response a second time.
     context.respond = false
     await respond(context.req, context.res, {
       mountPath: outerPath + path,

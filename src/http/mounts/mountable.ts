@@ -2,37 +2,37 @@ import { StemworkError } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
 import { type ApiRequest, WebRequestReader } from '../routing/api-request.js'
 
-/** What a mount knows and a `Request` does not say. */
+/** What a mount knows beyond the `Request`. */
 export interface MountContext {
-  /** Front of the URL's path that belongs to the host, for example `/media` for a mount that is put there. */
+  /** Start of the URL's path that belongs to the host, for example `/media` for a mount under it. */
   mountPath?: string
   /** True if something before us has read the body. */
   bodyRead?: boolean
-  /** What that has made of it, if it has left it somewhere: the value of a JSON body, or the bytes. */
+  /** Its result, if available: the value of a JSON body, or the bytes. */
   parsedBody?: unknown
 }
 
-/** Answers a request. Never rejects: every failure is an answer. */
+/** Answers a request. Never rejects: every failure is a response. */
 export type Handler = (request: Request, context?: MountContext) => Promise<Response>
 
-/** The same before it is put into web terms. */
+/** The same without web requests and responses. */
 export type Answer = (request: ApiRequest, context: MountContext) => Promise<ApiAnswer>
 
 const plainAnswer = Symbol.for('stemwork.plain-answer')
 
-/** A handler that mounts of servers which have no web requests can ask without the cost of making some. */
+/** A handler that mounts can call without creating web requests, for servers that have none. */
 export function mountable(answer: Answer): Handler {
   const requests = new WebRequestReader()
   const handler: Handler = async (request, context = {}) => toResponse(await answer(requests.read(request), context))
   return Object.assign(handler, { [plainAnswer]: answer })
 }
 
-/** `undefined` for a handler of the host's own, for example one that is put around ours: it works by web requests alone. */
+/** `undefined` for the host's own handler, for example a wrapper around ours: it only takes web requests. */
 export function plainAnswerOf(handler: Handler & { [plainAnswer]?: Answer }): Answer | undefined {
   return handler[plainAnswer]
 }
 
-/** @throws StemworkError `INVALID_OPTIONS` for what is no handler, for example the engine itself. */
+/** @throws StemworkError `INVALID_OPTIONS` if it is not a handler, for example the engine itself. */
 export function checkHandler(handler: unknown): void {
   if (typeof handler === 'function') return
   throw new StemworkError(
@@ -42,9 +42,9 @@ export function checkHandler(handler: unknown): void {
 }
 
 /**
- * The path without a slash at its end; empty: the root.
+ * The path without a trailing slash; empty: the root.
  *
- * @throws StemworkError `INVALID_OPTIONS` for one that no request could have.
+ * @throws StemworkError `INVALID_OPTIONS` for an impossible path.
  */
 export function mountPathOf({ path = '' }: { path?: string }): string {
   if (typeof path === 'string' && /^(\/.*)?$/.test(path)) return path.replace(/\/+$/, '')

@@ -11,7 +11,7 @@ import { NodeRequestReader } from './node-request.js'
 
 /** Where a framework has put the mount. */
 export interface MountPoint {
-  /** Front of the path that belongs to the host. */
+  /** Start of the path that belongs to the host. */
   mountPath?: string
   /** The request's whole URL, if the framework has cut something off `request.url`. */
   originalUrl?: string
@@ -19,10 +19,10 @@ export interface MountPoint {
   parsedBody?: unknown
 }
 
-/** Answers a `node:http` request. Resolves when the answer is handed over or the client is gone; never rejects. */
+/** Answers a `node:http` request. Resolves when the response is handed over or the client has disconnected; never rejects. */
 export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
-/** Web requests and responses are made only for what needs them: streams, and handlers of the host's own. */
+/** Web requests and responses are created only if needed: for streams and the host's own handlers. */
 export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
@@ -41,7 +41,7 @@ export function responder(handler: Handler): Responder {
       if (request.httpVersionMajor > 1) answer.headers.delete('connection')
       await sendNodeResponse(response, answer)
     } catch (error) {
-      // Ours answers every failure of its own. What is left is a connection that broke, or a handler of the host's that failed.
+      // Our handler answers its own failures. What remains is a broken connection, or a failed handler of the host.
       if (response.headersSent || response.destroyed || request.destroyed) return void response.destroy()
       defaultLogger.error(
         { method: request.method, err: error },
@@ -58,7 +58,7 @@ export function responder(handler: Handler): Responder {
   }
 }
 
-/** Writing more takes milliseconds, in which nobody else is served. */
+/** Writing more takes milliseconds, during which no other request is served. */
 const pieceBytes = 64 * 1024
 
 /** Returns at once unless there is a stream or a large text to send. */
@@ -68,7 +68,7 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   if (isHttp2) delete headers.connection
   if (body !== null && typeof body !== 'string') return sendNodeResponse(response, toResponse(answer))
   if (!response.headersSent) response.writeHead(status, headers)
-  // In one piece, which spares a second chunk and the delay of a `write` before the `end`.
+  // In one piece, which avoids a second chunk and the delay of a `write` before the `end`.
   if (body === null) response.end()
   else if (body.length > pieceBytes) return sendInPieces(response, Buffer.from(body))
   else response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8')
@@ -96,7 +96,7 @@ function drained(response: ServerResponse): Promise<void> {
   })
 }
 
-/** As many bytes as letters. The bytes are the same in Latin-1 then, which is sent without a look at each letter. */
+/** As many bytes as characters: the text is ASCII, and Latin-1 encoding is faster. */
 function isAscii(body: string, headers: ApiAnswer['headers']): boolean {
   return headers['content-length'] === String(body.length)
 }

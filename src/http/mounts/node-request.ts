@@ -4,10 +4,10 @@ import { NodeRequest } from 'srvx/node'
 import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
 import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 
-/** Paths and queries that a URL leaves as they are. */
+/** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** Of a header that comes several times node keeps the first here; web requests join them. */
+/** For a repeated header, Node keeps the first value here; web requests join them. */
 const keptOnce = new Set([
   'authorization',
   'content-length',
@@ -46,7 +46,7 @@ export class NodeRequestReader {
   }
 }
 
-/** Only what is asked for is made. */
+/** Values are computed on demand. */
 class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly method: string
   readonly #reader: NodeRequestReader

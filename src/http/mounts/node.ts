@@ -6,7 +6,7 @@ import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 
 /**
- * The handler as a `node:http` request listener. `path` is the front of the paths that the host sends to it.
+ * The handler as a `node:http` request listener. `path` is the start of the paths that the host sends to it.
  *
  * @example
  * http.createServer(listener(createHandler(engine), { path: '/v1' })).listen(8080)
@@ -26,16 +26,16 @@ export interface ServeOptions {
   port?: number
   /** Default: `127.0.0.1`. */
   host?: string
-  /** Connections at a time; more are closed at once. Default: 1000. */
+  /** Simultaneous connections; further ones are closed at once. Default: 1000. */
   maxConnections?: number
   /**
-   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy, from which all come, give
-   * it as many as `maxConnections`.
+   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy, which is one address,
+   * set it to `maxConnections`.
    */
   maxConnectionsPerAddress?: number
   /** How long a connection may take to send the head of a request, the first one included. Default: 60 s. */
   headersTimeoutMs?: number
-  /** Connections on which nothing moves for so long, in either direction, are closed. Default: 120 s; 0: never. */
+  /** Connections without data in either direction for this long are closed. Default: 120 s; 0: never. */
   idleTimeoutMs?: number
   /** For `node:http`, for example `maxHeaderSize`. */
   server?: ServerOptions
@@ -54,12 +54,12 @@ export interface RunningServer {
   readonly port: number
   /** Origin at which it answers, without a slash at the end. */
   readonly origin: string
-  /** Takes no new connection and ends when the running answers are sent, at the latest after `timeoutMs` (default 5,000). */
+  /** Accepts no new connections and ends when current responses are sent, at the latest after `timeoutMs` (default 5,000). */
   close(options?: { timeoutMs?: number }): Promise<void>
 }
 
 /**
- * Starts a `node:http` server of its own for the handler.
+ * Starts a new `node:http` server for the handler.
  *
  * @throws the server's error if it cannot listen.
  */
@@ -67,21 +67,21 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   const host = options.host ?? '127.0.0.1'
   const { maxConnections, headersTimeoutMs, idleTimeoutMs } = { ...serveDefaults, ...options }
   const server = createServer({
-    // Node's limit on a whole request would cut long uploads off; the handler has limits on idle time and pace instead. Left to
-    // itself, Node would take this 0 for the time that the head of a request may take, too.
+    // Node's limit for a whole request would cut off long uploads; the handler limits idle time and transfer rate instead. By default, Node
+    // would also apply this 0 to the time for the headers.
     requestTimeout: 0,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: Math.min(30_000, Math.ceil(headersTimeoutMs / 2)),
-    // Above that of common load balancers (60 s): they, not we, end idle connections.
+    // Longer than that of common load balancers (60 s), so that they close idle connections first.
     keepAliveTimeout: 65_000,
-    // Node's own refusal has no message.
+    // Node's own response has no message.
     requireHostHeader: false,
     ...options.server,
   })
   server.maxConnections = maxConnections
   limitPerAddress(server, options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75))
   server.setTimeout(idleTimeoutMs)
-  // Connections that only wait for a next request make room for those that are refused.
+  // Idle keep-alive connections make room for refused ones.
   server.on('drop', () => server.closeIdleConnections())
   answerBrokenRequests(server)
   const respond = listener(handler)

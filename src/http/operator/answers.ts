@@ -1,15 +1,15 @@
-/** What the operator's page is sent. Times are epoch milliseconds. */
+/** Responses for the operator's page. Times are epoch milliseconds. */
 export interface Overview {
   at: number
   queues: QueueFacts[]
   workers: WorkerFacts[]
-  /** Jobs that ended in the last hour, by the time in which they did, the earliest first. */
+  /** Jobs that ended in the last hour, by interval, earliest first. */
   rates: { from: number; succeeded: number; failed: number }[]
   failures: FailureFacts[]
   /** What is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
-  /** Rates and failures are those of so many of the newest jobs, and `complete` says whether these are all of the last day. */
+  /** Rates and failures cover this many of the newest jobs; `complete` tells whether these are all of the last day. */
   sample: { jobs: number; complete: boolean }
   problems: string[]
   warnings: string[]
@@ -43,22 +43,22 @@ export interface QueueFacts {
   /** Those that wait and are due. */
   queued: number
   running: number
-  /** Whether there are more than `queued`, which is where the count ends. */
+  /** Whether there are more than `queued`, where counting stops. */
   isMore: boolean
-  /** For how long the first of them has been due; null if none waits. */
+  /** How long the first of them has been due; null if none waits. */
   longestWaitMs: number | null
-  /** Living workers that take such jobs, and the jobs that they run at a time. */
+  /** Live workers that take such jobs, and the jobs that they run at a time. */
   workers: number
   slots: number
-  /** Of those that succeeded of late, from claim to end. */
+  /** For recent successful jobs, from claim to end. */
   medianMs: number | null
 }
 
 export interface WorkerFacts {
   name: string
-  /** Null for one that only holds jobs: it ended, runs jobs one by one, or is of an older version. */
+  /** Null for a worker known only from its jobs: it ended, runs single jobs, or is an older version. */
   offers: { slots: number; labels: string[]; workflows: string[]; startedAt: number } | null
-  /** Its last sign of life. */
+  /** When it was last seen. */
   seenAt: number
   jobs: { id: string; workflow: string; stage: string | null; progress: number; startedAt: number }[]
 }
@@ -90,13 +90,13 @@ export interface JobRow {
   error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
 }
 
-/** What one request to act on many jobs has done. */
+/** The outcome of one bulk request. */
 export interface BulkFacts {
   done: number
   refused: { id: string; code: string; message: string }[]
-  /** Where to go on; null at the end. */
+  /** Where to continue; null at the end. */
   next: string | null
-  /** There is no room for more; the rest would be refused, too. */
+  /** There is no room for more jobs; the rest would be refused, too. */
   isFull: boolean
 }
 
@@ -104,7 +104,7 @@ export interface JobPage {
   jobs: JobRow[]
   /** Cursor of the next page. */
   next: string | null
-  /** How many jobs were looked at for a text that no index has; null if the store found them itself. */
+  /** How many jobs were searched for a text that no index has; null if the store found them itself. */
   looked: number | null
 }
 
@@ -118,9 +118,9 @@ export interface JobFacts extends JobRow {
   cancelRequested: boolean
   /** Place in the queue of its application. */
   place: number | null
-  /** Why it is not begun, besides the jobs before it. */
+  /** Why it does not start, besides the jobs before it. */
   waiting: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
-  /** Labels that it needs of its worker. */
+  /** Labels that its worker must have. */
   needs: string[]
   history: AttemptFacts[]
   /** Why the last attempt failed, with stack and causes. */

@@ -33,14 +33,14 @@ export async function searchJobs(engine: HttpEngine, query: JobSearch): Promise<
   return { jobs: jobs.map(jobRow), next: next ? cursorText(next) : null, looked: text === '' ? null : looked }
 }
 
-/** Does it to a page of the jobs that the search shows and to which it can be done. Go on with `after: next`. */
+/** Changes one page of the matching jobs that can be changed. Continue with `after: next`. */
 export async function actOnFound(engine: HttpEngine, action: BulkAction, query: JobSearch): Promise<BulkFacts> {
   const text = textOf(query)
   const named = idForm.test(text) ? await engine.get(text) : undefined
   if (idForm.test(text) && !named) return { done: 0, refused: [], next: null, isFull: false }
   const { done, refused, next, isFull } = await engine.bulk(
     action,
-    // An id is found however many jobs came after it.
+    // An ID is found regardless of how many jobs are newer.
     { ...filtersOf(query), ...(named && { createdAfter: named.createdAt, createdBefore: named.createdAt + 1 }) },
     { limit: pageSize, after: cursorOf(query.after), where: whereOf(text) },
   )
@@ -81,7 +81,7 @@ function jobRow(job: JobRecord): JobRow {
   return { id, name, app, workflow, batchName, status, stage, progress, ...times, attempts: job.token, worker, error }
 }
 
-/** All that an operator may want to know of a job. */
+/** Everything that an operator may want to know about a job. */
 export async function jobFacts(engine: HttpEngine, job: JobRecord): Promise<JobFacts> {
   return {
     ...jobRow(job),

@@ -4,7 +4,7 @@ import { Problem } from '../routing/problem.js'
 import { clientAddress } from '../routing/wrong-keys.js'
 
 /**
- * Lets the holder of the operator's key through, which is no key of an application.
+ * Admits the holder of the operator's key, which is not an application's key.
  *
  * @throws Problem `UNAUTHORIZED`; `RATE_LIMITED` after too many wrong keys from one address.
  */
@@ -22,7 +22,7 @@ export function requireOperator(call: Call): void {
   throw new Problem('UNAUTHORIZED', "Send the operator's key as the raw value of the Authorization header.")
 }
 
-/** Hashed, so that the time that it takes says nothing of the length either. */
+/** Hashed, so that the time reveals nothing about the length either. */
 function isSame(a: string, b: string): boolean {
   const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest())
   return left !== undefined && right !== undefined && timingSafeEqual(left, right)

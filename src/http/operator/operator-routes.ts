@@ -34,7 +34,9 @@ const answer = { description: 'What the page shows.' }
 const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN'] as const
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
-/** `/operator`: a page for who runs the service, over all applications. Its interface is its own, and not part of the described one. */
+/**
+ * `/operator`: a page for the operators of the service, over all applications. Its interface is internal and not part of the OpenAPI document.
+ */
 export const operatorPageRoutes: readonly Route[] = [
   defineRoute({
     method: 'GET',

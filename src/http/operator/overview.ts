@@ -5,17 +5,17 @@ import type { HttpEngine } from '../http-engine.js'
 import type { FailureFacts, Overview, QueueFacts, WorkerFacts } from './answers.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
-/** Jobs that rates and failures are taken from. */
+/** Jobs that are sampled for rates and failures. */
 const sampleSize = 500
 /** Running jobs that are shown with their workers. */
 const mostRunning = 500
 const dayMs = 24 * 3_600_000
 const rateStepMs = 5 * 60_000
 const rateSteps = 12
-/** Viewers that look at the same time see the same. */
+/** Simultaneous viewers share a result. */
 const keptMs = 2_000
 
-/** What happens in the whole store, read at most every two seconds however many look. */
+/** The state of the whole store, read at most every two seconds for any number of viewers. */
 export class OverviewReader {
   readonly #engine: HttpEngine
   #last: { at: number; overview: Promise<Overview> } | undefined
@@ -34,7 +34,7 @@ export class OverviewReader {
     return this.#last.overview
   }
 
-  /** After a change: who made it wants to see it. */
+  /** After a change, so that its author sees it. */
   forget(): void {
     this.#last = undefined
   }
@@ -74,7 +74,7 @@ function queuesOf(
     const longestWaitMs = queued > 0 ? oldestMs : null
     return { workflow, name: nameOf(workflow), needs, ...counts, longestWaitMs, medianMs: medianMs(recent, workflow) }
   })
-  // Those without a job are to be steered, too.
+  // Workflows without jobs can be controlled, too.
   for (const { id, name } of engine.workflows.list()) {
     if (queues.some(({ workflow }) => workflow === id)) continue
     const able = workers.filter(({ workflows }) => workflows.includes(id))
@@ -98,12 +98,12 @@ function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
   return times[Math.floor(times.length / 2)] ?? null
 }
 
-/** Those that are alive, idle ones too, and those that only hold jobs. */
+/** Live workers, including idle ones, and those known only from their jobs. */
 function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
   const workers = alive.map(({ owner, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
     return { name: owner, offers: { slots, labels, workflows, startedAt }, seenAt, jobs: [] }
   })
-  // Two may have one name; then the first is shown with the jobs of both.
+  // Two may have the same name; the first is then shown with the jobs of both.
   const byName = new Map(workers.toReversed().map((worker) => [worker.name, worker]))
   for (const { id, workflow, stage, progress, lease, history, startedAt } of running) {
     if (!lease) continue

@@ -1,6 +1,6 @@
 import { FastResponse } from 'srvx/node'
 
-/** What a route gives back. Plain, so that the headers that every answer has can be added without cost. */
+/** What a route returns. A plain object, so that common headers can be added cheaply. */
 export interface ApiAnswer {
   status: number
   /** Names in lower case. */
@@ -8,7 +8,7 @@ export interface ApiAnswer {
   body: string | ReadableStream<Uint8Array> | null
 }
 
-/** A JSON answer. Its length is known, so that no bridge has to chunk it; no cache keeps it, for it may hold links that are credentials. */
+/** A JSON response. Its length is known, so it needs no chunking; it must not be cached, because its links are credentials. */
 export function json(value: unknown, facts: { status?: number; headers?: Record<string, string> } = {}): ApiAnswer {
   return jsonOf(JSON.stringify(value), facts)
 }
@@ -27,7 +27,7 @@ export function jsonOf(
   return { status, headers: headers ? { ...own, ...headers } : own, body }
 }
 
-/** A text answer, for example a page or Prometheus metrics. */
+/** A text response, for example a page or Prometheus metrics. */
 export function text(body: string, contentType: string, headers: Record<string, string> = {}): ApiAnswer {
   return {
     status: 200,
@@ -40,7 +40,7 @@ export function empty(status: number, headers: Record<string, string> = {}): Api
   return { status, headers, body: null }
 }
 
-/** As a web response that the Node bridge can send without building the web parts, which would cost more than all the rest. */
+/** A web response that the Node bridge can send without building its web parts, which would cost more than everything else. */
 export function toResponse({ status, headers, body }: ApiAnswer): Response {
   return new FastResponse(body, { status, headers })
 }

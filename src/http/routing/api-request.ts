@@ -6,7 +6,7 @@ export interface RequestHeaders {
   has(name: string): boolean
 }
 
-/** What the service reads of a request, whatever brought it: a web `Request`, or a server's own parts without the cost of one. */
+/** The parts of a request that the service reads, from a web `Request` or cheaper from a server's own objects. */
 export interface ApiRequest {
   readonly method: string
   readonly headers: RequestHeaders
@@ -14,15 +14,15 @@ export interface ApiRequest {
   address(): RequestUrl
   readonly body: ReadableStream<Uint8Array> | null
   readonly bodyUsed: boolean
-  /** Address of the client or of the nearest proxy; `undefined` where the host's server does not tell it. */
+  /** Address of the client or of the nearest proxy; `undefined` if the host's server does not provide it. */
   readonly remoteAddress: string | undefined
   /** Fires when the client goes away. */
   readonly signal: AbortSignal
-  /** The same as a web request, for code of the host's. */
+  /** The same as a web request, for the host's code. */
   readonly web: Request
 }
 
-/** Makes requests of web requests, nearly all of which have the same origin. */
+/** Wraps web requests, nearly all of which have the same origin. */
 export class WebRequestReader {
   readonly #urls = new RequestUrlReader()
 
@@ -38,7 +38,7 @@ export class WebRequestReader {
       get bodyUsed() {
         return web.bodyUsed
       },
-      // Servers on srvx tell it so.
+      // Servers on srvx provide it this way.
       remoteAddress: (web as Request & { ip?: string }).ip,
       get signal() {
         return web.signal

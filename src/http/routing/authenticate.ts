@@ -7,7 +7,7 @@ import { type Caller, callerSchema, type Sender } from '../options.js'
 import { Problem } from './problem.js'
 
 /**
- * Who sent the request: by the host's own check, or by the key in `Authorization`, raw or after `Bearer`.
+ * The sender of the request, by the host's own check or by the key in `Authorization`, raw or after `Bearer`.
  *
  * @throws Problem `UNAUTHORIZED`, with one message for every cause; `RATE_LIMITED` after too many wrong keys from one address.
  */
@@ -19,12 +19,12 @@ export async function authenticate(request: ApiRequest, service: Service): Promi
   })
 }
 
-/** Whether the sender of a request that lasts may go on: false once its key has ended. */
+/** Whether the sender of a long request may continue: false once its key has ended. */
 export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
   try {
     return (await identify(request, service, false))?.id === sender.id
   } catch {
-    // A store that is away for a moment says nothing about the key.
+    // A brief outage of the store says nothing about the key.
     return true
   }
 }
@@ -49,7 +49,7 @@ async function senderOfKey(
   const known = keys.find(key)
   const print = known?.print ?? fingerprint(key)
   const address = known ? undefined : clientAddress(request, options.trustProxy)
-  // Not for keys that have worked: behind one address there may be many clients.
+  // Not for keys that have worked: many clients may share one address.
   if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address)
   const record = print && (await engine.applications.getKey(print.id))
   if (print && isGood(print, record, known !== undefined)) {
@@ -69,12 +69,12 @@ async function senderOfKey(
 const nobody = '0'.repeat(64)
 
 function isGood(print: KeyFingerprint, record: ApiKey | undefined, isKnown: boolean): record is ApiKey {
-  // Of a known key neither hash is the client's to choose. For others, an unknown id costs the same comparison as a wrong secret.
+  // For a known key, the client can choose neither hash. For others, an unknown ID costs the same comparison as a wrong secret.
   const matches = isKnown ? print.hash === record?.hash : sameHash(print.hash, record?.hash ?? nobody)
   return record !== undefined && matches && (record.expiresAt === null || record.expiresAt > Date.now())
 }
 
-/** The header holds the key as it is, or after `Bearer`. */
+/** The header contains the key itself, or the key after `Bearer`. */
 function rawKey(header: string): string {
   return header.startsWith('stw_') ? header : header.replace(/^bearer\s+/i, '').trim()
 }
@@ -82,6 +82,6 @@ function rawKey(header: string): string {
 function checkedCaller({ id, name }: Caller): Sender {
   if (callerSchema.safeParse({ id, name }).success) return { id, name }
   throw new Error(
-    'authenticate() must return { id, name } with an id of 1 to 128 characters out of A-Z, a-z, 0-9, ".", "_" and "-".',
+    'authenticate() must return { id, name } with an id of 1 to 128 characters from A-Z, a-z, 0-9, ".", "_" and "-".',
   )
 }

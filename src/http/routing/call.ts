@@ -49,7 +49,7 @@ export class Call {
   readonly request: ApiRequest
   readonly requestId: string
   readonly body: RequestBody
-  /** Headers that the answer gets, whatever it is. */
+  /** Headers for every response. */
   readonly headers: Record<string, string>
   /** Who sent the request; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
@@ -69,13 +69,13 @@ export class Call {
     this.#basePath = facts.basePath
   }
 
-  // These two are made when they are asked for: most requests need neither.
+  // These two are created on demand: most requests need neither.
 
   get search(): URLSearchParams {
     return new URLSearchParams(this.#url.search)
   }
 
-  /** Whether the request came in above the base path, where only routes that are `atRoot` answer. */
+  /** Whether the request is outside the base path, where only routes with `atRoot` respond. */
   get isAtRoot(): boolean {
     return !this.#url.pathname.startsWith(this.#basePath)
   }
@@ -87,7 +87,7 @@ export class Call {
   }
 }
 
-/** A request whose sender is known. */
+/** A request with a known sender. */
 export interface KeyedCall extends Call {
   readonly caller: Sender
 }

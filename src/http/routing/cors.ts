@@ -4,7 +4,7 @@ import type { HandlerOptions } from '../options.js'
 const exposed =
   'ETag, Link, Content-Disposition, Content-Range, Download-Url, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Tus-Resumable, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id, X-Total-Count'
 
-/** Headers that let a web page of an allowed origin read the answer. */
+/** Headers that let a web page of an allowed origin read the response. */
 export function corsHeaders(request: ApiRequest, options: HandlerOptions['cors']): Record<string, string> {
   if (!options) return {}
   const origin = allowedOrigin(request, options.origins)
@@ -16,7 +16,7 @@ export function corsHeaders(request: ApiRequest, options: HandlerOptions['cors']
   }
 }
 
-/** What the preflight request of a browser is answered with, besides `corsHeaders`. */
+/** The response to a browser's preflight request, besides `corsHeaders`. */
 export function preflightHeaders(
   request: ApiRequest,
   options: HandlerOptions['cors'],

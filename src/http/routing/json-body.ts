@@ -27,7 +27,7 @@ export async function readJson(call: Call): Promise<unknown> {
   return parseJson(await readBytes(call.body, limits), limits.paramsBytes)
 }
 
-/** Members and values that a body may have beside those of `params`: twice as many as all the others that a job can have. */
+/** Members and values that a body may have besides those of `params`: twice the number that a job can have. */
 const otherEntries = 256
 
 /** @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any valid body. */
@@ -55,8 +55,8 @@ const colon = 0x3a
 const comma = 0x2c
 
 /**
- * Objects of ten thousands of members take tens of milliseconds to build, in which nobody else is served, and only to be refused; to
- * count their signs up to the limit takes a fraction of one. Within `paramsBytes`, a value takes two bytes at least and a member six.
+ * Building objects with ten thousand members blocks the process for tens of milliseconds only to refuse them; counting their separators up to
+ * the limit takes a fraction of one. Within `paramsBytes`, a value takes at least two bytes and a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries
@@ -81,7 +81,7 @@ function tooManyEntries(what: 'values' | 'members', most: number): Problem {
   )
 }
 
-/** Written anew, so that it is a copy of our own, and no more than JSON. */
+/** Serialised again, so that it is our own copy and only JSON. */
 function boundedBytes(parsed: object, jsonBytes: number): Uint8Array {
   const bytes = Buffer.from(JSON.stringify(parsed))
   if (bytes.byteLength > jsonBytes) throw tooLarge(jsonBytes)

@@ -1,6 +1,6 @@
-/** Lists that are being made: of each application one at a time, in the order in which they were asked for. */
+/** Serialises lists: one at a time per application, in the order of the requests. */
 export class ListTurns {
-  /** The last one of each application that has any; these never reject. */
+  /** The last list of each application with any; these never reject. */
   readonly #last = new Map<string, Promise<void>>()
 
   async take<Result>(app: string, work: () => Promise<Result>): Promise<Result> {

@@ -1,6 +1,5 @@
 /**
- * An iterable as a response body: reads only when the client takes more, and lets go of its source when the client goes away or
- * takes nothing for `idleMs`.
+ * An iterable as a response body: reads only on demand, and releases its source when the client disconnects or reads nothing for `idleMs`.
  */
 export function pacedStream(source: AsyncIterable<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()

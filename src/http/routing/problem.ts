@@ -46,7 +46,7 @@ interface ProblemOptions {
   cause?: unknown
 }
 
-/** An HTTP error on its way out. Never leaves the handler: hosts see answers, not these. */
+/** An HTTP error inside the handler. Hosts only see responses. */
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly issues: FieldIssue[] | undefined
@@ -67,7 +67,7 @@ export class Problem extends Error {
   }
 }
 
-/** The error that a client sees for whatever a handler threw. What is not ours says nothing of its text. */
+/** The error that a client sees for anything that a handler threw. The text of foreign errors is hidden. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (!StemworkError.is(error)) return internal(error)
@@ -97,7 +97,7 @@ export function toProblem(error: unknown): Problem {
     case 'SHUTTING_DOWN':
       return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
     case 'STORE_UNAVAILABLE':
-      // What does not pass by itself (a damaged file, missing tables) is no reason to come back.
+      // A permanent failure (a damaged file, missing tables) is no reason to retry.
       return error.retryable ? unavailable(error) : internal(error)
     case 'BAD_INPUT':
       return new Problem('BAD_INPUT', error.message, { reason: error.reason, cause: error })
@@ -111,8 +111,8 @@ export function toProblem(error: unknown): Problem {
 }
 
 /**
- * The error as an answer: JSON with a non-empty `message`, which is all that existing clients read; with the members and the
- * media type of RFC 9457 where the client asks for them.
+ * The error as a response: JSON with a non-empty `message`, which is all that existing clients read; with the members and media type of RFC
+ * 9457 if the client accepts them.
  */
 export function problemAnswer(problem: Problem, request: { accept: string | null; requestId: string }): ApiAnswer {
   const { title, status } = problemKinds[problem.code]
@@ -134,7 +134,7 @@ export function problemAnswer(problem: Problem, request: { accept: string | null
   )
 }
 
-/** Without the error's own words, which are for the operator. */
+/** Without the error's own text, which is for operators. */
 function unavailable(cause: unknown): Problem {
   return new Problem(
     'STORE_UNAVAILABLE',

@@ -1,9 +1,9 @@
 import type { ApiRequest } from './api-request.js'
 
-/** Segments like `..` would lead out of the path that the links are below. */
+/** Segments such as `..` would lead outside the path of the links. */
 const prefixForm = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/
 
-/** Scheme, host and cut-off path of the service as the client wrote them, by way of a trusted proxy or directly. */
+/** Scheme, host and path prefix of the service as the client sent them, directly or through a trusted proxy. */
 export function publicOrigin(request: ApiRequest, direct: URL, trustProxy: boolean): string {
   if (!trustProxy) return direct.origin
   const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0]?.trim()

@@ -41,7 +41,7 @@ export class RateLimiter {
   }
 
   /**
-   * Counts one request and adds the headers that tell how many are left.
+   * Counts one request and adds headers with the number left.
    *
    * @throws Problem `RATE_LIMITED`.
    */
@@ -68,16 +68,16 @@ export class RateLimiter {
     throw tooMany(rate, waitMs)
   }
 
-  /** Lets a request that was taken count as so many more, once it is known what it costs. The application may owe them then. */
+  /** Charges an accepted request more, once its cost is known. The balance may become negative. */
   charge(app: string, kind: RateBucket, requests: number): void {
     const bucket = this.#limits[kind]?.buckets.get(app)
     if (bucket) bucket.tokens -= requests
   }
 
   /**
-   * For a request that was taken and has waited, as others were charged meanwhile.
+   * For an accepted request that has waited while others were charged.
    *
-   * @throws Problem `RATE_LIMITED` if the application owes requests.
+   * @throws Problem `RATE_LIMITED` if the balance is negative.
    */
   refuseDebtor(app: string, kind: RateBucket): void {
     const limit = this.#limits[kind]

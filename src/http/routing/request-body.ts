@@ -6,13 +6,10 @@ interface BodyLimits {
   minBytesPerSecond: number
 }
 
-/** Of a body that nobody asked for. Clients that send a small one along, for example with DELETE, keep their connection. */
+/** For a body that no route expects. Clients that send a small one, for example with DELETE, keep their connection. */
 const strayBytes = 1024 ** 2
 
-/**
- * The bytes of a request, read once. Stopping early leaves the connection open, so that an answer can still be sent; cancelling
- * the stream would close it under the client.
- */
+/** The bytes of a request, read once. Stopping early leaves the connection open for the response; cancelling the stream would close it. */
 export class RequestBody {
   readonly #request: ApiRequest
   readonly #bodyRead: boolean
@@ -21,10 +18,10 @@ export class RequestBody {
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #isOpen = false
   #ended = false
-  /** The client is gone or stalls. */
+  /** The client has disconnected or stalls. */
   #failed = false
   #bytes = 0
-  /** Time spent on waiting for the client; a slow store does not count against it. */
+  /** Time spent waiting for the client; a slow store does not count. */
   #waitedMs = 0
 
   /** @param read whether the host's framework has read the body before, and what it made of it */
@@ -35,7 +32,7 @@ export class RequestBody {
     this.#limits = limits
   }
 
-  /** The value that a body parser of the host has made of a JSON body; `undefined` if there is none. */
+  /** The JSON body as parsed by the host's body parser; `undefined` if there is none. */
   get parsed(): object | undefined {
     const value = this.#parsedBody
     return typeof value === 'object' && value !== null && !(value instanceof Uint8Array) ? value : undefined
@@ -57,8 +54,8 @@ export class RequestBody {
   }
 
   /**
-   * Reads on and throws away, until the end or `maxBytes`: a client that is still sending would not see an answer before.
-   * Never throws. Tells whether the end was reached.
+   * Reads and discards up to the end or `maxBytes`: a client that is still sending would not see the response. Never throws. Returns whether
+   * the end was reached.
    */
   async discard(maxBytes: number, maxMs = Infinity): Promise<boolean> {
     const startedAt = performance.now()
@@ -72,7 +69,7 @@ export class RequestBody {
         rest -= chunk.byteLength
       }
     } catch {
-      // The client is gone or stalls; there is nothing left to be polite to.
+      // The client has disconnected or stalls; nothing more to do.
     }
     return false
   }
@@ -82,16 +79,16 @@ export class RequestBody {
     if (this.#bodyRead || this.#ended) return false
     const { headers } = this.#request
     if (!headers.has('transfer-encoding') && (headers.get('content-length') ?? '0') === '0') return false
-    // What the host has begun to read is the host's to finish.
+    // If the host began to read it, the host has to finish.
     return this.#isOpen || !(this.#request.bodyUsed || this.#request.body?.locked)
   }
 
   /**
-   * Reads a bounded rest of a body that the answer does not depend on, within `limits.idleMs` in all. False: there is more, and the
-   * connection must be closed after the answer, or the server would read on without end.
+   * Reads a bounded rest of an unused body within `limits.idleMs` in total. False: there is more, and the connection must be closed after the
+   * response, or the server would keep reading.
    */
   async settle(): Promise<boolean> {
-    // Bodies of GET and HEAD mean nothing and are not given out.
+    // Bodies of GET and HEAD have no meaning and are not exposed.
     if (!this.#request.body) return false
     return this.discard(strayBytes, this.#limits.idleMs)
   }
@@ -108,7 +105,7 @@ export class RequestBody {
     if (this.#failed) throw stalledBody()
     if (!this.#reader || this.#ended) return undefined
     const { idleMs, minBytesPerSecond } = this.#limits
-    // What a client may wait in all grows with what it has sent.
+    // The total time for a client grows with the bytes that it has sent.
     const patienceMs = idleMs + (this.#bytes / minBytesPerSecond) * 1000 - this.#waitedMs
     const startedAt = performance.now()
     let timer: NodeJS.Timeout | undefined
@@ -143,7 +140,7 @@ function bodyAlreadyRead(): Problem {
 function stalledBody(): Problem {
   return new Problem(
     'TIMEOUT',
-    'The request body came too slowly or not at all. Send the request again over a steady connection.',
+    'The request body arrived too slowly or not at all. Send the request again over a steady connection.',
     { headers: { connection: 'close' } },
   )
 }

@@ -4,7 +4,7 @@ const idBytes = 15
 const idLength = (idBytes / 3) * 4
 const idsAtOnce = 256
 
-/** Names for requests that bring none: 120 random bits in base64url, drawn for many requests at once. */
+/** IDs for requests without one: 120 random bits in base64url, generated for many requests at once. */
 export class RequestIds {
   #drawn = ''
   #position = 0

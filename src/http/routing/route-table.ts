@@ -19,7 +19,7 @@ export class RouteTable {
     for (const route of routes) addRoute(this.#router, route.method, route.path, route)
   }
 
-  /** Whether a path ends like one of ours, for example `/v1/job` and `/media/job`. */
+  /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
   hasRouteAtEndOf(path: string): boolean {
     for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
       if (this.match('GET', path, at).kind !== 'none') return true

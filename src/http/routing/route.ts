@@ -6,12 +6,12 @@ import { readJson } from './json-body.js'
 import { Problem, type ProblemCode } from './problem.js'
 import type { RateBucket } from './rate-limit.js'
 
-/** `key`: needs an API key. `link`: the signature in the query is the permission. `open`: for everybody. */
+/** `key`: needs an API key. `link`: needs a signature in the query. `open`: public. */
 export type Access = 'key' | 'link' | 'open'
 
 export interface AnswerDescription {
   description: string
-  /** Of an answer without a body. Default: 200. */
+  /** For a response without a body. Default: 200. */
   status?: 201 | 204
   schema?: z.ZodType
   contentType?: string
@@ -29,13 +29,13 @@ interface RouteFacts<A extends Access> {
   access: A
   bucket?: RateBucket
   answer: AnswerDescription
-  /** Further statuses that are no errors, with their meaning. */
+  /** Other statuses that are not errors, with their meaning. */
   otherAnswers?: Record<number, string>
-  /** Errors of its own, besides those that every route can answer. */
+  /** Its own errors, besides those of every route. */
   problems?: readonly ProblemCode[]
   /** Media types of a body that is not JSON. */
   rawBody?: readonly string[]
-  /** Also answers at the root of the mount, where infrastructure looks for it. */
+  /** Also available at the root of the mount, where infrastructure expects it. */
   atRoot?: boolean
   /** Request headers that it understands, with their meaning. */
   requestHeaders?: Record<string, string>
@@ -107,7 +107,7 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.outp
   throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
 }
 
-/** Repeated keys become arrays. Without a prototype, so that no key of the client's has a meaning. */
+/** Repeated keys become arrays. Without a prototype, so that no client key has a special meaning. */
 function queryObject(search: URLSearchParams): Record<string, string | string[]> {
   const object: Record<string, string | string[]> = Object.create(null)
   for (const [name, value] of search) {

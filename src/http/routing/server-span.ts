@@ -5,7 +5,7 @@ import type { ApiRequest } from './api-request.js'
 import { toProblem } from './problem.js'
 import type { Route } from './route.js'
 
-/** Answers a request in a span of its own, below the one that its `traceparent` names; health checks, which come every few seconds, in none. */
+/** Answers a request in its own span, a child of the one in its `traceparent`; health checks, which are frequent, get none. */
 export async function inServerSpan(
   tracing: Tracing,
   request: ApiRequest,
@@ -19,7 +19,7 @@ export async function inServerSpan(
   const span = tracing.begin(order)
   const ended = (status: number, error?: unknown) => {
     span.set({ 'http.response.status_code': status })
-    // What is the sender's fault is no error of this span.
+    // A client's error is not an error of this span.
     span.end(status >= 500 ? error : undefined)
   }
   try {

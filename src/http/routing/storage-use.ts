@@ -5,11 +5,11 @@ import { Problem } from './problem.js'
 export interface StorageLimits {
   /** Bytes of uploads and results that an application may keep; false: no limit. */
   storedBytes: number | false
-  /** Uploads of an application that may be under way at a time. */
+  /** Most simultaneous uploads of an application. */
   uploadsInFlight: number
 }
 
-/** An upload under way. */
+/** An upload in progress. */
 export interface UploadSlot {
   /** Counts bytes that have arrived. @throws Problem `STORAGE_FULL`. */
   received(bytes: number): void
@@ -21,29 +21,29 @@ export interface UploadSlot {
 interface Account {
   /** By blob key: the bytes that were announced or have arrived, whichever is more. */
   uploads: Map<string, number>
-  /** Bytes in the store when it was looked at last. */
+  /** Bytes in the store at the last check. */
   stored: number
-  /** Bytes of uploads that have ended since that look began. */
+  /** Bytes of uploads that have ended since that check began. */
   added: number
   look: Promise<void> | undefined
-  /** Monotonic milliseconds until which the last look will do. */
+  /** Monotonic milliseconds until which the last check is valid. */
   freshUntil: number
-  /** The same, where it found that there is plenty of room. */
+  /** The same, if it found plenty of room. */
   roughUntil: number
 }
 
-/** A look at many files takes long, and all applications share the threads for it: it may cost a twentieth of the time, no more. */
+/** Checking many files is slow, and all applications share the threads for it, so it may take at most a twentieth of the time. */
 const lookShare = 20
 const minFreshMs = 1000
-/** Who keeps less than half of what is allowed needs no exact figure. The next look is made, but nobody waits for it. */
+/** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
 const roughShare = 0.5
 const roughForMs = 10_000
 const maxIdleAccounts = 1000
 
 /**
- * What applications keep in the store, and the uploads under way in this process. What is stored is not booked but looked at: the
- * uploads in the blob store, the results in the jobs, so that no crash makes the count wrong. Uploads of one process cannot exceed
- * the limit together; each further process may add its own uploads under way at that moment.
+ * What applications keep in the store, and the uploads under way in this process. Usage is measured, not booked: uploads in the blob store and
+ * results in the jobs, so that no crash makes it wrong. Uploads of one process together cannot exceed the limit; each further process may add
+ * its own uploads in progress.
  */
 export class StorageUse {
   readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
@@ -100,7 +100,7 @@ export class StorageUse {
     }
   }
 
-  /** The application's account; of those in which nothing goes on, the one used longest ago makes room. */
+  /** The application's account; the least recently used idle account makes room. */
   #account(app: string): Account {
     const account = this.#accounts.get(app) ?? {
       uploads: new Map<string, number>(),
@@ -125,7 +125,7 @@ export class StorageUse {
     if (storedBytes === false || now < account.freshUntil) return
     const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
     if (now < account.roughUntil && account.stored + account.added < roughShare * storedBytes) {
-      // Whoever comes when the rough figure has had its time looks again, and hears of what is wrong.
+      // A caller after the rough figure has expired checks again and gets its errors.
       look.catch(() => {})
       return
     }
@@ -136,7 +136,7 @@ export class StorageUse {
     const startedAt = performance.now()
     const addedBefore = account.added
     account.stored = await this.#storedBytes(app)
-    // What ended during the look may be in it or not; it stays counted, on the safe side.
+    // Uploads that ended during the check may or may not be included; they stay counted, to be safe.
     account.added -= addedBefore
     const endedAt = performance.now()
     account.freshUntil = endedAt + Math.max(minFreshMs, lookShare * (endedAt - startedAt))
@@ -152,7 +152,7 @@ export class StorageUse {
   }
 
   async #storedBytes(app: string): Promise<number> {
-    // Both are waited for from the start: a failure of the one while the other lasts would be nobody's, and end the process.
+    // Both are awaited together: an unhandled rejection of one during the other would end the process.
     const [uploads, results] = await Promise.all([this.#uploadBytes(app), this.#engine.resultBytes(app)])
     return uploads + results
   }
@@ -178,7 +178,7 @@ function storageFull(maxBytes: number): Problem {
 function beingWritten(): Problem {
   return new Problem(
     'CONFLICT',
-    'Another request is uploading with this link, and a link accepts one at a time. Wait for its answer, or get a new ticket from GET /upload.',
+    'Another request is uploading with this link, and a link accepts one at a time. Wait for its response, or get a new ticket from GET /upload.',
   )
 }
 

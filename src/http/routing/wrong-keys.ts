@@ -6,11 +6,11 @@ import { Problem } from './problem.js'
 
 const maxAddresses = 10_000
 
-/** Counts wrong API keys by the address that they come from, in this process and in bounded memory. */
+/** Counts wrong API keys by address, in this process and in bounded memory. */
 export class WrongKeys {
   readonly #rate: HandlerOptions['rateLimits']['wrongKeys']
   readonly #now: () => number
-  /** Tokens left, and when that was right; those that were counted last are at the end. */
+  /** Tokens left at a time; the most recently counted ones are at the end. */
   readonly #buckets = new Map<string, { tokens: number; at: number }>()
 
   /** @param now monotonic milliseconds. */
@@ -52,10 +52,7 @@ export class WrongKeys {
   }
 }
 
-/**
- * The address that a request comes from, as far as it is known and as `addressGroup` gives it: behind a trusted proxy the one that it
- * saw, which it wrote last.
- */
+/** The address of a request, if known, as grouped by `addressGroup`: behind a trusted proxy, the last one that it wrote. */
 export function clientAddress(request: ApiRequest, trustProxy: boolean): string | undefined {
   const forwarded = trustProxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
   const address = forwarded && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : request.remoteAddress

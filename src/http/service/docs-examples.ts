@@ -2,7 +2,7 @@ type JsonObject = Record<string, unknown>
 
 const jobId = '7d3cbf9e-2f0a-4d5b-9a53-6a2f4f1f6f11'
 
-/** Values that say more than their schema can. By the name of the field. */
+/** Better examples than the schema can give, by field name. */
 const known: Record<string, unknown> = {
   id: jobId,
   workflow: 'service/stems-vocals-accompaniment',
@@ -36,6 +36,7 @@ const known: Record<string, unknown> = {
   overlapSeconds: 86_400,
   links: { docs: '{base}/docs', job: '{base}/job' },
   jobs: 1,
+  priority: 0,
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */

@@ -12,7 +12,7 @@ interface Place {
   schemas: Schemas
 }
 
-/** One operation: what it is for, how to ask, what comes back, and a form to try it. */
+/** One operation: its purpose, request, response, and a form to try it. */
 export function operationSection(place: Place, operation: Operation): string {
   const { base, method, path, schemas } = place
   const { operationId: id, summary, description, parameters, responses } = operation
@@ -74,7 +74,7 @@ function answers(responses: Operation['responses'], base: string, schemas: Schem
   const [[type, shown] = ['', undefined]] = Object.entries(success?.content ?? {})
   const example =
     type === 'application/json' && shown
-      ? block(JSON.stringify(withBase(exampleOf(shown.schema, schemas), base), null, 2), 'Example of the answer')
+      ? block(JSON.stringify(withBase(exampleOf(shown.schema, schemas), base), null, 2), 'Example of the response')
       : `<p>${code(type || (made ? '201' : '204'))}</p>`
   const headers = Object.entries((success?.headers ?? {}) as Record<string, { description?: string }>).map(
     ([name, { description }]) => `<li>${code(name)}: ${prose(description ?? '')}</li>`,
@@ -83,11 +83,11 @@ function answers(responses: Operation['responses'], base: string, schemas: Schem
     escape(status),
     prose(errorText(description)),
   ])
-  return `<h4>Answer</h4>
+  return `<h4>Response</h4>
 <p>${prose(success?.description ?? '')} ${shown ? typeText(shown.schema) : ''}</p>
 ${headers.length > 0 ? `<ul>${headers.join('')}</ul>` : ''}
 ${example}
-${rows.length > 0 ? `<details><summary>Other answers</summary>${table(['Status', 'Meaning'], rows)}</details>` : ''}`
+${rows.length > 0 ? `<details><summary>Other responses</summary>${table(['Status', 'Meaning'], rows)}</details>` : ''}`
 }
 
 /** `CODE: Title. CODE: Title.` with the codes as code. */
@@ -105,7 +105,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
 </div>`
 }
 
-/** Filled in by the page's script; nothing without it. */
+/** Filled in by the page's script; empty without it. */
 function tryForm({ method, path }: Place, operation: Operation, body: unknown): string {
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   if (isSigned) return ''

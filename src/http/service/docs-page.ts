@@ -17,7 +17,7 @@ const groups: readonly Group[] = [
   { id: 'service', title: 'Service', paths: ['/'] },
 ]
 
-/** The document as a page to read and to try. Its script and style are parts of the service, like those of the console. */
+/** The document as a page with forms to try it. Its script and style are parts of the service, like those of the console. */
 export function docsPage(document: OpenApiDocument, options: { hasConsole: boolean }): string {
   const { info, components } = document
   const base = document.servers[0].url
@@ -69,9 +69,9 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
 <p class="lead">${escape(info.description)}</p>
 <section class="card" aria-label="Address and key">
 <p>Address of the service: <code>${escape(base)}</code></p>
-<p>Send your API key as the raw value of the <code>Authorization</code> header. Every success is status 200 with a JSON body. An error has a <code>message</code> that you can show to people; it is a <a href="#schema-Problem">Problem</a>.</p>
+<p>Send your API key as the raw value of the <code>Authorization</code> header. A successful request returns status 200 with a JSON body. A failed one returns a <a href="#schema-Problem">Problem</a>, whose <code>message</code> you can show to users.</p>
 <div id="key-form" hidden></div>
-<noscript><p>With JavaScript, this page can send the requests itself.</p></noscript>
+<noscript><p>Turn on JavaScript to send requests from this page.</p></noscript>
 </section>
 ${sections.join('\n')}
 <h2 id="schemas">Schemas</h2>

@@ -11,7 +11,7 @@ import { packedAnswer, type PackedText, packText, pageAsset } from './page-asset
 /** Addresses of the service for which the page is kept: clients choose the Host header. */
 const maxKeptPages = 8
 
-/** The two routes that describe all the others, themselves included, and the parts of the page, which they leave out. */
+/** The two routes that describe all routes, including themselves, and the undescribed parts of the page. */
 export function docsRoutes(others: readonly Route[]): Route[] {
   let written: ReturnType<typeof openApiDocument> | undefined
   const document = (call: Call): OpenApiDocument => {

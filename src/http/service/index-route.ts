@@ -4,7 +4,7 @@ import { defineRoute } from '../routing/route.js'
 
 const indexSchema = z.object({ name: z.string(), links: z.record(z.string(), z.string()) }).meta({ id: 'Index' })
 
-/** The address that people type first. It leads on: browsers to a page, programs to links. */
+/** The address that people type first. Browsers are redirected to a page; programs get links. */
 export const indexRoute = defineRoute({
   method: 'GET',
   path: '/',

@@ -7,7 +7,7 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { issuedKeySchema, keyListSchema, keyViewSchema, newKeySchema } from '../schemas.js'
 
-/** Keys that an application may have working at a time, so that nobody fills the store with them. */
+/** Most working keys of an application, so that they cannot fill the store. */
 const maxWorkingKeys = 100
 
 export const keyRoutes = [
@@ -16,7 +16,7 @@ export const keyRoutes = [
     path: '/application/key',
     operation: 'listKeys',
     summary: 'List the keys of the application',
-    description: 'The keys that work, newest first. The keys themselves are not stored and cannot be shown again.',
+    description: 'The working keys, newest first. Key values are not stored and cannot be shown again.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The keys.', schema: keyListSchema },

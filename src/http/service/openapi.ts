@@ -27,8 +27,8 @@ export interface OpenApiDocument {
 }
 
 /**
- * The OpenAPI 3.1 document of a route table: the same schemas that check requests, written down, with the params of the workflows.
- * `servers` is left to the caller.
+ * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows. `servers` is left to the
+ * caller.
  */
 export function openApiDocument(
   routes: readonly Route[],
@@ -47,7 +47,7 @@ export function openApiDocument(
       title: 'Media processing jobs',
       version: '1',
       description:
-        'Submit a job that runs a workflow on a media file given by URL, poll it, read its result links, delete it. A file without a public address is uploaded first.',
+        'Submit a job that runs a workflow on a media file, follow it, download the results, and delete it. If the file has no public URL, upload it first.',
     },
     paths,
     components: {
@@ -63,7 +63,7 @@ export function openApiDocument(
           type: 'apiKey',
           in: 'query',
           name: 'signature',
-          description: 'Part of the links that the service gives out; use them as they are.',
+          description: 'Part of the links that the service returns; use them unchanged.',
         },
       },
     },
@@ -216,7 +216,7 @@ class Components {
   }
 }
 
-/** Leaves out what says nothing to a reader, and what would forbid the service to add a field. */
+/** Leaves out what does not help a reader, and what would prevent the service from adding fields. */
 function simplify({ jsonSchema }: { jsonSchema: JsonObject }): void {
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum

@@ -20,7 +20,7 @@ const assets: Record<string, string | undefined> = {
 
 const known = new Map<string, Promise<PackedText>>()
 
-/** A part of a page, compressed as the client likes it, or 304. @throws Problem `NOT_FOUND`. */
+/** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
 export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined
   if (contentType === undefined) throw new Problem('NOT_FOUND', 'The page has no such part.')
@@ -36,7 +36,7 @@ export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
 const compressBrotli = promisify(brotliCompress)
 const compressGzip = promisify(gzip)
 
-/** A text in the encodings that it is sent in, each made once. */
+/** A text in its content encodings, each created once. */
 export interface PackedText {
   hash: string
   br: Buffer
@@ -51,7 +51,7 @@ export async function packText(text: string): Promise<PackedText> {
   return { hash: createHash('sha256').update(identity).digest('hex').slice(0, 32), br, gzip: zipped, identity }
 }
 
-/** The text, or 304 for a client that has it already. */
+/** The text, or 304 for a client that already has it. */
 export function packedAnswer(
   call: Call,
   packed: PackedText,
@@ -81,7 +81,7 @@ export function packedAnswer(
   }
 }
 
-/** The smallest encoding that the client takes (RFC 9110, 12.5.3); one with `q=0` is refused by it. */
+/** The smallest encoding that the client accepts (RFC 9110, 12.5.3); `q=0` means that it refuses one. */
 export function acceptedEncoding(header: string | null): 'br' | 'gzip' | 'identity' {
   const accepted = new Set(
     (header ?? '')

@@ -12,7 +12,7 @@ export interface PageText {
   withoutScript: readonly string[]
 }
 
-/** The page, or where it lies: its relative addresses need one without a slash at its end. */
+/** The page, or a redirect to it: its relative addresses need a path without a trailing slash. */
 export function pageAnswer(call: Call, page: PageText): ApiAnswer {
   if (call.request.address().pathname.endsWith('/')) return empty(308, { location: `../${page.name}` })
   return text(html(page), 'text/html; charset=utf-8', pageHeaders(call))
@@ -53,7 +53,7 @@ export function pageHeaders(call: Call): Record<string, string> {
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
-    // Files that a person has chosen, to read their length before they are sent.
+    // Chosen files, to read their length before they are uploaded.
     'media-src blob:',
     `connect-src 'self' ${service}`,
     "base-uri 'none'",

@@ -30,7 +30,7 @@ export const archiveRoutes = [
     operation: 'getArchive',
     summary: 'Get a link to the results of jobs as one ZIP file',
     description:
-      'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left out. The file is written while it is downloaded and stored nowhere.',
+      'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left out. The file is created during the download and is not stored.',
     access: 'key',
     bucket: 'other',
     query: z.object({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
@@ -63,7 +63,7 @@ export const archiveRoutes = [
     path: '/archive/zip',
     operation: 'downloadArchive',
     summary: 'Download the results of jobs as one ZIP file',
-    description: 'Use the `url` of an archive as it is.',
+    description: 'Use the `url` of an archive unchanged.',
     access: 'link',
     answer: { description: 'The file.', contentType: 'application/zip' },
     problems: ['FORBIDDEN', 'GONE'],
@@ -95,7 +95,7 @@ async function existing(call: Call, app: string, ids: readonly string[]): Promis
   return jobs
 }
 
-/** What the link's signature is over: its jobs, in their order. */
+/** What the link's signature covers: its jobs, in order. */
 function archiveKey(ids: readonly string[]): string {
   return `archive/${ids.join(',')}`
 }

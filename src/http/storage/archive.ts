@@ -17,7 +17,7 @@ export function archiveEntries(jobs: readonly JobRecord[], blobs: HttpEngine['bl
       modifiedAt: new Date(job.completedAt ?? job.createdAt),
       async open() {
         const blob = await blobs.get(output.key)
-        if (!blob) throw new Error(`The result file ${output.key} is not there any more.`)
+        if (!blob) throw new Error(`The result file ${output.key} no longer exists.`)
         return blob.body
       },
     }))

@@ -33,7 +33,7 @@ export const resumableRoutes = [
     method: 'GET',
     path: '/upload/resumable/:id',
     operation: 'getResumableUpload',
-    summary: 'Ask how much of an upload is stored',
+    summary: 'Get the progress of an upload',
     description: 'The protocol uses HEAD; the answer is in the headers `Upload-Offset` and `Upload-Length`.',
     requestHeaders: protocolHeaders,
     answer: { description: 'The number of bytes stored so far.' },

@@ -34,7 +34,7 @@ export async function syncFolder(folder: string): Promise<void> {
       await handle.close()
     }
   } catch (error) {
-    // Gone again: then there is nothing to make durable.
+    // It was removed again, so there is nothing to make durable.
     if (!isAbsent(error)) throw error
   }
 }

@@ -32,11 +32,11 @@ export interface FsBlobsOptions {
 }
 
 /**
- * Files in a folder, one for each blob, at the path that its key names. A put writes a temporary file beside it, syncs it to the
- * disk and renames it, so a crash at any time leaves the previous state and at most a temporary file for `cleanUp`.
+ * Files in a folder, one per blob, at the path of its key. A put writes a temporary file next to it, syncs it to the disk and renames it, so a
+ * crash at any time leaves the previous state and at most a temporary file for `cleanUp`.
  *
- * Several processes may share the folder if its file system keeps POSIX promises (local disks do, most network ones too); the
- * file system must know hard links for `ifAbsent`, and upper from lower case if keys differ in nothing else.
+ * Several processes may share the folder if its file system keeps POSIX promises (local disks do, most network ones too); the file system must
+ * support hard links for `ifAbsent`, and must be case-sensitive if keys differ only in case.
  *
  * @example
  * const blobs = fsBlobs({ directory: 'data/blobs' })
@@ -238,7 +238,7 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
         await makeFolder(folder)
         return await begin()
       } catch (error) {
-        // A delete next door may remove the folder, empty as it still is, just after it was made.
+        // A simultaneous delete may remove the new folder while it is still empty.
         if (!isAbsent(error) || attempt === 10) throw storageError('begin a blob', error)
       }
     }

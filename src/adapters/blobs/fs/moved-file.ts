@@ -3,7 +3,7 @@ import { changeDisk } from './disk-changes.js'
 import { append, modifiedAtOf, sync } from './durable-file.js'
 import { codeOf } from './storage-error.js'
 
-/** Another disk, or a file system without hard links or with limits to them. */
+/** Another disk, or a file system without hard links or with a limit on them. */
 const cannotLink = ['EXDEV', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']
 
 /** Gives a file a second name. Returns false if it cannot have one there and must be copied. */
@@ -18,7 +18,7 @@ export async function linkFile(path: string, second: string): Promise<boolean> {
 }
 
 /**
- * Writes the trailer behind the file's bytes, makes both durable and publishes the file.
+ * Writes the trailer after the file's bytes, makes both durable and publishes the file.
  *
  * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its other names.
  */
@@ -32,14 +32,14 @@ export async function publishWithTrailer(
   try {
     const { size, ino } = await file.stat()
     try {
-      // As of a file that the store wrote itself: for its owner alone.
+      // As for files that the store writes itself: for the owner only.
       await file.chmod(0o600)
       await append(file, trailer, size)
       await sync(file)
       await publish()
       return { bytes: size, modifiedAt: modifiedAtOf(await file.stat()) }
     } catch (error) {
-      // Published, but perhaps not for good.
+      // Published, but perhaps not durably.
       const found = await stat(published).catch(() => undefined)
       if (found?.ino === ino) await rm(published, { force: true })
       await file.truncate(size)

@@ -1,6 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 
-/** A failed file operation, in words for an operator. Paths stay in the cause. */
+/** A failed file operation as text for operators. Paths stay in the cause. */
 export function storageError(attempted: string, cause: unknown): StemworkError {
   const code = codeOf(cause)
   return new StemworkError(

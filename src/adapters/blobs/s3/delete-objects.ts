@@ -14,7 +14,7 @@ export async function deleteObjects(client: S3Client, bucket: string, objectKeys
         `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${first.Code}: ${first.Message}`,
       )
   } catch (error) {
-    // Google's and older servers have no such request, or want it with an MD5 that the SDK does not send any more.
+    // Google's and older servers lack this request, or require an MD5 that the SDK no longer sends.
     if (![400, 405, 501].includes(failureOf(error).status ?? 0)) throw error
     for (const { Key } of Objects) await client.send(new DeleteObjectCommand({ Bucket: bucket, Key }))
   }

@@ -2,12 +2,12 @@ import type { Readable } from 'node:stream'
 import { abortable } from '../shared/abortable-source.js'
 import { unavailable } from './s3-failure.js'
 
-/** Connections that may break one after the other without a byte in between. */
+/** Connections that may break in a row without delivering a byte. */
 const maxFailures = 3
 
 /**
- * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks is replaced
- * or brings nothing for `idleTimeoutMs` is replaced by one that goes on where it ended; what is missing at the last is an error, never a short file.
+ * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks, or delivers nothing for
+ * `idleTimeoutMs`, is replaced by one that continues where it ended. Missing bytes at the end are an error, never a short file.
  *
  * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any more.
  */

@@ -1,6 +1,6 @@
 import type { BlobEntry, BlobStat } from '../../../core/engine/ports/blob-store.js'
 
-/** What S3 answers about an object, in every request that shows one. */
+/** What S3 returns about an object in every request that shows one. */
 interface ObjectAnswer {
   ETag?: string
   LastModified?: Date

@@ -5,7 +5,7 @@ interface ServiceFailure {
   status: number | undefined
 }
 
-/** Name and status of an answer of the S3 server; of other errors only a name. */
+/** Name and status of a response of the S3 server; only a name for other errors. */
 export function failureOf(error: unknown): ServiceFailure {
   const { name, $metadata } = (error ?? {}) as { name?: unknown; $metadata?: { httpStatusCode?: number } }
   return { name: typeof name === 'string' ? name : '', status: $metadata?.httpStatusCode }
@@ -22,7 +22,7 @@ export function isAbsentUpload(error: unknown): boolean {
   return failureOf(error).name === 'NoSuchUpload'
 }
 
-/** The server knows the request, or one of its headers, only by hearsay. */
+/** The server does not implement the request or one of its headers. */
 export function isNotImplemented(error: unknown): boolean {
   const { name, status } = failureOf(error)
   return status === 501 || status === 405 || name === 'NotImplemented' || name === 'MethodNotAllowed'

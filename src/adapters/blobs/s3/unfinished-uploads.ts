@@ -27,7 +27,7 @@ export async function abortUploads(
     const page = await client
       .send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }))
       .catch((error: unknown) => {
-        // Without this request the server, or a rule of its bucket, has to end them.
+        // Without this request, the server or a rule of its bucket has to end them.
         if (isNotImplemented(error)) return undefined
         throw error
       })

@@ -75,8 +75,8 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   }
 
   /**
-   * The request that makes the object visible. `signal` does not interrupt it, for then nobody would know whether it was done;
-   * if the client gives it up, the object itself is asked.
+   * The request that makes the object visible. `signal` does not interrupt it, because its outcome would be unknown; if the client gives up,
+   * the object itself is checked.
    */
   async function commit<Output>(
     send: (ifNoneMatch: string | undefined) => Promise<Output>,
@@ -84,7 +84,7 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
     if (signal.aborted) return fail(signal.reason)
     try {
       return await send(ifAbsent ? '*' : undefined).catch(async (error: unknown) => {
-        // A server without conditional writes: looking first is the best there is.
+        // A server without conditional writes: checking first is the best option.
         if (!ifAbsent || !isNotImplemented(error) || (await request.current())) throw error
         return send(undefined)
       })

@@ -10,8 +10,8 @@ import { within } from '../shared/time-limit.js'
 
 export interface BullmqQueueOptions {
   /**
-   * Redis 6.2 or later, or Valkey: an ioredis connection or options for one, or a `redis://` URL. A connection stays the host's;
-   * the queue makes its own after its model and closes those.
+   * Redis 6.2 or later, or Valkey: an ioredis connection or options for one, or a `redis://` URL. A connection remains the host's; the queue
+   * duplicates it and closes the duplicates.
    */
   connection: RedisAddress
   /** BullMQ's name of the queue, without `:`. Default: `stemwork`. */
@@ -28,7 +28,7 @@ interface Publisher {
   queue: Queue
 }
 
-/** Tried once and not kept: what a notification missed is found by the sweep. */
+/** Tried once and not kept: the sweep finds what a notification missed. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
 /**
@@ -55,7 +55,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
   let closed = false
-  /** The notification on its way to Redis, and the one for all calls that came since it left. */
+  /** The notification being sent to Redis, and the one for all later calls. */
   let sending: Promise<void> | undefined
   let following: Promise<void> | undefined
 
@@ -116,7 +116,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
 
   async function add(delay: number): Promise<void> {
     const { queue } = await connected()
-    // An id of its own for each: BullMQ swallows one that it knows.
+    // A unique ID for each: BullMQ drops known ones.
     await queue.add('notification', {}, { ...jobOptions, jobId: randomUUID(), delay })
   }
 
@@ -132,7 +132,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   async function connected(): Promise<Publisher> {
     const current = publishing()
     const ready = current.queue.waitUntilReady().catch((error: unknown) => {
-      // BullMQ does not begin anew after a failed beginning; the next call does.
+      // BullMQ does not retry after a failed start; the next call does.
       if (publisher === current) {
         publisher.redis.disconnect()
         publisher = undefined

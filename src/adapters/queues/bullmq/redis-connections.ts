@@ -3,7 +3,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 
 export type RedisAddress = Redis | RedisOptions | string
 
-/** How soon a lost connection is dialled again: for ever, for a queue that gave up would leave its workers deaf. */
+/** How soon to reconnect, forever: a queue that gave up would never wake its workers. */
 const retryStrategy = (times: number) => Math.min(times * 100, 2000)
 
 /** BullMQ's workers ask Redis to answer after this time at the latest, also when there is nothing. */

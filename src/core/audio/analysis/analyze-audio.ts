@@ -16,9 +16,9 @@ import { estimateTempo, flattened } from './tempo.js'
 
 export interface MusicAnalysis extends Rhythm {
   seconds: number
-  /** Null where there are no tones. */
+  /** Null if there are no tones. */
   key: (Key & { tuningCents: number }) | null
-  /** Stretches of at least half a second below -60 dBFS, in seconds. */
+  /** Passages of at least half a second below -60 dBFS, in seconds. */
   silence: { start: number; end: number }[]
 }
 
@@ -26,7 +26,7 @@ const silenceLevel = 10 ** (-60 / 20)
 const shortestSilenceSeconds = 0.5
 
 /**
- * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps some 2 kB for each second.
+ * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps about 2 kB per second.
  *
  * @param tracker finds beats and bars in place of the textbook methods; the caller closes it
  */

@@ -1,11 +1,11 @@
 import { framesPerChroma, framesPerSecond } from './spectral-features.js'
 
-/** How much a beat that comes early or late costs beside a strong onset. */
+/** Cost of an early or late beat relative to a strong onset. */
 const tightness = 100
 
 /**
- * The frames of the beats: those that fall on strong onsets and lie a period apart, by dynamic programming over the whole piece (D. P. W.
- * Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * The frames of the beats: on strong onsets about one period apart, by dynamic programming over the whole piece (D. P. W. Ellis, Beat Tracking
+ * by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
  */
@@ -37,7 +37,7 @@ export function trackBeats(onsets: Float32Array, bpm: number): number[] {
   return trimmed(beats, local)
 }
 
-/** Without beats at both ends where there is no music. */
+/** Drops beats at both ends where there is no music. */
 function trimmed(beats: number[], local: Float32Array): number[] {
   const strengths = beats.map((beat) => local[beat])
   const threshold =
@@ -57,8 +57,8 @@ export interface Bars {
 }
 
 /**
- * Which beats begin bars: those with strong low onsets, on which the harmony changes. Bars of four and three beats are tried; three must be
- * clearly better, because most music has four.
+ * Which beats begin bars: those with strong low onsets and changes of harmony. Tries bars of four and three beats; three must be clearly
+ * better, because most music has four.
  *
  * @returns undefined for less than two bars
  */
@@ -99,7 +99,7 @@ function strongestNear(values: Float32Array, frame: number): number {
 
 function meanChroma(chroma: readonly Float32Array[], from: number, to: number): Float32Array {
   const sum = new Float32Array(12)
-  // A frame of chroma reaches over four of its steps; the one that ends two steps later has the moment in its middle.
+  // A frame of chroma covers four of its steps; the one that ends two steps later is centred on this moment.
   const [first, last] = [Math.floor(from / framesPerChroma) + 2, Math.ceil(to / framesPerChroma) + 1]
   for (let i = first; i <= Math.max(first, last); i++) chroma[i]?.forEach((value, pitch) => (sum[pitch] += value))
   return sum

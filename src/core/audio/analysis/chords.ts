@@ -1,11 +1,11 @@
 import type { Chroma } from './chroma.js'
 
-/** Frames of chroma that are taken together: 0.37 s. */
+/** Frames of chroma per segment: 0.37 s. */
 const framesPerSegment = 4
 export const segmentSeconds = (framesPerSegment * 2048) / 22_050
-/** Chance that a chord goes on in the next segment. */
+/** Probability that a chord continues in the next segment. */
 const stay = 0.9
-/** How much a chord that fits better is more likely, and what its root in the bass counts beside its tones. */
+/** How much likelier a better-fitting chord is, and the weight of its root in the bass relative to its tones. */
 const sharpness = 8
 const bassWeight = 0.5
 /** A chord of another root may have its fifth in the bass. */
@@ -59,7 +59,7 @@ function fitsOf(tones: Float64Array, bass: Float64Array): Float64Array {
   return fits
 }
 
-/** One segment on, or back: the chord stays, or any other one comes. */
+/** One segment forward or back: the chord stays or changes to any other. */
 function moved(chances: Float64Array): Float64Array {
   const move = (1 - stay) / (chances.length - 1)
   const sum = total(chances)

@@ -1,11 +1,11 @@
-/** Of tones that tell the key: from the lowest bass to where overtones are more than notes. */
+/** Range of tones that indicate the key: from the lowest bass to where overtones outnumber notes. */
 const lowestToneHertz = 41
 const highestToneHertz = 1050
-/** Below this, what sounds is most often the root of the chord. */
+/** Below this, a tone is usually the root of the chord. */
 const highestBassHertz = 143
-/** Steps of a semitone in which the tuning is looked for. */
+/** Steps per semitone in the search for the tuning. */
 const tuningSteps = 20
-/** The tuning is that of so many first frames that have tones (24 s). */
+/** The tuning is measured on this many first frames with tones (24 s). */
 const tuningFrames = 256
 
 /** Tones by pitch class from C on, as they follow each other in a piece. */
@@ -21,13 +21,13 @@ interface Tones {
   bass: Float32Array
 }
 
-/** Gathers the tones of a piece, tuned to the piece: it keeps 96 bytes for each frame, and for a while those that tell the tuning. */
+/** Collects the tones of a piece relative to its tuning: keeps 96 bytes per frame, and temporarily the frames that determine the tuning. */
 export class ChromaGatherer {
   readonly #hertzPerBin: number
   readonly #chroma: Chroma = { all: [], bass: [] }
   #untuned: Tones[] = []
   #withTones = 0
-  /** The sum of the tones as vectors, by the angle of how far they lie from equal temperament. */
+  /** The vector sum of the tones, with their deviation from equal temperament as the angle. */
   #real = 0
   #imaginary = 0
   #tuning: number | undefined

@@ -17,7 +17,7 @@ const recordedProfile: Profile = {
   minor: [0.1724, 0.0534, 0.0761, 0.1004, 0.0562, 0.0853, 0.0498, 0.1345, 0.0746, 0.05, 0.0919, 0.0555],
 }
 
-/** The triads of a key of C but its dominants. */
+/** The triads of a key of C except its dominants. */
 const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
   major: [
     [0, 'major'],
@@ -38,11 +38,11 @@ const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
 const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['major', 'minor'] }
 
 /**
- * What each clue counts, in natural logarithms of odds: rounded from a fit to 260 rendered pieces of four kinds, half of them distorted,
- * filtered and reverberated, that right answers are as frequent as the confidence says.
+ * Weight of each clue, in natural log odds: rounded from a fit to 260 rendered pieces of four kinds, half of them distorted, filtered and
+ * reverberated, so that right answers are as frequent as the confidence says.
  */
 const weights = { written: 2.5, recorded: 4, ownChords: 6, tonicChord: 1, cadences: 4, first: 2 }
-/** So long is the first chord of a piece. */
+/** Length of the first chord of a piece. */
 const edgeSegments = Math.round(2.2 / segmentSeconds)
 
 export interface Key {
@@ -50,7 +50,7 @@ export interface Key {
   name: string
   tonic: string
   mode: Mode
-  /** 0..1: how much more likely it is than the next one. */
+  /** 0..1: how much likelier it is than the next one. */
   confidence: number
 }
 
@@ -60,7 +60,7 @@ export interface Key {
  * from its dominant to its tonic, and whether the first is its tonic (key from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden
  * Markov Model, ISMIR 2006). Tones alone confuse a key with its relative one; chords alone fail in music of few chords.
  *
- * @returns undefined where there are no tones
+ * @returns undefined if there are no tones
  */
 export function estimateKey(chroma: Chroma): Key | undefined {
   const tones = Array.from({ length: 12 }, (_, pitch) => chroma.all.reduce((sum, frame) => sum + frame[pitch], 0))
@@ -79,7 +79,7 @@ export function estimateKey(chroma: Chroma): Key | undefined {
         )
       const dominants = dominantsOf[mode].map((its) => indexOf(root + 7, its))
       const others = triads[mode].reduce((sum, [step, its]) => sum + share[indexOf(root + step, its)], 0)
-      // Minor has two dominants, of which a piece has one: a lone tone would be the dominant of a minor key.
+      // Minor has two dominants, and a piece uses one of them: a single tone would be the dominant of a minor key.
       const ownChords = others + Math.max(...dominants.map((dominant) => share[dominant]))
       const cadences = Math.max(...dominants.map((dominant) => change(dominant, home)))
       const odds =

@@ -10,7 +10,7 @@ export const framesPerSecond = analysisRate / hop
 const onsetWindow = 1024
 const chromaWindow = 8192
 const chromaHop = 2048
-/** Frames of onsets for each of the chroma. */
+/** Frames of onsets per frame of chroma. */
 export const framesPerChroma = chromaHop / hop
 
 const bandsPerOctave = 4
@@ -19,7 +19,7 @@ const lowBandHertz = 160
 const highestBandHertz = 9000
 
 export interface SpectralFeatures {
-  /** Growth of the spectrum from frame to frame: of all bands, and of those below 160 Hz. */
+  /** Increase of the spectrum from frame to frame: in all bands, and in those below 160 Hz. */
   onsets: Float32Array
   lowOnsets: Float32Array
   /** Root mean square of each frame. */
@@ -30,7 +30,7 @@ export interface SpectralFeatures {
   sampleCount: number
 }
 
-/** Reads a mono stream at the analysis rate; what is kept is some 2 kB for each second. */
+/** Reads a mono stream at the analysis rate; keeps about 2 kB per second. */
 export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal): Promise<SpectralFeatures> {
   const fft = await RealFft.create(onsetWindow)
   const toneFft = await RealFft.create(chromaWindow)
@@ -88,7 +88,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   }
 }
 
-/** The time in seconds of what a frame of onsets shows: the middle of its window. */
+/** The time of a frame of onsets, in seconds: the middle of its window. */
 export function frameSeconds(frame: number): number {
   return Math.max(0, ((frame + 1) * hop - onsetWindow / 2) / analysisRate)
 }

@@ -2,7 +2,7 @@ import { framesPerSecond } from './spectral-features.js'
 
 const slowestBpm = 40
 const fastestBpm = 240
-/** People tap along near this tempo; half and double of a tempo are told apart by it. */
+/** People tap near this tempo; it decides between half and double tempos. */
 const usualBpm = 130
 const spreadOctaves = 0.9
 const windowSeconds = 12
@@ -14,11 +14,11 @@ export interface Tempo {
 }
 
 /**
- * The tempo that repeats most: the autocorrelation of the onsets in windows, weighed by how usual a tempo is (D. P. W. Ellis,
- * Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * The tempo that repeats most: the autocorrelation of the onsets in windows, weighted by how common a tempo is (D. P. W. Ellis, Beat Tracking
+ * by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
- * @returns undefined where nothing repeats
+ * @returns undefined if nothing repeats
  */
 export function estimateTempo(onsets: Float32Array): Tempo | undefined {
   const correlation = meanAutocorrelation(onsets)
@@ -64,7 +64,7 @@ function meanAutocorrelation(onsets: Float32Array): Float64Array {
     for (let lag = 0; lag < lags; lag++) {
       let products = 0
       for (let i = start; i < start + size - lag; i++) products += onsets[i] * onsets[i + lag]
-      // Not divided by how many there are: long lags count less.
+      // Not divided by the number of terms: long lags count less.
       sum[lag] += products
     }
   }

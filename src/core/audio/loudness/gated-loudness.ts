@@ -19,7 +19,7 @@ export class GatedLoudness {
     this.#energies[within] += energy
   }
 
-  /** Loudness of the mean over what is not below the gate, which lies that far below the mean of all. -Infinity if there is none. */
+  /** Loudness of the mean of the values above a gate, which is this far below the mean of all values. -Infinity if there are none. */
   mean(gateLu: number): { loudness: number; gate: number } {
     const gate = this.#mean(0) + gateLu
     return { loudness: this.#mean(this.#firstBin(gate)), gate }

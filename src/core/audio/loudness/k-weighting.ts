@@ -32,7 +32,7 @@ export class KWeighting {
       sum += z * z
     }
     state.set([s1, s2, h1, h2])
-    // Sums of silence fade into subnormal numbers, which processors are slow with.
+    // In silence, sums decay into subnormal numbers, which are slow to process.
     for (let i = 0; i < 4; i++) if (Math.abs(state[i]) < 1e-30) state[i] = 0
     return sum
   }

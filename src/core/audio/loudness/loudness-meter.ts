@@ -4,13 +4,13 @@ import { KWeighting } from './k-weighting.js'
 import { CourseBuilder, type LoudnessCourse } from './loudness-course.js'
 import { TruePeak } from './true-peak.js'
 
-/** What the standards say of a whole programme. Levels without audio that counts are -Infinity. */
+/** The standards' measures of a whole programme. Levels are -Infinity if no audio counts. */
 export interface Loudness {
   /** Integrated loudness in LUFS; -Infinity for silence, and for audio shorter than 400 ms. */
   integrated: number
-  /** Blocks that are quieter than this, in LUFS, do not count. */
+  /** Blocks quieter than this, in LUFS, do not count. */
   gate: number
-  /** Loudness range in LU; 0 below 3 s, where there is none. */
+  /** Loudness range in LU; 0 for audio shorter than 3 s. */
   range: number
   /** The loudness between which the range lies, in LUFS. */
   rangeLow: number
@@ -26,7 +26,7 @@ export interface Loudness {
   course: LoudnessCourse
 }
 
-/** Windows are looked at each 10 ms, so that the loudest is not missed; blocks that are gated begin each 100 ms. */
+/** Windows move by 10 ms, so that the loudest is not missed; gated blocks start every 100 ms. */
 const stepsPerSecond = 100
 const blockSteps = 10
 const momentarySteps = 40
@@ -35,7 +35,7 @@ const integratedGateLu = -10
 const rangeGateLu = -20
 
 /**
- * Measures loudness as ITU-R BS.1770-5 (integrated, true peak), EBU Tech 3341 (momentary, short-term) and EBU Tech 3342 (range) say.
+ * Measures loudness according to ITU-R BS.1770-5 (integrated, true peak), EBU Tech 3341 (momentary, short-term) and EBU Tech 3342 (range).
  * Memory does not grow with the audio.
  */
 export class LoudnessMeter {
@@ -114,7 +114,7 @@ export class LoudnessMeter {
     this.#course.add(momentary === undefined ? NaN : lufs(momentary), shortTerm === undefined ? NaN : lufs(shortTerm))
   }
 
-  /** Weighted mean square of the last steps; undefined if there are not so many. */
+  /** Weighted mean square of the last steps; undefined if there are too few. */
   #windowEnergy(steps: number): number | undefined {
     if (this.#stepCount < steps) return undefined
     let sum = 0

@@ -15,7 +15,7 @@ import { normalisation } from './normalise.js'
 
 /** The workflow as the child process loads it. */
 export default function loudnessModule(settings: unknown): Workflow {
-  // The host has checked the format; a package that is missing here is told by the encoder.
+  // The host has checked the format; the encoder reports a package that is missing here.
   return defineLoudness(
     { ...(settings as object), formats: outputFormats },
     (checked) => (context) => run(context, checked),
@@ -62,7 +62,7 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
       context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${fileType(format).extension}`)
     if (isLimitedByPeak)
       warnings.push(
-        `Peaks keep the audio from ${normalizeTo} LUFS: it has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a true peak of ${ceiling} dBTP.`,
+        `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a true peak of ${ceiling} dBTP.`,
       )
     details.gainDb = Math.round(gainDb * 100) / 100
     details.clippedSamples = clippedSamples

@@ -49,7 +49,7 @@ export function defineLoudness(
       .max(0)
       .default(-1)
       .describe(
-        'True peak in dBTP that the written audio does not exceed; it stays quieter than asked for, if need be.',
+        'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if necessary.',
       ),
     format: formatParam(formats, usualFormat).describe('Format of the audio to write.'),
     keepTags: z.boolean().optional().describe('Whether the written audio carries the tags and the name of the input.'),
@@ -57,7 +57,7 @@ export function defineLoudness(
   return defineWorkflow({
     id,
     name: 'Loudness',
-    description: 'Measures loudness, loudness range and true peak (EBU R 128), and normalises if asked to.',
+    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalises.',
     params,
     outputs: ({ picture, normalizeTo, format = usualFormat }) => ({
       report: { fileName: 'loudness.json', contentType: 'application/json' },

@@ -18,7 +18,7 @@ export async function measureLoudness(stream: AudioStream, signal?: AbortSignal)
   return { ...meter.finish(), seconds: sampleCount / stream.sampleRate }
 }
 
-/** The figures as JSON tells them: with two decimals, and null for what cannot be measured. */
+/** The figures for JSON: with two decimals, and null for what cannot be measured. */
 export function loudnessFigures(loudness: MeasuredLoudness) {
   const { integrated, gate, range, rangeLow, rangeHigh, maxMomentary, maxShortTerm, truePeak, samplePeak } = loudness
   return {

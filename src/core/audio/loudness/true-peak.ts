@@ -4,13 +4,14 @@ import { besselI0 } from '../../separation/dsp/low-pass.js'
 const taps = 24
 /** Of the Kaiser window: 60 dB. */
 const beta = 5.65
-/** Samples that are looked at together. No shorter than the filter, so that it reaches into one run before at most. */
+/** Samples per run. Not shorter than the filter, so that it reaches back into one run at most. */
 const runSamples = 32
 const pieceSamples = 4096
 
 /**
- * The highest level of one channel between its samples, too (ITU-R BS.1770-5, annex 2): of the signal at four times the rate, or what
- * makes it at least 192 kHz. Runs of samples so low that no interpolated value can exceed the peak so far are left out, which changes nothing.
+ * The highest level of one channel between its samples, too (ITU-R BS.1770-5, annex 2): of the signal at four times the rate, or what makes it
+ * at least 192 kHz. Runs of samples so low that no interpolated value can exceed the current peak are skipped, which does not change the
+ * result.
  */
 export class TruePeak {
   /** Linear, at least the highest sample. */
@@ -50,7 +51,7 @@ export class TruePeak {
       }
       if (highest > this.peak) this.peak = highest
       if (Math.max(highest, this.#highestBefore) * this.#reach > this.peak) this.#interpolate(from, to)
-      // A run that was cut short does not cover the filter's length by itself.
+      // A shortened run does not cover the filter's length on its own.
       this.#highestBefore = to - from < taps ? Math.max(highest, this.#highestBefore) : highest
     }
     window.copyWithin(0, piece.length, piece.length + taps)
@@ -71,7 +72,7 @@ export class TruePeak {
   }
 }
 
-/** A windowed sinc for the position `offset` behind the sample in the middle; it sums to 1. */
+/** A windowed sinc for the position `offset` after the middle sample; it sums to 1. */
 function phase(offset: number): Float32Array {
   const half = taps / 2
   const row = Array.from({ length: taps }, (_, tap) => {

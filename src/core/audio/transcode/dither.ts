@@ -2,8 +2,8 @@ const runSamples = 1024
 
 /**
  * Adds noise of one step's height and triangular distribution, so that rounding to integers leaves noise instead of distortion (S. P.
- * Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). Runs that consist of such integers already are
- * left as they are: copies stay exact, and silence stays silent. The noise is the same in every run.
+ * Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). Runs that already consist of such integers are
+ * unchanged: copies stay exact, and silence stays silent. The noise is the same every time.
  */
 export class Dither {
   readonly #full: number
@@ -14,7 +14,7 @@ export class Dither {
     this.#full = 2 ** (bits - 1)
   }
 
-  /** @returns the planes with the noise; their arrays are new ones where there is any */
+  /** @returns the planes with the noise; those with noise are new arrays */
   apply(planes: readonly Float32Array[]): Float32Array[] {
     return planes.map((plane) => {
       let result = plane

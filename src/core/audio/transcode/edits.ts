@@ -10,7 +10,7 @@ export interface Edits {
   lengthSeconds?: number
   /** Linear, from silence. Default: 0. */
   fadeInSeconds?: number
-  /** Linear, to silence at the end of what is kept. Memory grows with it. Default: 0. */
+  /** Linear, to silence at the end. Memory grows with its length. Default: 0. */
   fadeOutSeconds?: number
   /** Default: 0. */
   gainDb?: number
@@ -73,7 +73,7 @@ async function* scaled(blocks: AsyncIterable<AudioBlock>, gain: number, fadeIn: 
   }
 }
 
-/** Where the end is shows only when it has come: what may belong to the fade is held back. */
+/** The end is known only when it is reached, so samples that may belong to the fade are held back. */
 async function* fadedOut(
   blocks: AsyncIterable<AudioBlock>,
   fade: number,

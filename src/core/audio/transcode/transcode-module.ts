@@ -11,7 +11,7 @@ import { fitted, writeAudio } from './write-audio.js'
 
 /** The workflow as the child process loads it. */
 export default function transcodeModule(settings: unknown): Workflow {
-  // The host has checked the format; a package that is missing here is told by the encoder.
+  // The host has checked the format; the encoder reports a package that is missing here.
   return defineTranscode(
     { ...(settings as object), formats: outputFormats },
     (checked) => (context) => run(context, checked),

@@ -27,7 +27,7 @@ export interface TranscodeParams {
 }
 
 /**
- * `service/transcode`: writes audio in another format, rate, number of channels or width, cut, faded and louder or quieter as asked for.
+ * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and amplify it.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -46,7 +46,7 @@ export function defineTranscode(
   const params: z.ZodType<TranscodeParams> = z
     .strictObject({
       inputUrl: inputUrlParam,
-      format: formatParam(formats, usualFormat).describe('Format of the file, with the width of its samples.'),
+      format: formatParam(formats, usualFormat).describe('Format of the file, including its sample width.'),
       sampleRate: z
         .number()
         .int()
@@ -59,8 +59,8 @@ export function defineTranscode(
       channels: z
         .union([z.literal(1), z.literal(2)])
         .optional()
-        .describe('Default: those of the input; for MP3 at most 2.'),
-      startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('What comes before is left out.'),
+        .describe('Default: those of the input; for MP3, at most 2.'),
+      startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('Audio before this is left out.'),
       lengthSeconds: z.number().positive().max(mostSeconds).optional().describe('Default: up to the end.'),
       fadeInSeconds: fade.describe('Length of a linear fade at the start.'),
       fadeOutSeconds: fade.describe('Length of a linear fade at the end.'),

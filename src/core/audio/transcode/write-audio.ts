@@ -16,7 +16,7 @@ export interface WriteOptions {
   signal: AbortSignal
 }
 
-/** Encodes a stream as a file. What is written of it if this fails is for the caller to remove. */
+/** Encodes a stream as a file. If it fails, the caller must remove the incomplete file. */
 export async function writeAudio(stream: AudioStream, path: string, options: WriteOptions): Promise<WrittenAudio> {
   const { format, tags, dither, signal } = options
   const open = isCompressed(format) ? openThreadedEncoder : openEncoder
@@ -36,11 +36,11 @@ export async function writeAudio(stream: AudioStream, path: string, options: Wri
   }
 }
 
-/** FLAC has 20 bits for the rate and three for the number of channels. */
+/** FLAC stores the rate in 20 bits and the number of channels in three. */
 const mostFlacRate = 655_350
 const mostFlacChannels = 8
 
-/** The stream as the format can hold it: with as many of its channels, and at the nearest rate of the format below its own. */
+/** The stream as the format can store it: with at most its number of channels, and at the format's nearest rate not above its own. */
 export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   switch (format) {
     case 'mp3': {
@@ -56,7 +56,7 @@ export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   }
 }
 
-/** Of 88.2 kHz, half; else the highest that is not above the given one. */
+/** Half of 88.2 kHz; else the highest rate not above the given one. */
 function mp3Rate(rate: number): number {
   return rate % 44_100 === 0 ? 44_100 : (mp3Rates.find((each) => each <= rate) ?? 8000)
 }

@@ -7,34 +7,34 @@ import type { WebhookMessage } from '../job/transitions.js'
 
 export const batchKind = 'batch'
 
-/** What is kept of a batch beside its jobs, which carry its name. All times are epoch milliseconds. */
+/** The stored record of a batch. Its jobs carry its name. All times are epoch milliseconds. */
 export const batchSchema = z.looseObject({
   app: z.string(),
   name: z.string(),
   createdAt: z.number(),
   webhook: z.object({ url: z.string() }).nullable(),
-  /** Null as long as a job of it has not ended. */
+  /** Null until all its jobs have ended. */
   endedAt: z.number().nullable(),
-  /** Jobs are just being added: until then it has not ended, however few there are. */
+  /** Jobs are being added until this time; the batch has not ended before it, however few jobs there are. */
   addingUntil: z.number(),
   /** Digest of each request with an idempotency key, by a hash of that, and whether its jobs have been made. */
   requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean() })),
   deliveries: z.array(deliverySchema),
-  /** Of the last request that added jobs; absent in what older versions wrote. */
+  /** Of the last request that added jobs; absent in records of older versions. */
   trace: traceContextSchema.nullish(),
 })
 export type Batch = z.infer<typeof batchSchema>
 
-/** How a batch stands. */
+/** The state of a batch. */
 export interface BatchStatus {
   name: string
   app: string
-  /** Jobs of it that there are, counted up to 10,000 of each status. */
+  /** Its jobs by status, counted up to 10,000 each. */
   total: number
   counts: Record<JobStatus, number>
-  /** 0..1 over all jobs; one that has ended counts as done. */
+  /** 0..1 over all jobs; an ended job counts as done. */
   progress: number
-  /** Null for a batch that is only the name of jobs that were submitted one by one. */
+  /** Null for jobs that were submitted one by one with this name. */
   createdAt: number | null
   /** When the last of its jobs ended. */
   endedAt: number | null
@@ -49,21 +49,21 @@ export function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** An id that a repeated request makes again, in the form of a UUID. */
+/** An ID in UUID form that a repeated request generates again. */
 export function repeatedId(app: string, idempotencyKey: string, index: number | 'batch'): string {
   const hex = hash(JSON.stringify(['batch', app, idempotencyKey, index]))
-  // Version 8: made by a rule of one's own (RFC 9562).
+  // Version 8: a custom scheme (RFC 9562).
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** The batch with a message that all its jobs have ended. */
 export function ended(batch: Batch, now: number, message: WebhookMessage | undefined): Batch {
   const messages = message ? [announced(message, now)] : []
-  // Of earlier ends only what is still to be sent.
+  // Keep only the unsent messages of earlier ends.
   return { ...batch, endedAt: now, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
 }
 
-/** When the batch has to be looked at next, from now on; null: never. */
+/** When to check the batch next; null: never. */
 export function nextLookMs(batch: Batch, now: number, lookAgainMs: number): number | null {
   if (batch.endedAt === null) return lookAgainMs
   const times = batch.deliveries.filter(isPending).flatMap(({ nextAttemptAt }) => nextAttemptAt ?? [])

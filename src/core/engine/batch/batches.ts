@@ -23,17 +23,17 @@ export interface BatchPorts extends PostPorts {
   jobs: JobStore
 }
 
-/** How often an open batch is looked at that nothing was heard of: the process that ended its last job may have died. */
+/** How often to check an open batch without news: the process that ended its last job may have died. */
 const lookAgainMs = 60_000
-/** Longest time for the jobs of a request to be made. */
+/** Longest time to create the jobs of a request. */
 const addingMs = 60_000
 /** Running jobs whose progress is added up. */
 const mostRunning = 100
 const sweptAtOnce = 100
-/** Nobody loses a race so often. */
+/** More lost races than can happen in practice. */
 const mostTries = 20
 
-/** Jobs to be made as one batch. */
+/** Jobs to create as one batch. */
 export interface NewBatch {
   app: string
   name: string
@@ -44,8 +44,8 @@ export interface NewBatch {
 }
 
 /**
- * Batches: a document of each in the store, beside its jobs. What it says follows from the jobs and is mended from them, so no write of a
- * job depends on it; its state changes by compare-and-set, so of all processes one announces an end.
+ * Batches: one document each in the store. It is derived from the jobs and repaired from them, so writing a job never depends on it.
+ * It changes by compare-and-set, so exactly one process announces the end.
  */
 export class Batches {
   readonly #ports: BatchPorts
@@ -56,7 +56,7 @@ export class Batches {
   }
 
   /**
-   * Makes the jobs, all or none, and returns them; `undefined` for a repeated request, whose jobs are there already.
+   *    * Creates all jobs or none, and returns them; `undefined` for a repeated request, whose jobs already exist.
    *
    * @throws StemworkError `IDEMPOTENCY_CONFLICT`; as `JobStore.createAll`.
    */
@@ -100,7 +100,7 @@ export class Batches {
         return this.#ports.jobs.createAll(traced, limits)
       })
     } catch (error) {
-      // A request that may be repeated gives its jobs the same ids: an earlier one made them and did not come to its end.
+      // A repeatable request gives its jobs the same IDs: an earlier one created them and then broke off.
       if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') failure = { error }
     }
     await this.#change(app, name, (batch) => {
@@ -111,14 +111,14 @@ export class Batches {
       return { ...batch, addingUntil: 0, requests, trace: failure ? batch.trace : trace }
     })
     if (failure) {
-      // It has ended again, if it had before.
+      // It ends again, if it had ended before.
       await this.look({ app, batchName: name })
       throw failure.error
     }
     return created
   }
 
-  /** How the batch stands; `undefined` if there are neither jobs of that name nor a batch. */
+  /** The state of the batch; `undefined` if there are neither jobs with that name nor a batch. */
   async status(app: string, name: string): Promise<BatchStatus | undefined> {
     const { jobs } = this.#ports
     const [batch, running, ...counted] = await Promise.all([
@@ -146,7 +146,7 @@ export class Batches {
     }
   }
 
-  /** Notes the end of a batch whose jobs have all ended; the first to notice puts the message into its outbox. */
+  /** Records the end of a batch whose jobs have all ended; the first process to notice puts the message into its outbox. */
   async look({ app, batchName }: JobOfBatch): Promise<void> {
     const { jobs } = this.#ports
     await this.#change(app, batchName, async (batch) => {
@@ -158,14 +158,14 @@ export class Batches {
     })
   }
 
-  /** A job of it waits again. */
+  /** One of its jobs waits again. */
   async reopen({ app, batchName }: JobOfBatch): Promise<void> {
     await this.#change(app, batchName, (batch) =>
       batch && batch.endedAt !== null ? { ...batch, endedAt: null } : undefined,
     )
   }
 
-  /** Looks at the batches that are due: notes ends that nobody has noted, and sends messages. Resolves with the number of those. */
+  /** Checks the batches that are due: records missed ends and sends messages. Resolves with the number of messages. */
   async tend(): Promise<number> {
     let sent = 0
     const { documents } = this.#ports.jobs
@@ -194,7 +194,7 @@ export class Batches {
     this.#closed.abort()
   }
 
-  /** Takes the next try, of several processes in one, and makes it. */
+  /** Claims the next attempt, so that only one process makes it, and makes it. */
   async #send({ app, name, trace }: Batch, { id, attempts }: Delivery): Promise<boolean> {
     const { retryDelaysMs } = this.#ports.options.webhooks
     const nextDelayMs = retryDelaysMs[attempts]
@@ -222,7 +222,7 @@ export class Batches {
     if (outcome === 'given_up')
       this.#ports.logger.warn(
         { app, batch: name, status: answered },
-        'A webhook message was given up after its last try.',
+        'A webhook message was given up after its last attempt.',
       )
     return true
   }
@@ -232,7 +232,7 @@ export class Batches {
     return found && { version: found.version, value: batchSchema.parse(found.value) }
   }
 
-  /** Writes what `next` makes of the batch over what it was made from, as often as it takes; `undefined` writes nothing. */
+  /** Replaces the batch by the result of `next`, and repeats this after a lost race; `undefined` writes nothing. */
   async #change(
     app: string,
     name: string,

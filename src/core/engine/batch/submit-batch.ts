@@ -15,13 +15,13 @@ export const mostBatchJobs = 1000
 export interface SubmitBatchInput {
   /** Application that owns the jobs. */
   app: string
-  /** The `batchName` of its jobs: those of a batch that is there already are added to it. Default: a new name. */
+  /** The `batchName` of its jobs. If the batch exists, they are added to it. Default: a new name. */
   name?: string | null
-  /** As of `submit`, but for what is settled here. At most 1,000. */
+  /** As for `submit`, except for what is given here. At most 1,000. */
   jobs: readonly Omit<SubmitInput, 'app' | 'batchName' | 'idempotencyKey' | 'inputs'>[]
   /** Where to send `batch.ended` when all jobs of the batch have ended. */
   webhook?: { url: string } | null
-  /** A repeated request with the same key and content makes no second batch. */
+  /** A repeated request with the same key and content creates no second batch. */
   idempotencyKey?: string
 }
 
@@ -33,7 +33,7 @@ const batchInputSchema = z.strictObject({
   idempotencyKey: z.string().min(1).optional(),
 })
 
-/** What was found to be right of a batch. */
+/** A validated batch. */
 export interface CheckedBatch {
   app: string
   name: string
@@ -44,7 +44,7 @@ export interface CheckedBatch {
 }
 
 /**
- * Looks at every job before any is made.
+ * Checks every job before creating any.
  *
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs, whose paths begin with `jobs.<index>`.
  */
@@ -75,7 +75,7 @@ export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry)
   return { app, name, jobs, webhook, request, idempotencyKey }
 }
 
-/** The records of its jobs; those of a request that may be repeated have the same ids each time. */
+/** The records of its jobs; a repeatable request gives them the same IDs each time. */
 export function jobsOfBatch(
   { app, jobs, idempotencyKey }: CheckedBatch,
   fieldsOf: (input: SubmitInput) => { webhook: JobRecord['webhook']; pool: string; metered: boolean },

@@ -17,24 +17,24 @@ import type { Logger } from '../ports/logger.js'
 import type { InputFile, KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import { partName } from '../runner/stage-checkpoint.js'
 
-/** Waits between the tries to store a part; the last one repeats. */
+/** Waits between the attempts to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]
-/** An attempt that is handed back waits so long for its last part. */
+/** How long an attempt that is handed back waits for its last part. */
 const longestHandBackMs = 5_000
-/** What is not stored by then was not to be. */
+/** Anything not stored by then is given up. */
 const longestKeepMs = 60_000
 
 interface CheckpointPorts {
   blobs: BlobStore
   options: EngineOptions
   logger: Logger
-  /** Called with each part that is stored: the work up to it is never done again. */
+  /** Called with each stored part: the work up to it is never repeated. */
   onStored(): void
 }
 
 /**
- * What one attempt keeps for the next, and what it got from those before it, in the blob store, where every worker finds it. Nothing here
- * fails the job: what cannot be stored or read is work done again.
+ * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds it. Nothing
+ * here fails the job: work that cannot be stored or read is repeated.
  */
 export class AttemptCheckpoint implements RunCheckpoint {
   readonly #job: JobRecord
@@ -43,11 +43,11 @@ export class AttemptCheckpoint implements RunCheckpoint {
   readonly #ended = new AbortController()
   readonly #prefix: string
   #directory = ''
-  /** Downloaded inputs that lie in no other place, by the number of the workflow's input. */
+  /** Downloaded inputs that exist nowhere else, by the index of the workflow's input. */
   readonly #downloads = new Map<number, string>()
   #keptInputs = new Map<number, string>()
   #parts: readonly string[] = []
-  /** Whether something of the job may lie in the blob store. */
+  /** Whether the blob store may contain something of the job. */
   #hasKept: boolean
   #storing: Promise<void> = Promise.resolve()
   #stored = () => {}
@@ -59,7 +59,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#hasKept = this.isOn && job.token > 1
   }
 
-  /** Whether this deployment keeps checkpoints: files of a store that lives in one process end with it. */
+  /** Whether this deployment keeps checkpoints. A store that lives in one process loses its files with it. */
   get isOn(): boolean {
     const { blobs, options } = this.#ports
     return options.checkpoints.enabled && blobs.traits.scope === 'shared'
@@ -95,7 +95,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#downloads.set(index, file.path)
   }
 
-  /** What the run is told. @param directory the run's folder @throws as `find` */
+  /** What the run receives. @param directory the run's folder @throws as `find` */
   async order(directory: string, signal: AbortSignal): Promise<WorkOrder['checkpoint']> {
     if (!this.isOn) return undefined
     this.#directory = directory
@@ -104,7 +104,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     for (const [part, key] of this.#parts.entries()) {
       const path = join(directory, `earlier-${partName(part)}`)
       const bytes = await this.#fetch(key, path, signal)
-      // One that is gone ends the chain: the rest would not join.
+      // A missing part ends the chain: the rest would not fit.
       if (bytes === undefined) break
       parts.push({ path, bytes })
     }
@@ -116,7 +116,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     await this.#storing
   }
 
-  /** Lets the run keep what it has; resolves when that is stored, or at once if it has kept nothing so far. */
+  /** Lets the run keep its work; resolves when that is stored, or at once if nothing was kept so far. */
   async beforeHandBack(): Promise<void> {
     if (!this.#hasKept || this.#ended.signal.aborted) return
     const stored = new Promise<void>((resolve) => (this.#stored = resolve))
@@ -131,7 +131,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     await this.#storing
   }
 
-  /** Keeps the inputs that were downloaded, for a job that has failed and may be run again: their addresses may not answer then. */
+  /** Keeps the downloaded inputs of a failed job that may be retried: their addresses may no longer work then. */
   async keepDownloads(): Promise<void> {
     if (!this.isOn) return
     try {
@@ -141,7 +141,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     }
   }
 
-  /** Removes what the job has kept in all its attempts. To be called when it has ended for good. */
+  /** Removes everything that the job's attempts kept. Call it when the job has ended for good. */
   async discard(): Promise<void> {
     if (!this.#hasKept) return
     await this.#ports.blobs
@@ -150,7 +150,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
   }
 
   async #storeUntilEnd(part: number): Promise<void> {
-    // One that was on its way before ends no hand-back: what was done since then is still to come.
+    // An upload that began earlier does not complete the hand-back: later work is still missing.
     const isLast = this.#handBack.signal.aborted
     for (let tries = 0; !this.#ended.signal.aborted; tries++) {
       try {
@@ -172,10 +172,10 @@ export class AttemptCheckpoint implements RunCheckpoint {
     const { blobs } = this.#ports
     const options = { signal: this.#ended.signal }
     this.#hasKept = true
-    // First: parts are of no use with another file than that.
+    // First, because the parts only fit this file.
     await this.#storeDownloads(this.#ended.signal)
     const path = join(this.#directory, partName(part))
-    // lstat: a link would store a file that is not the run's own.
+    // lstat: a link could store a file from outside the run.
     if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
     const key = partKey(this.#prefix, part)
     if (blobs.putFile) return void (await blobs.putFile(key, path, options))

@@ -4,8 +4,8 @@ import type { JobChange } from '../job/transitions.js'
 import type { JobStore } from '../ports/job-store.js'
 
 /**
- * Writes the change that ends a claim. A finished job is not thrown away because the store is away for a moment: this tries until the
- * lease must have run out, and then throws what the store threw.
+ * Writes the change that ends a claim. A short outage of the store must not lose a finished job, so this retries until the lease
+ * must have expired, and then throws the store's error.
  *
  * @returns the record as written; `undefined` if the claim is no longer the job's
  */
@@ -30,7 +30,7 @@ export async function writeEnd(
   }
 }
 
-/** The record, if this claim was the last and has ended: then the write that seemed to fail was made. */
+/** The record, if this claim was the last and has ended: then the write that seemed to fail took effect. */
 async function ownEnd(jobs: JobStore, { id, token }: JobRecord): Promise<JobRecord | undefined> {
   const job = await jobs.get(id)
   return job && job.token === token && job.lease === null ? job : undefined

@@ -8,7 +8,7 @@ import type { Logger } from '../ports/logger.js'
 import type { Runner } from '../ports/runner.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 
-/** What an attempt at a job works with. */
+/** The parts that an attempt uses. */
 export interface AttemptPorts {
   jobs: JobStore
   blobs: BlobStore
@@ -18,7 +18,7 @@ export interface AttemptPorts {
   events: JobEvents
   options: EngineOptions
   logger: Logger
-  /** Called with each job that has ended here, whatever its listeners do. */
+  /** Called with each job that ended here, whatever its listeners do. */
   onEnd(job: JobRecord): void
   /** Called when a job has failed because of how this process is set up. */
   onSetupError(): void

@@ -23,7 +23,7 @@ interface RunContext {
   onProgress: RunOptions['onProgress']
 }
 
-/** Has the runner do the workflow's work on the inputs: as one order, or those of its steps. */
+/** Runs the workflow on the inputs: as one order, or as one order per step. */
 export function runWorkflow(
   workflow: Workflow,
   { job, inputs, directory, kept, checkpoint, runner, policy, options, logger, spans, signal, onProgress }: RunContext,

@@ -15,7 +15,7 @@ export class AttemptSpans {
     this.#span = tracing.begin({
       name: `process ${job.workflow}`,
       kind: 'consumer',
-      // Not what happened to be under way in this process when the job was claimed.
+      // Not the span that was active in this process when the job was claimed.
       parent: job.trace,
       attributes: {
         ...jobAttributes(job),
@@ -40,17 +40,17 @@ export class AttemptSpans {
     }
   }
 
-  /** Why the attempt ends without results; a shutdown is no failure. */
+  /** Why the attempt ended without results; a shutdown is not a failure. */
   fail(cause: unknown): void {
     if (!(StemworkError.is(cause) && cause.code === 'SHUTTING_DOWN')) this.#cause = cause
   }
 
   step<Result>(name: string, work: (span: Span) => Promise<Result>): Promise<Result> {
-    // Not the active span: what waits for a slot is begun by the run that has left it.
+    // Not the active span: work that waited for a slot is started by the run that freed it.
     return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
   }
 
-  /** The run, with a span for each stage from the first that is heard of it to that of the next: they run in another process. */
+  /** The run, with a span for each stage. A span begins with the stage's first message, because stages run in another process. */
   run<Result>(
     work: (trace: TraceContext | undefined, onStage: (stage: string) => void) => Promise<Result>,
   ): Promise<Result> {

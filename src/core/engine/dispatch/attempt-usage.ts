@@ -3,8 +3,8 @@ import type { Usage } from '../job/quota.js'
 import type { InputFile } from '../ports/runner.js'
 
 /**
- * What an attempt that ends the job has used, for the quota: bytes of its inputs, and of a success the audio, as the workflow tells by its
- * detail `seconds`. Nothing for a job that no quota counts.
+ * What the job's last attempt used, for the quota: bytes of its inputs and, after a success, the length of the audio (the workflow's
+ * detail `seconds`). Nothing for a job without a quota.
  */
 export function usageOf(
   { metered }: Pick<JobRecord, 'metered'>,
@@ -16,7 +16,7 @@ export function usageOf(
   return { usage: { bytes, audioSeconds: secondsOf(details) } }
 }
 
-/** Of a composition, the longest of its steps: each has worked on the same song. */
+/** For a composition, the longest of its steps: all worked on the same song. */
 function secondsOf({ seconds, steps }: Record<string, unknown>): number {
   if (typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0) return seconds
   if (typeof steps !== 'object' || steps === null) return 0

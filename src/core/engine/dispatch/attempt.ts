@@ -28,9 +28,9 @@ import { throughOutage } from './storage-outage.js'
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
 const fetchShare = 0.05
 const publishShare = 0.03
-/** Timers and clocks may be early by some milliseconds, and a notification that comes before its job is due finds nothing. */
+/** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
 const timerSlackMs = 25
-/** Timers of Node count in 31 bits. A deadline that is further away than that, or a run that lasts so long, is none to bother about. */
+/** Node's timers are limited to 31 bits. Later deadlines and longer runs need no timer. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**
@@ -49,7 +49,7 @@ export class Attempt {
   readonly #deadline: RunTimeLimit | undefined
   readonly #checkpoint: AttemptCheckpoint
   #inputs: Record<string, InputFile> = {}
-  /** Attempts without progress, this one included: what is kept is never done again. */
+  /** Attempts without progress, including this one. Kept work is never repeated. */
   #attempts: number
   readonly #spans: AttemptSpans
 
@@ -86,7 +86,7 @@ export class Attempt {
     return this.#job.id
   }
 
-  /** Ends the run at once, for the given reason; one that goes on elsewhere may keep what it has before. */
+  /** Ends the run at once for the given reason. A run that will continue elsewhere may keep its work first. */
   interrupt(reason: StemworkError): void {
     if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack().then(() => this.#end(reason))
     this.#end(reason)
@@ -105,7 +105,7 @@ export class Attempt {
   async #runToEnd(): Promise<JobRecord | undefined> {
     const { events, options, workflows } = this.#ports
     events.announce('job.started', this.#job)
-    // Asked for while an earlier worker, now lost, ran the job.
+    // Requested while an earlier worker, now lost, ran the job.
     const { deadline } = this.#job
     if (deadline !== null && deadline <= Date.now()) return this.#settle(this.#failure(missedDeadline(deadline)))
     if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
@@ -147,7 +147,7 @@ export class Attempt {
       await this.#checkpoint.end()
     } catch (error) {
       await this.#checkpoint.end()
-      // An abort may surface as any error of the code it interrupted; its reason is the truth.
+      // The interrupted code may throw any error; the signal's reason is the real cause.
       const { signal } = this.#controller
       const cause: unknown = signal.aborted ? signal.reason : error
       if (published) await this.#discardResults()
@@ -155,7 +155,7 @@ export class Attempt {
       if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
     }
     try {
-      // Not above: when the store stays away, the success may be recorded or not, and its files must stay until that is known.
+      // Not earlier: while the store is unavailable, the success may or may not be recorded, so the files must stay.
       return await this.#settle(end)
     } finally {
       this.#timeLimit.pause()
@@ -189,7 +189,7 @@ export class Attempt {
     }))
   }
 
-  /** What cannot be read after an outage is work done again. */
+  /** Work that cannot be read after an outage is repeated. */
   async #readCheckpoint<Found>(read: (signal: AbortSignal) => Promise<Found>): Promise<Found | undefined> {
     const { signal } = this.#controller
     try {
@@ -235,7 +235,7 @@ export class Attempt {
     })
   }
 
-  /** An outage of the blob store is waited out here, with the lease kept: it costs neither an attempt nor the run that was made. */
+  /** Waits for an unavailable blob store and keeps the lease, so an outage costs neither the attempt nor the finished run. */
   async #throughOutage<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await throughOutage(work, {
@@ -243,7 +243,7 @@ export class Attempt {
         maxMs: this.#ports.options.dispatch.storageOutageMs,
         onFailure: (error) => {
           this.#timeLimit.pause()
-          this.#warn('The blob store is away; the job waits for it.', error)
+          this.#warn('The blob store is unavailable; the job waits for it.', error)
         },
       })
     } finally {
@@ -251,7 +251,7 @@ export class Attempt {
     }
   }
 
-  /** The change that answers a failure; what it means is logged. */
+  /** The change to write after a failure, and a log line about it. */
   #failure(error: unknown): JobChange | undefined {
     this.#spans.fail(error)
     const answer = answerToFailure(error, {
@@ -274,7 +274,7 @@ export class Attempt {
     try {
       return this.#policy.mayPass(error)
     } catch (thrown) {
-      this.#warn('`mayPass` of the policy threw; the failure counts as one that does not pass.', thrown)
+      this.#warn('`mayPass` of the policy threw; the failure counts as permanent.', thrown)
       return false
     }
   }
@@ -326,7 +326,7 @@ export class Attempt {
     const { logger } = this.#ports
     const { code } = jobError(error)
     const fields = { jobId: this.#job.id, token: this.#job.token }
-    // What is the client's doing is one line without a stack; the record's `failure` has that.
+    // A client's error is one line without a stack, which is in the record's `failure`.
     if (code === 'INTERNAL_ERROR') logger.error({ ...fields, err: error }, 'The job failed.')
     else logger[code === 'CANCELED' ? 'info' : 'warn']({ ...fields, why: errorLine(error) }, 'The job failed.')
   }

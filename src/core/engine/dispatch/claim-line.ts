@@ -1,4 +1,4 @@
-/** Enough to keep a store busy that is some milliseconds away; more would only ask an empty one in vain. */
+/** Enough to hide some milliseconds of latency to the store; more would only query an empty store. */
 const maxAsking = 4
 
 interface Asker<Job> {
@@ -9,8 +9,8 @@ interface Asker<Job> {
 }
 
 /**
- * The questions of one process to the store for its next job. A few at a time are under way; when one of them comes back with nothing,
- * so do those that stand behind it, unless somebody has notified of a job since it left.
+ * The claims of one process. A few run at a time. When one finds nothing, those queued behind it find nothing either, unless a
+ * notification arrived since it was sent.
  */
 export class ClaimLine<Job> {
   readonly #waiting: Asker<Job>[] = []

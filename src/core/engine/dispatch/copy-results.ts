@@ -8,13 +8,13 @@ import type { OutputFile } from '../ports/runner.js'
 export interface CopyOptions {
   signal: AbortSignal
   policy: AddressPolicy
-  /** Waits before the second try and the next ones; their number bounds the tries. */
+  /** Waits before the second and later attempts; their number limits the attempts. */
   retryDelaysMs?: readonly number[]
 }
 
 /**
- * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without redirects.
- * The copy is retried on its own: running the whole job again would be expensive.
+ * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without redirects. Only
+ * the copy is retried: running the whole job again would be expensive.
  *
  * @throws StemworkError `BAD_INPUT` with reason `copy_failed`.
  */

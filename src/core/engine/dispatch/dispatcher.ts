@@ -11,15 +11,15 @@ import { Scratch } from './scratch.js'
 import { Stages } from './stages.js'
 
 /**
- * What fetches, runs and publishes is not needed by a process that only takes jobs in. It is loaded before a claim, so that a claimed job
- * is known here at once.
+ * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a claimed job is known
+ * here at once.
  */
 const loadAttempt = async () => (await import('./attempt.js')).Attempt
 
 /**
- * Keeps up to `concurrency` jobs running, and some more whose inputs come slowly. A lane holds one job: it claims and runs one job after the other until the
- * store has none, and each claim that is granted opens the next lane, for there may be more. What opens the first lane, a
- * notification or a tick of the sweep, only has to come now and then.
+ * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another until the store has
+ * none. Each granted claim opens the next lane, because there may be more jobs. So a notification or a tick of the sweep is only needed now
+ * and then to open the first lane.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -31,11 +31,11 @@ export class Dispatcher {
   readonly #claims = new ClaimLine<JobRecord>()
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
-  /** Whether the time for jobs to end by themselves is over. */
+  /** Whether the time for jobs to finish on their own is over. */
   #isTimeUp = false
   /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
   #wakes = 0
-  /** Whether a notification was taken that nobody has passed on. */
+  /** Whether a notification was received and not yet passed on. */
   #notified = false
   #laneEnded: () => void = () => {}
 
@@ -99,7 +99,7 @@ export class Dispatcher {
     return this.#running.has(jobId)
   }
 
-  /** Folder of the job's attempt in this process; it need not be there. */
+  /** Folder of the job's attempt in this process; it may not exist. */
   scratchOf({ id, token }: Pick<JobRecord, 'id' | 'token'>): Promise<string | undefined> {
     return this.#scratch.pathOf(`${id}-${token}`)
   }
@@ -115,7 +115,7 @@ export class Dispatcher {
     this.#laneEnded()
     const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
-      // A start that failed has reported it to its own caller.
+      // A failed start has already reported this to its caller.
       const subscription = await this.#subscription?.catch(() => undefined)
       await Promise.all([subscription?.stop(), ...this.#lanes])
       this.#subscription = undefined
@@ -138,7 +138,7 @@ export class Dispatcher {
     return await this.#ports.queue.subscribe(() => this.#onNotification())
   }
 
-  /** Returns when there is room for a job: until then, notifications are for other workers. */
+  /** Returns when there is room for a job. Until then, notifications go to other workers. */
   async #onNotification(): Promise<void> {
     if (this.#stopping || this.#isFull()) this.#notifyOther()
     else this.#notified = true
@@ -175,7 +175,7 @@ export class Dispatcher {
       } catch (error) {
         this.#ports.logger.warn(
           { err: error },
-          'The job store could not be asked for a job; the next sweep asks again.',
+          'The job store could not be queried for a job; the next sweep tries again.',
         )
         return
       }
@@ -188,7 +188,7 @@ export class Dispatcher {
     }
   }
 
-  /** Where one job was, there may be others: for this worker, or for the one that the notification is passed on to. */
+  /** There may be more jobs, for this worker or for the one that gets the notification next. */
   #lookForMore(): void {
     if (!this.#isFull()) return this.#openLane()
     if (this.#notified) this.#notifyOther()
@@ -215,18 +215,18 @@ export class Dispatcher {
     return await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce })
   }
 
-  /** @param stages absent: the host asked for this run, which waits for no slot */
+  /** @param stages absent: the host requested this run, which needs no slot */
   async #attempt(Work: typeof Attempt, job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
     const attempt = new Work(job, this.#ports, this.#scratch, stages)
     this.#running.set(job.id, attempt)
-    // A claim that the store answered late.
+    // A claim that was answered late.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())
     try {
       return await attempt.run()
     } catch (error) {
       this.#ports.logger.error(
         { jobId: job.id, err: error },
-        'The end of a run could not be recorded; its lease will run out and the job is run again.',
+        'The end of a run could not be recorded; its lease will expire and the job will run again.',
       )
       return undefined
     } finally {

@@ -7,9 +7,9 @@ import { beginFilePass } from './deployment-marker.js'
 import { isUploadInUse } from './uploads.js'
 
 export interface FileSweepOptions {
-  /** A pass is made only if none was begun, by any process, in this time. Default: 0. */
+  /** Make a pass only if no process began one in this time. Default: 0. */
   everyMs?: number
-  /** Remove orphans also when they are most of the files. Default: false, for then the job store may be the wrong one. */
+  /** Remove orphans even if most files are orphans. Default: false, because the job store may then be the wrong one. */
   allowMassRemoval?: boolean
 }
 
@@ -18,10 +18,10 @@ export interface FileSweepReport {
   orphans: number
 }
 
-/** From so many files on, orphans that are more than half of them are left alone. */
+/** With at least this many files, orphans are kept if they are more than half of them. */
 const fewFiles = 20
 
-/** Looks at every file, of which nothing is urgent, and removes those that belong to nothing. */
+/** Checks every file and removes those that belong to nothing. None of this is urgent. */
 export class FileSweep {
   readonly #ports: SweepPorts
   #stopped = false
@@ -31,12 +31,12 @@ export class FileSweep {
     this.#ports = ports
   }
 
-  /** Why the last pass that this process made left all orphans where they are, in words for an operator. */
+  /** Why this process's last pass removed no orphans, for operators. */
   get problem(): string | undefined {
     return this.#problem
   }
 
-  /** Ends the pass under way after the file that it is at. */
+  /** Ends the current pass after the file it is checking. */
   stop(): void {
     this.#stopped = true
   }
@@ -52,7 +52,7 @@ export class FileSweep {
       report.orphans = await this.#removeOrphans(allowMassRemoval)
       report.orphans += await this.#removeCheckpoints()
     } catch (error) {
-      this.#ports.logger.warn({ err: error }, 'The sweep of files did not come to its end; the next one does it again.')
+      this.#ports.logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
     }
     return report
   }
@@ -68,7 +68,7 @@ export class FileSweep {
     return removed
   }
 
-  /** Checkpoints of jobs that are gone, or have ended and are not kept for a retry. */
+  /** Checkpoints of jobs that no longer exist, or that ended and are not kept for a retry. */
   async #removeCheckpoints(): Promise<number> {
     const { blobs, jobs, options } = this.#ports
     const before = Date.now() - options.retention.orphansMs
@@ -88,7 +88,7 @@ export class FileSweep {
     return removed
   }
 
-  /** Results of jobs that are gone, of claims that lost, and what interrupted writes left. */
+  /** Results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
   async #removeOrphans(allowMassRemoval: boolean): Promise<number> {
     const { blobs, jobs, options, logger } = this.#ports
     const { orphansMs } = options.retention
@@ -103,7 +103,7 @@ export class FileSweep {
       if (!result) continue
       files++
       if (modifiedAt > before) continue
-      // In key order, so the files of a job come together.
+      // In key order, so a job's files are adjacent.
       if (jobId !== result.jobId) job = await jobs.get((jobId = result.jobId))
       if (!job || isOrphan(job, key, result)) orphans.push(key)
     }
@@ -121,7 +121,7 @@ export class FileSweep {
     return removed + ((await blobs.cleanUp?.(orphansMs)) ?? 0)
   }
 
-  /** One file that cannot be removed keeps no other. */
+  /** A file that cannot be removed does not stop the others. */
   async #remove(key: string): Promise<0 | 1> {
     try {
       await this.#ports.blobs.delete(key)

@@ -10,27 +10,27 @@ import type { WorkflowRegistry } from '../workflow/registry.js'
 import type { OutputDeclaration } from '../workflow/workflow.js'
 import type { Dispatcher } from './dispatcher.js'
 
-/** How soon new bytes are seen. */
+/** How often to check for new bytes. */
 const lookMs = 200
-/** The job itself is looked at less often. */
+/** The job itself is checked less often. */
 const looksForJob = 10
 const chunkBytes = 64 * 1024
 
-/** A result of a job that runs in this process, as far as it is made. */
+/** A result, so far as it is written, of a job that runs in this process. */
 export interface GrowingResult {
   readonly contentType: string
   readonly fileName: string
-  /** What can be read by now. */
+  /** What can be read so far. */
   readonly bytes: number
-  /** Bytes of `start` to `end`, both inclusive and there already. Ends the reading. */
+  /** Bytes `start` to `end`, both inclusive and already written. Ends the reading. */
   part(start: number, end: number): AsyncIterable<Uint8Array>
   /**
-   * All from the start to the end of the file, each byte as soon as it is there. Ends the reading.
+   *    * The whole file, each byte as soon as it is written. Ends the reading.
    *
    * @throws StemworkError `NOT_FOUND` if the job ends without this result, or is run again
    */
   follow(signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** To be called if nothing is read; does nothing a second time. */
+  /** Call it if nothing is read; a second call does nothing. */
   close(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export async function growingResult(
   return openGrowingResult({ job, output, declaration, directory, look: () => jobs.get(job.id) })
 }
 
-/** `undefined`: nothing of the file is here, or all of it is and it is about to be published. */
+/** `undefined`: the file does not exist here, or it is complete and about to be published. */
 async function openGrowingResult({
   job,
   output,
@@ -74,7 +74,7 @@ async function openGrowingResult({
   const file: FileHandle = opened
   const { size: bytes } = await file.stat()
 
-  /** How much there is; `undefined` once the file has its name: then it is the store's, which may add what is no part of the result. */
+  /** Its size; `undefined` once the file has its final name, because the store may then add bytes to it. */
   async function growingBytes(): Promise<number | undefined> {
     const { ino, size } = await file.stat()
     const named = await lstat(path).catch(() => undefined)
@@ -131,7 +131,7 @@ async function* read(file: FileHandle, from: number, until: number): AsyncGenera
   }
 }
 
-/** A link would show a file that is not the run's own. */
+/** A link could expose a file from outside the run. */
 async function openFile(path: string): Promise<FileHandle | undefined> {
   const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch(() => undefined)
   if (!file) return undefined

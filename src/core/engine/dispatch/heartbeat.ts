@@ -14,9 +14,9 @@ export interface HeartbeatOptions {
 }
 
 /**
- * Keeps a lease alive while its job runs. One call to the store carries the renewal and the progress up, and a request to
- * cancel down. Interrupts the run when the job is canceled or the lease is lost, also when the store cannot be reached for so
- * long that the lease must have run out: another worker may hold the job by then.
+ * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a request to cancel.
+ * Interrupts the run when the job is canceled or the lease is lost, or when the store was unreachable for so long that the lease must
+ * have expired: another worker may hold the job by then.
  */
 export class HeartbeatLoop {
   readonly #jobs: JobStore
@@ -44,7 +44,7 @@ export class HeartbeatLoop {
     this.#unwritten = true
   }
 
-  /** Work was kept that no attempt does again: the next beat says so. */
+  /** Work was kept that no attempt repeats: the next beat reports it. */
   noteKept(): void {
     this.#hasKept = true
     this.#unwritten = true

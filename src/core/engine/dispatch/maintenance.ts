@@ -6,7 +6,7 @@ import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './file-sweep.js'
 import type { Sweep, SweepReport } from './sweep.js'
 
-/** Sweeps to one sweep of all files, of which nothing is urgent. */
+/** Sweeps per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20
 
 interface MaintainedParts {
@@ -19,7 +19,7 @@ interface MaintainedParts {
   logger: Logger
 }
 
-/** What a started engine does from time to time: sweeps, looks for jobs, sends webhooks. Its timers do not keep the process alive. */
+/** The periodic work of a started engine: sweeps, checks for jobs, sends webhooks. Its timers do not keep the process alive. */
 export class Maintenance {
   readonly #parts: MaintainedParts
   readonly #fileSweepMs: number
@@ -45,13 +45,13 @@ export class Maintenance {
     this.#sweepFiles()
   }
 
-  /** Begins nothing any more. */
+  /** Starts nothing more. */
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer)
     this.#parts.fileSweep.stop()
   }
 
-  /** Resolves when what is under way has ended. */
+  /** Resolves when the current work has ended. */
   async finished(): Promise<void> {
     await Promise.all([this.#sweeping, this.#sweepingFiles])
   }
@@ -83,9 +83,9 @@ export class Maintenance {
     this.sendWebhooksSoon()
   }
 
-  /** Apart from the sweep, which is not to wait for it: many files take minutes. */
+  /** Separate from the sweep, which must not wait: many files take minutes. */
   #sweepFiles(): void {
-    // Shorter than the timer's time, which may be early.
+    // Shorter than the timer's interval, which may be early.
     const everyMs = this.#fileSweepMs / 2
     this.#sweepingFiles ??= this.#parts.fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
   }

@@ -2,7 +2,7 @@ import { isTransient, jobError } from '../job/failure.js'
 import type { EngineOptions } from '../options.js'
 import type { WorkflowPolicy } from '../workflow/policy.js'
 
-/** What holds for the attempts at a job. */
+/** The policy for a job's attempts. */
 export interface Policy {
   maxAttempts: number
   timeoutMs: number
@@ -11,7 +11,10 @@ export interface Policy {
   delayMs(attempts: number): number
 }
 
-/** The one place where it is settled what holds for a workflow: the host's entry, else the definition, else what holds for all. @param own of the definition */
+/**
+ * The only place that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param own from the
+ * definition
+ */
 export function policyOf(
   id: string,
   own: WorkflowPolicy | undefined,
@@ -33,7 +36,7 @@ export function policyOf(
       if (typeof mayPass === 'function') return mayPass(failure)
       return mayPass.includes(failure.code) || (failure.reason !== null && mayPass.includes(failure.reason))
     },
-    // The least delay first: 2 ** attempts grows beyond all numbers.
+    // Minimum first: 2 ** attempts can overflow to Infinity.
     delayMs: (attempts) => Math.round(Math.min(mostMs, firstMs * 2 ** (attempts - 1)) * (1 + jitter * Math.random())),
   }
 }

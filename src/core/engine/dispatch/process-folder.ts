@@ -3,13 +3,13 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../ports/logger.js'
 
-/** Names the process in the names of its folders: after a restart the same pid has another time. */
+/** Identifies the process in folder names: after a restart, the same PID has a different time. */
 const startedAt = Math.round(performance.timeOrigin)
 const host = hostname().replace(/[^\w-]/g, '')
 
 /**
- * Makes a folder of this process that only its user can enter (`mkdtemp`: mode 0700, a name that nobody can guess), so that no other
- * local user can read what is in it or prepare a link for it.
+ * Creates a folder for this process that only its user can enter (`mkdtemp`: mode 0700, a name that nobody can guess), so that no
+ * other local user can read what is in it or prepare a link for it.
  */
 export async function makeProcessFolder(directory: string, prefix: string): Promise<string> {
   return await mkdtemp(join(directory, `${prefix}.${host}.${process.pid}.${startedAt}.`))
@@ -27,7 +27,7 @@ export async function removeDeadFolders(directory: string, prefix: string, logge
 
 function isLeftover(rest: string): boolean {
   const [, owner, pid, started] = /^\.([\w-]*)\.(\d+)\.(\d+)\.\w+$/.exec(rest) ?? []
-  // Another machine's or container's processes cannot be judged from here.
+  // Processes of other machines and containers cannot be checked from here.
   if (owner !== host || pid === undefined) return false
   return Number(pid) === process.pid ? Number(started) !== startedAt : !isRunning(Number(pid))
 }

@@ -5,8 +5,8 @@ import { badInput, tooLarge } from '../errors.js'
 import type { BlobStore } from '../ports/blob-store.js'
 
 /**
- * Writes an uploaded input to `path`. A client that sent it straight to the blob store may have sent a multipart form, and a
- * larger file than it was allowed: both are settled here.
+ * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form or a file that is
+ * too large: both are handled here.
  *
  * @throws StemworkError `BAD_INPUT` with reason `upload_missing`, `too_large` or `decode_failed`.
  */
@@ -22,7 +22,7 @@ export async function readUpload(
       'upload_missing',
       'The uploaded file is no longer there. Upload it again and create a new job with the new download URL.',
     )
-  // Not before it is needed: only hosts that take uploads read forms.
+  // Loaded on demand: only hosts that accept uploads read forms.
   const { formOverheadBytes, unwrapMultipart } = await import('../upload/form-file.js')
   const limited = async function* () {
     let bytes = 0
@@ -32,7 +32,7 @@ export async function readUpload(
       yield chunk
     }
   }
-  // What an earlier try left that the blob store broke off.
+  // Left by an earlier attempt that the blob store interrupted.
   await rm(path, { force: true })
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })

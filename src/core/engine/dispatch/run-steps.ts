@@ -12,8 +12,8 @@ import type { Policy } from './policy.js'
 import { StepsCheckpoint } from './steps-checkpoint.js'
 
 /**
- * Runs the steps of a composed workflow one after the other, each as an order of its own: a step that fails or whose process dies is tried
- * again by itself, as its policy says, on the files that the others have made. What earlier attempts at the job have finished is not run again.
+ * Runs the steps of a composed workflow one after another, each as its own order. A step that fails or whose process dies is retried
+ * on its own, by its policy, with the files of the other steps. Steps that earlier attempts finished do not run again.
  *
  * @throws as the runner does for the step that failed; the signal's reason
  */
@@ -108,14 +108,14 @@ async function tried(
 ): Promise<WorkResult> {
   const { order, checkpoint: kept } = checkpoint.of(step, plain)
   for (let attempt = 1; ; attempt++) {
-    // What an earlier try has left must not look like a result of this one.
+    // Leftovers of an earlier attempt must not look like results of this one.
     await rm(order.directory, { recursive: true, force: true })
     await mkdir(order.directory, { recursive: true })
     try {
       return await withTimeLimit(step, policy, signal, (limited) => {
         const onProgress = ({ progress }: { progress: number }) => report(progress)
         const options = { signal: limited, checkpoint: kept, onProgress }
-        // A workflow without a module need not be one of the engine's, so only the step knows it.
+        // A workflow without a module may not be registered with the engine, so only the step knows it.
         return order.module === null
           ? runInline(async () => step.workflow, order, options, logger)
           : runner.run(order, options)
@@ -124,7 +124,7 @@ async function tried(
       signal.throwIfAborted()
       if (attempt >= policy.maxAttempts || !policy.mayPass(error)) throw error
       const delayMs = policy.delayMs(attempt)
-      const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; it is tried again.`
+      const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; retrying.`
       logger.warn({ jobId: order.jobId, step: step.name, delayMs, err: error }, message)
       await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
@@ -138,7 +138,7 @@ async function withTimeLimit<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const limit = new AbortController()
-  const message = `The step "${name}" took longer than the ${timeoutMs / 1000} seconds that it may take. Send a shorter file.`
+  const message = `The step "${name}" took longer than its limit of ${timeoutMs / 1000} seconds. Send a shorter file.`
   const timer = setTimeout(() => limit.abort(new StemworkError('TIMEOUT', message)), timeoutMs)
   try {
     return await work(AbortSignal.any([signal, limit.signal]))
@@ -153,7 +153,7 @@ function needsFailed(step: string, cause: unknown): StemworkError {
   return new StemworkError(code, `It was not run: it needs the step "${step}", which failed.`, options)
 }
 
-/** What each step has told, under its name; their warnings together, where a reader looks for them. */
+/** The details of each step under its name, and all warnings together. */
 function detailsOf(results: ReadonlyMap<string, WorkResult>, failed: ReadonlyMap<string, unknown>) {
   const warnings = [...results].flatMap(([step, { details }]) =>
     Array.isArray(details.warnings) ? details.warnings.map((text) => `${step}: ${String(text)}`) : [],

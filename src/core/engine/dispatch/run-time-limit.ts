@@ -1,4 +1,4 @@
-/** A time limit that can be stopped and taken up again. */
+/** A time limit that can be paused and resumed. */
 export class RunTimeLimit {
   readonly #onEnd: () => void
   #leftMs: number

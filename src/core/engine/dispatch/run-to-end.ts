@@ -15,8 +15,8 @@ interface RunToEndPorts {
 }
 
 /**
- * Runs a job until it has ended, attempt by attempt; attempts that another worker makes are waited for. `undefined`: the job is not there
- * (any more), or without an id there is nothing to run.
+ * Runs a job attempt by attempt until it has ended, and waits for attempts of other workers. `undefined`: the job does not exist
+ * (any more), or, without an id, there is nothing to run.
  *
  * @throws the signal's reason; StemworkError `SHUTTING_DOWN`.
  */
@@ -39,7 +39,7 @@ export async function runToEnd(
   }
 }
 
-/** Returns when this process has seen the job take a step, or after the time, for others write it too. */
+/** Returns when this process has seen the job change, or after the given time, because other processes write it, too. */
 async function stepOf(jobId: string, events: JobEvents, waitMs: number, ended: AbortSignal): Promise<void> {
   const step = new AbortController()
   const listener = ({ job }: { job: JobRecord }) => {
@@ -49,7 +49,7 @@ async function stepOf(jobId: string, events: JobEvents, waitMs: number, ended: A
   try {
     await delay(waitMs, undefined, { signal: AbortSignal.any([step.signal, ended]) })
   } catch {
-    // The loop looks at the job and at the signal.
+    // The loop checks the job and the signal.
   } finally {
     for (const name of steps) events.off(name, listener)
   }

@@ -6,13 +6,13 @@ import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
 const prefix = 'stemwork-scratch'
 
-/** Folders for the files of running attempts. All of them lie in one folder of this process that only its user can enter. */
+/** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
 export class Scratch {
   readonly #directory: string
   readonly #logger: Logger
   #root: Promise<string> | undefined
 
-  /** @param directory where the process's folder is made, when it is first needed */
+  /** @param directory where the process's folder is created when first needed */
   constructor(directory: string, logger: Logger) {
     this.#directory = directory
     this.#logger = logger
@@ -28,7 +28,7 @@ export class Scratch {
     }
   }
 
-  /** An empty folder of its own for one attempt. */
+  /** A new empty folder for one attempt. */
   async folder(name: string): Promise<string> {
     this.#root ??= this.#makeRoot().catch((error: unknown) => {
       this.#root = undefined
@@ -39,20 +39,20 @@ export class Scratch {
     return folder
   }
 
-  /** Where `folder` has made it, or would. `undefined` as long as nothing was made in this process. */
+  /** The path that `folder` creates. `undefined` until this process has created a folder. */
   async pathOf(name: string): Promise<string | undefined> {
     const root = await this.#root?.catch(() => undefined)
     return root === undefined ? undefined : join(root, name)
   }
 
-  /** Removes the process's folder with all that is in it. */
+  /** Removes the process's folder with everything in it. */
   async close(): Promise<void> {
     const root = await this.#root?.catch(() => undefined)
     this.#root = undefined
     if (root !== undefined) await rm(root, { recursive: true, force: true })
   }
 
-  /** Removes what processes of this machine left that ended without `close`. */
+  /** Removes the leftovers of processes on this machine that ended without `close`. */
   async removeLeftovers(): Promise<void> {
     await removeDeadFolders(this.#directory, prefix, this.#logger)
   }

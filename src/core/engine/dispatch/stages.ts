@@ -1,23 +1,24 @@
 import PQueue from 'p-queue'
 
 /**
- * A fetch that takes longer gives its run slot to another job. Until then the job that comes next may wait for it; so an application
- * that has a slow fetch already is not waited for again.
+ * A fetch that takes longer gives its run slot to another job. Until then, the next job may have to wait for it, so an application
+ * with a slow fetch gets no second such wait.
  */
 const slowAfterMs = 100
 
 export interface StageLimits {
   /** Attempts that may run at a time. */
   concurrency: number
-  /** Slow fetches beside them. */
+  /** Slow fetches in addition to them. */
   slowInputs: number
-  /** Of these, one application's at most. */
+  /** Of these, most of one application. */
   slowInputsPerApplication: number
 }
 
 /**
- * The stages of this process's attempts. Many may fetch their inputs, few may run: an attempt whose input comes slowly occupies
- * no run slot until it is there. A quick fetch keeps its slot, so that no more jobs are claimed than can be run soon.
+ * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives slowly occupies
+ * no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no more jobs than it can run
+ * soon.
  */
 export class Stages {
   readonly #limits: StageLimits
@@ -26,7 +27,7 @@ export class Stages {
   readonly #slow = new Map<string, number>()
   readonly #onRoom: () => void
 
-  /** @param onRoom called when a fetch has turned out to be slow, so that there may be room for another job */
+  /** @param onRoom called when a fetch turns out to be slow, so that there may be room for another job */
   constructor(limits: StageLimits, onRoom: () => void) {
     this.#limits = limits
     this.#slots = new PQueue({ concurrency: limits.concurrency })
@@ -39,7 +40,7 @@ export class Stages {
     return Math.min(all, this.#limits.slowInputs)
   }
 
-  /** Applications that have their share of slow fetches: no more of their jobs are claimed here. */
+  /** Applications with their full share of slow fetches: this process claims no more of their jobs. */
   get slowApplications(): string[] {
     const { slowInputsPerApplication } = this.#limits
     return [...this.#slow].filter(([, count]) => count >= slowInputsPerApplication).map(([app]) => app)
@@ -62,7 +63,10 @@ export class Stages {
     }
   }
 
-  /** Does the work once a slot is free. A signal that fires before that rejects at once; the work has to follow it itself. */
+  /**
+   * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to observe the
+   * signal itself.
+   */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       let hasStarted = false

@@ -9,9 +9,9 @@ import { partName } from '../runner/stage-checkpoint.js'
 import type { Step } from '../workflow/workflow.js'
 
 const noteSchema = z.discriminatedUnion('is', [
-  /** The part of this number that a step in progress has kept. Those from there on that were kept before are forgotten. */
+  /** The part with this number, kept by a step in progress. It replaces this part and all later ones. */
   z.object({ is: z.literal('part'), step: z.string(), work: z.string(), part: z.number().int().nonnegative() }),
-  /** A step that has finished: the bytes of its outputs, one after the other. */
+  /** A finished step: the bytes of its outputs, one after another. */
   z.object({
     is: z.literal('step'),
     step: z.string(),
@@ -35,8 +35,8 @@ type Note = z.infer<typeof noteSchema>
 const lengthBytes = 4
 
 /**
- * The checkpoint of a composed workflow: one chain of parts for all its steps. A part is either what a step in progress has kept, or the outputs
- * of a finished step; a note at its end says which. The next attempt runs no finished step again, and the one that was in progress goes on at
+ * The checkpoint of a composed workflow: one chain of parts for all its steps. A part is either work of a step in progress or the
+ * outputs of a finished step; a note at its end tells which. The next attempt skips finished steps and resumes the step in progress at
  * its last part. Like every checkpoint, it never fails the job.
  */
 export class StepsCheckpoint {
@@ -57,7 +57,7 @@ export class StepsCheckpoint {
     this.#next = order.checkpoint?.parts.length ?? 0
   }
 
-  /** Reads the notes of what earlier attempts kept. What cannot be read, and what follows it, is work done again. */
+  /** Reads the notes of earlier attempts' parts. Work of a part that cannot be read, and of those after it, is repeated. */
   static async open(order: WorkOrder, host: RunCheckpoint | undefined): Promise<StepsCheckpoint> {
     const opened = new StepsCheckpoint(order, host)
     try {
@@ -68,7 +68,7 @@ export class StepsCheckpoint {
     return opened
   }
 
-  /** The result of a step that an earlier attempt has finished with this order, with its files in the order's folder. */
+  /** The result of a step that an earlier attempt finished with this order; its files are placed in the order's folder. */
   async finished(step: Step, order: WorkOrder): Promise<WorkResult | undefined> {
     const kept = this.#finished.get(step.name)
     if (kept?.note.work !== workOf(order)) return undefined
@@ -89,7 +89,7 @@ export class StepsCheckpoint {
     return { outputs, details: kept.note.details }
   }
 
-  /** What a step is told, and who takes what it keeps. */
+  /** What a step receives, and who stores what it keeps. */
   of(step: Step, order: WorkOrder): { order: WorkOrder; checkpoint: RunCheckpoint | undefined } {
     const limits = this.#order.checkpoint
     const host = this.#host
@@ -103,7 +103,7 @@ export class StepsCheckpoint {
     return { order: { ...order, checkpoint: { ...limits, parts } }, checkpoint: { store, handBack: host.handBack } }
   }
 
-  /** Keeps the outputs of a step, unless it and those before it were quick. Does not wait until they are stored. */
+  /** Keeps the outputs of a step, unless it and the steps before it were quick. Does not wait until they are stored. */
   async keep(step: Step, order: WorkOrder, { outputs, details }: WorkResult): Promise<void> {
     const { afterMs = 0 } = this.#order.checkpoint ?? {}
     if (!this.#isOn || performance.now() - this.#startedAt < afterMs) return
@@ -114,7 +114,7 @@ export class StepsCheckpoint {
         note.outputs[name] = facts
         await pipeline(createReadStream(from), createWriteStream(path, { flags: 'a', mode: 0o600 }))
       }
-      // Not awaited: a blob store that is away must not hold up the steps.
+      // Not awaited: an unavailable blob store must not delay the steps.
       void this.#store(path, note)
     } catch {
       this.#isOn = false
@@ -122,7 +122,7 @@ export class StepsCheckpoint {
     }
   }
 
-  /** One part at a time, in the order of asking. Never rejects. */
+  /** One part at a time, in the order of the calls. Never rejects. */
   #store(path: string, note: Note): Promise<void> {
     this.#storing = this.#storing.then(async () => {
       if (!this.#isOn || !this.#host) return
@@ -152,7 +152,7 @@ export class StepsCheckpoint {
   }
 }
 
-/** Text that is the same for the same work on the same inputs: those of the job, and what the steps before made of them. */
+/** Text that identifies the same work on the same inputs: those of the job and the outputs of earlier steps. */
 function workOf({ workflow, settings, params, inputs }: WorkOrder): string {
   const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
   return createHash('sha256')
@@ -164,7 +164,7 @@ async function append(path: string, note: Note): Promise<void> {
   const text = Buffer.from(JSON.stringify(note))
   const length = Buffer.alloc(lengthBytes)
   length.writeUInt32LE(text.length)
-  // No link is followed: the file was made by the workflow's code.
+  // Follows no links: the workflow's code created the file.
   const file = await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW)
   try {
     await file.writeFile(Buffer.concat([text, length]))

@@ -4,9 +4,9 @@ import { StemworkError } from '../errors.js'
 export interface OutageOptions {
   /** Ends the wait with its reason. */
   signal: AbortSignal
-  /** How long an outage is waited out, from its first failure; then the failure is thrown. */
+  /** How long to wait for an outage to end, from its first failure; then the failure is thrown. */
   maxMs: number
-  /** Called with each failure that is waited out. */
+  /** Called with each failure that does not end the wait. */
   onFailure(error: unknown): void
 }
 
@@ -14,7 +14,7 @@ const firstWaitMs = 500
 const longestWaitMs = 30_000
 
 /**
- * The result of `work`, which is done again, with growing waits, for as long as the blob store is away.
+ * The result of `work`, which is repeated with growing waits while the blob store is unavailable.
  *
  * @throws StemworkError `STORE_UNAVAILABLE` (not retryable) after `maxMs`; the signal's reason; other errors of `work` at once.
  */

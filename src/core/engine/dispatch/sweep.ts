@@ -11,7 +11,7 @@ import { webhookMessages } from '../webhooks/webhook-message.js'
 import { removeUploads } from './uploads.js'
 
 export interface SweepPorts {
-  /** Called with each job that the sweep has ended. */
+  /** Called with each job that the sweep ended. */
   onEnd(job: JobRecord): void
   events: JobEvents
   jobs: JobStore
@@ -24,7 +24,7 @@ export interface SweepPorts {
 export interface SweepReport {
   deleted: number
   expired: number
-  /** Ended, because their deadlines had passed before a worker was free. */
+  /** Ended because their deadlines passed before a worker was free. */
   missed: number
   purged: number
   uploads: number
@@ -34,12 +34,12 @@ export interface SweepReport {
 const batch = 100
 
 /**
- * Finishes what a crash left undone and removes the results and records that have had their time. Every step may be repeated,
- * interrupted, or done by several processes at once.
+ * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted, or run by
+ * several processes at once.
  */
 export class Sweep {
   readonly #ports: SweepPorts
-  /** Jobs whose cleaning failed: they come after those that may succeed. */
+  /** Jobs whose cleanup failed: they come after those that may succeed. */
   readonly #failed = { deleted: new Set<string>(), expired: new Set<string>() }
 
   constructor(ports: SweepPorts) {
@@ -64,12 +64,12 @@ export class Sweep {
     try {
       return await work()
     } catch (error) {
-      this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep does it again.')
+      this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep repeats it.')
       return 0
     }
   }
 
-  /** Each job on its own; one that cannot be cleaned is tried again after those that come behind it. */
+  /** Each job on its own; one that cannot be cleaned up is retried after the others. */
   async #clean(kind: 'deleted' | 'expired', clean: (job: JobRecord) => Promise<void>): Promise<number> {
     const failed = this.#failed[kind]
     const due = await this.#ports.jobs.due(kind, batch + failed.size)
@@ -85,7 +85,7 @@ export class Sweep {
         failed.add(job.id)
         this.#ports.logger.warn(
           { step: kind, jobId: job.id, err: error },
-          'The files of a job could not be removed; the next sweep does it again.',
+          'The files of a job could not be removed; the next sweep tries again.',
         )
       }
     }
@@ -102,7 +102,7 @@ export class Sweep {
         retentionMs: options.retention.failedInputsMs,
         messages: webhookMessages(due, 'job.failed'),
       })
-      // Begun or ended meanwhile.
+      // It started or ended meanwhile.
       if (!job) continue
       missed++
       onEnd(job)
@@ -118,7 +118,7 @@ export class Sweep {
   }
 }
 
-/** Files first, then the record: what is interrupted in between is found again by its record. */
+/** Files first, then the record: after an interruption in between, the record is still there to find them. */
 export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
   // Success has removed its checkpoint.

@@ -4,8 +4,8 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 
 /**
- * Removes the uploaded inputs of a deleted job, except those that another job needs. The end of a job leaves them to
- * retention: a second job may be on its way from the same upload, and while a file is there its ticket takes no other.
+ * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes them: a
+ * second job may use the same upload, and a ticket accepts no second file while the first exists.
  */
 export async function removeUploads(job: JobRecord, jobs: JobStore, blobs: BlobStore): Promise<void> {
   for (const key of Object.values(job.uploads)) {
@@ -13,10 +13,10 @@ export async function removeUploads(job: JobRecord, jobs: JobStore, blobs: BlobS
   }
 }
 
-/** Failed jobs of one upload that are looked at; one with more of them is kept. */
+/** Failed jobs per upload to check; an upload with more of them is kept. */
 const mostFailed = 100
 
-/** Whether a job waits for the upload, works with it, or may be run again with it. */
+/** Whether a job waits for the upload, uses it, or may be retried with it. */
 export async function isUploadInUse(key: string, jobs: JobStore): Promise<boolean> {
   if ((await jobs.count({ uploadKey: key, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })) > 0) return true
   const failed = await jobs.list({ uploadKey: key, statuses: ['FAILED'], limit: mostFailed })

@@ -4,18 +4,18 @@ import { allowList } from './allow-list.js'
 import { specialRange } from './address-ranges.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
 
-/** Which addresses may be reached for a client. By default the public ones, on ports 80 and 443. */
+/** Which addresses may be reached on behalf of clients. By default, public ones on ports 80 and 443. */
 export interface AddressPolicy {
-  /** Opens every address, and every port of those that are not public. For development only. Default: false. */
+  /** Allows every address, and every port of non-public ones. For development only. Default: false. */
   allowPrivate?: boolean
   /**
-   * What is open besides: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in `nas.local:8080` and
+   * What else is allowed: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in `nas.local:8080` and
    * `[fd00::5]:8080`.
    */
   allow?: readonly string[]
   /** Ports of public addresses besides 80 and 443. */
   ports?: readonly number[]
-  /** Says in messages why an address was refused or a connection failed, which shows clients the network inside. Default: false. */
+  /** Tells clients why an address was refused or a connection failed, which reveals the internal network. Default: false. */
   detail?: boolean
   /**
    * Resolves a host name to all its addresses. Default: the name servers of the system, asked directly; for names that `allow`
@@ -24,7 +24,7 @@ export interface AddressPolicy {
   resolver?: (host: string, signal: AbortSignal) => Promise<LookupAddress[]>
 }
 
-/** A URL that passed the gate. */
+/** A URL that passed the check. */
 export interface Target {
   url: URL
   /** Without brackets and without a trailing dot. */
@@ -41,7 +41,7 @@ const defaultPorts = new Map([
 ])
 
 /**
- * The first half of the gate: what can be judged from the URL alone. All spellings of an IPv4 address (octal, hexadecimal, short,
+ * The first half of the check: what can be judged from the URL alone. All spellings of an IPv4 address (octal, hexadecimal, short,
  * full-width) are one to the WHATWG parser, and what it made of them is what is dialled later.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`

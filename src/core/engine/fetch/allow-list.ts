@@ -11,7 +11,7 @@ interface Entry {
 /**
  * The operator's exceptions from the address guard.
  *
- * @throws StemworkError `INVALID_OPTIONS` naming the entry that is none
+ * @throws StemworkError `INVALID_OPTIONS` naming the invalid entry
  */
 export function allowList(entries: readonly string[]) {
   const parsed = entries.map(parse)

@@ -2,11 +2,11 @@
 export interface FetchTimeouts {
   /** Resolving the name, connecting and the TLS handshake. Default: 10,000. */
   connectMs: number
-  /** From the sent request to the headers of the answer. Default: 30,000. */
+  /** From the sent request to the headers of the response. Default: 30,000. */
   firstByteMs: number
-  /** Between two pieces of a body. Default: 30,000. */
+  /** Between two chunks of a body. Default: 30,000. */
   idleMs: number
-  /** A body that comes more slowly than this for longer than `idleMs` is given up. Default: 8,192. */
+  /** In bytes per second. A body that arrives more slowly than this for longer than `idleMs` is given up. Default: 8,192. */
   minBytesPerSecond: number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number
@@ -20,7 +20,7 @@ export const defaultTimeouts: FetchTimeouts = {
   totalMs: 20 * 60_000,
 }
 
-/** The server answers, but not fast enough: to ask again would take as long. */
+/** The server responds, but too slowly: another attempt would take as long. */
 export class TooSlowError extends Error {}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */

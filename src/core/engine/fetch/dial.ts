@@ -5,15 +5,15 @@ import type { Duplex } from 'node:stream'
 import { connect as connectSecurely } from 'node:tls'
 import type { Target } from './address-guard.js'
 
-/** Opens the connection for a request to one of the vetted addresses; TLS included where the target asks for it. */
+/** Opens the connection for a request to one of the vetted addresses, with TLS if the target needs it. */
 export type Dial = (target: Target, vetted: readonly LookupAddress[], signal: AbortSignal) => Promise<Duplex>
 
 const maxAddresses = 8
 const attemptTimeoutMs = 1_000
 
 /**
- * Dials the vetted addresses and nothing else: the lookup that Node asks for is answered from them, and where the socket ended up is
- * compared with them again before a byte is sent.
+ * Connects to the vetted addresses and nothing else: Node's lookup is answered from them, and the socket's remote address is checked
+ * again before a byte is sent.
  */
 export const dial: Dial = async (target, vetted, signal) => {
   const addresses = vetted.slice(0, maxAddresses)

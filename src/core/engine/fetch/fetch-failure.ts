@@ -1,6 +1,6 @@
 import { StemworkError } from '../errors.js'
 
-/** One text for refused, blocked and timed out: more would let a client map the network that the service stands in. */
+/** One text for refused, blocked and timed out: more detail would let a client map the service's network. */
 const unreachable =
   'The URL could not be fetched. It must be reachable from the public internet by http or https on the usual ports; ' +
   'check it and try again.'
@@ -10,16 +10,16 @@ interface Detail {
 }
 
 /**
- * The address guard refused the URL for something that can be read off the URL itself.
+ * The address guard refused the URL for something that is visible in the URL itself.
  *
- * @param remedy for the operator alone, who reads it in the log
+ * @param remedy for the operator's log only
  */
 export function blocked(what: string, { detail }: Detail, remedy?: string): StemworkError {
   const cause = new Error(remedy === undefined ? what : `${what}. ${remedy}`)
   return new StemworkError('BAD_INPUT', worded(what, detail), { reason: 'blocked_address', cause })
 }
 
-/** No usable answer came. */
+/** There was no usable response. */
 export function downloadFailed(
   cause: unknown,
   { detail }: Detail,
@@ -28,7 +28,7 @@ export function downloadFailed(
   return new StemworkError('BAD_INPUT', worded(textOf(cause), detail), { reason: 'download_failed', retryable, cause })
 }
 
-/** The server answered with a status other than success. Overload and faults of the server may pass; refusals do not. */
+/** The server's status was not success. Overload and server errors may be temporary; refusals are not. */
 export function httpFailure(status: number): StemworkError {
   const retryable = status >= 500 || status === 429 || status === 408
   return new StemworkError(
@@ -42,7 +42,7 @@ function worded(what: string, detail = false): string {
   return detail ? `${unreachable} (${what})` : unreachable
 }
 
-/** Node leaves the message of several failed connections empty. */
+/** Node's message for several failed connections is empty. */
 function textOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(textOf).join('; ')
   return cause instanceof Error ? cause.message : String(cause)

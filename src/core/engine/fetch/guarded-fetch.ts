@@ -19,23 +19,23 @@ export interface GuardedFetchOptions {
   /** A stream should go with a `content-length` header, else it is sent chunked. */
   body?: Uint8Array | Readable
   signal?: AbortSignal
-  /** Most bytes of the answer's body, after decoding. */
+  /** Most bytes of the response body, after decoding. */
   maxBytes: number
   policy: AddressPolicy
   timeouts?: Partial<FetchTimeouts>
-  /** Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the answer. Default: 3. */
+  /** Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the response. Default: 3. */
   maxRedirects?: number
   /** How connections are opened; tests put their own here. */
   dial?: Dial
 }
 
 export interface GuardedResponse {
-  /** Any status: the caller judges it. */
+  /** Any status; the caller has to check it. */
   status: number
   headers: IncomingHttpHeaders
   /** Read it to its end, leave the loop, or call `cancel`; all three free the connection. */
   body: AsyncIterable<Uint8Array>
-  /** Address of the answer, after redirects. */
+  /** Address of the response, after redirects. */
   url: string
   cancel(): void
 }
@@ -44,7 +44,7 @@ const redirectStatuses = [301, 302, 303, 307, 308]
 
 /**
  * The only way in which the library reaches an address that a client named. The URL and every address of its host must be open by
- * `policy`, only a vetted address is dialled, and each redirect goes through the same gate. Sends no cookies and no credentials.
+ * `policy`, only vetted addresses are used, and each redirect passes the same check. Sends no cookies and no credentials.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`, `download_failed` or `too_large`; refused, blocked and timed out
  * share one message unless `policy.detail` is set
@@ -121,7 +121,7 @@ async function open(
       },
       createConnection: () => connection,
     })
-    // Errors are met where the answer and its body are awaited; one that nobody awaits must not end the host.
+    // Errors surface where the response and its body are awaited; one that nobody awaits must not end the host.
     request.on('error', () => {})
     deadline.signal.addEventListener('abort', () => request.destroy(), { once: true })
     return request
@@ -138,7 +138,7 @@ async function vettedAddresses(target: Target, policy: AddressPolicy, deadline: 
 function resolve(host: string, policy: AddressPolicy, signal: AbortSignal): Promise<LookupAddress[]> {
   if (policy.resolver) return policy.resolver(host, signal)
   const isOperators = policy.allowPrivate === true || allowList(policy.allow ?? []).lists(host)
-  // Loopback by definition (RFC 6761, section 6.3): no name server is asked.
+  // Loopback by definition (RFC 6761, section 6.3), without a name server.
   const isLocal = host === 'localhost' || host.endsWith('.localhost')
   return isOperators || isLocal ? resolveWithSystem(host) : resolvePublicName(host, signal)
 }
@@ -155,7 +155,7 @@ async function answerOf(
     const stopFirstByte = deadline.start(timeouts.firstByteMs, 'an answer')
     return await answered.finally(stopFirstByte)
   }
-  // A server may answer before it has read everything.
+  // A server may respond before it has read everything.
   const response = await deadline.race(Promise.race([answered, sentThenAnswered()]))
   response.on('error', () => {})
   return response
@@ -190,7 +190,7 @@ function failureOf(
   return downloadFailed(cause, policy, { retryable: !isPermanent(cause) })
 }
 
-/** Failures that the next attempt would meet again: the name does not exist, the certificate is not for it, the server is too slow. */
+/** Failures that another attempt would repeat: the name does not exist, the certificate does not match, the server is too slow. */
 function isPermanent(cause: unknown): boolean {
   if (cause instanceof TooSlowError) return true
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''

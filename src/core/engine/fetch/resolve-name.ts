@@ -4,17 +4,17 @@ import { lookup, Resolver } from 'node:dns/promises'
 export interface ResolverOptions {
   /** Default: the name servers of the system. */
   servers?: readonly string[]
-  /** How long one name server may take for one try. Default: 2,000. */
+  /** How long one name server may take per attempt. Default: 2,000. */
   timeoutMs?: number
   /** Default: 2. */
   tries?: number
 }
 
 /**
- * All addresses of a public name, from the name servers directly. The system's resolver (`dns.lookup`) is not asked: it cannot be
- * cancelled, and the few threads that it runs on are shared with the file system and with everybody else's names, so forty dead
- * names of one client would stop the inputs and webhooks of all others. The price: names from the hosts file, from a search
- * domain or from mDNS are found only if the operator's allow list has them (`resolveWithSystem`).
+ * All addresses of a public name, from the name servers directly. The system's resolver (`dns.lookup`) is not used: it cannot be
+ * cancelled, and its few threads are shared with the file system and all other lookups, so forty dead names of one client would block
+ * the inputs and webhooks of all others. The drawback: names from the hosts file, from a search domain or from mDNS are found only if
+ * the operator's allow list has them (`resolveWithSystem`).
  *
  * @throws the signal's reason; an error with the `code` of `node:dns` if neither IPv4 nor IPv6 addresses are known
  */
@@ -36,7 +36,7 @@ export async function resolvePublicName(
       ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
     ]
     if (found.length > 0) return found
-    // Of two failures, the one that may pass decides: the other family was perhaps only not asked successfully.
+    // Of two failures, the temporary one counts: that address family may still exist.
     const failures = [four, six].flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []))
     throw failures.find((error) => !isAbsent(error)) ?? failures[0] ?? new Error(`${host} has no address`)
   } finally {
@@ -44,7 +44,7 @@ export async function resolvePublicName(
   }
 }
 
-/** As the system resolves names, with hosts file, search domains and mDNS: for names that the operator has listed. */
+/** The system's resolver, with hosts file, search domains and mDNS, for names that the operator has listed. */
 export async function resolveWithSystem(host: string): Promise<LookupAddress[]> {
   return await lookup(host, { all: true })
 }

@@ -17,8 +17,8 @@ export interface BodyLimits {
 }
 
 /**
- * The body, piece by piece as it is asked for, and never more than `maxBytes` of it. We ask for no encoding; gzip is decoded for
- * servers that apply it nevertheless, and the limit counts what comes out, so that a bomb is no larger than a file.
+ * The body, chunk by chunk on demand, and never more than `maxBytes`. The request asks for no encoding; gzip from servers that use it
+ * anyway is decoded, and the limit applies to the decoded bytes, so a decompression bomb is cut off.
  */
 export async function* responseBody(
   response: IncomingMessage,
@@ -28,11 +28,11 @@ export async function* responseBody(
   const { idleMs, minBytesPerSecond } = limits.timeouts
   const pieces = decoded(response)[Symbol.asyncIterator]()
   let bytes = 0
-  /** Counts only while we wait: a slow disk is not a slow server. */
+  /** Counts only time spent waiting: a slow disk is not a slow server. */
   let waitedMs = 0
   try {
     for (;;) {
-      // What a server may take in all grows with what it has sent.
+      // The total time that a server may take grows with what it has sent.
       if (waitedMs > idleMs + (bytes / minBytesPerSecond) * 1000) {
         throw new TooSlowError(`${bytes} bytes in ${Math.round(waitedMs)} ms, less than ${minBytesPerSecond} a second`)
       }
@@ -54,7 +54,7 @@ export async function* responseBody(
   }
 }
 
-/** Throws what the headers alone tell: an encoding we do not know, or a length beyond the limit. */
+/** Throws for what the headers alone show: an unknown encoding, or a length beyond the limit. */
 export function checkHeaders(response: IncomingMessage, maxBytes: number, policy: AddressPolicy): void {
   const encoding = encodingOf(response)
   if (encoding !== 'identity' && encoding !== 'gzip') {
@@ -66,7 +66,7 @@ export function checkHeaders(response: IncomingMessage, maxBytes: number, policy
 function decoded(response: IncomingMessage): Readable {
   if (encodingOf(response) !== 'gzip') return response
   const gunzip = createGunzip()
-  // Heard by whoever reads; a reader that has left must not end the host.
+  // The reader handles it; without a reader it must not end the host.
   gunzip.on('error', () => {})
   response.on('error', (error) => gunzip.destroy(error))
   response.on('close', () => {

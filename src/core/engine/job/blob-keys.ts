@@ -15,12 +15,12 @@ export function jobResultsPrefix(jobId: string): string {
   return `${resultsPrefix}${jobId}/`
 }
 
-/** Result files of one claim. Its worker, also a superseded one, writes and removes nothing outside. */
+/** Result files of one claim. Its worker, even a superseded one, writes and removes nothing outside. */
 export function attemptPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
   return `${jobResultsPrefix(id)}${token}${lease?.nonce ? `-${lease.nonce}` : ''}/`
 }
 
-/** Where the peaks of a result file are kept once somebody has asked for them. */
+/** Where the peaks of a result file are kept after their first use. */
 export function peaksKey(resultKey: string): string {
   return `${resultKey}.peaks`
 }

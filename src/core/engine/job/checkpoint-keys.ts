@@ -8,7 +8,7 @@ export function jobCheckpointPrefix(jobId: string): string {
   return `${checkpointsPrefix}${jobId}/`
 }
 
-/** What one claim keeps. Its worker, also a superseded one, writes nothing outside. */
+/** What one claim keeps. Its worker, even a superseded one, writes nothing outside. */
 export function claimCheckpointPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
   return `${jobCheckpointPrefix(id)}${token}-${lease?.nonce ?? ''}/`
 }
@@ -17,7 +17,7 @@ export function partKey(claimPrefix: string, part: number): string {
   return `${claimPrefix}part-${part}`
 }
 
-/** A downloaded input that is kept beside the parts, for its address may no longer answer later. */
+/** A downloaded input, kept next to the parts because its address may no longer work later. */
 export function keptInputKey(claimPrefix: string, index: number): string {
   return `${claimPrefix}input-${index}`
 }
@@ -28,8 +28,8 @@ export function jobOfCheckpoint(key: string): string | undefined {
 }
 
 /**
- * The keys that make up the job's checkpoint, out of all that its claims have kept. Each claim went on from parts 0 to n - 1, which are
- * never changed, and kept part n and the next ones; what an earlier claim kept from n on is superseded.
+ * The keys that make up the job's checkpoint, out of everything that its claims kept. Each claim continued from parts 0 to n - 1,
+ * which never change, and kept part n and later ones; these supersede the parts that earlier claims kept from n on.
  */
 export function checkpointChain(keys: readonly string[]): { parts: string[]; inputs: Map<number, string> } {
   const claims = new Map<string, { token: number; parts: Map<number, string> }>()

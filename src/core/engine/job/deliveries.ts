@@ -5,7 +5,7 @@ interface Outgoing {
   deliveries: Delivery[]
 }
 
-/** A message that is to be sent now. */
+/** A message to send now. */
 export function announced(message: Pick<Delivery, 'id' | 'url' | 'event'>, now: number): Delivery {
   return { ...message, occurredAt: now, attempts: 0, nextAttemptAt: now, outcome: 'pending', lastStatus: null }
 }
@@ -14,7 +14,10 @@ export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
   return outcome === 'pending'
 }
 
-/** Takes the next try, of several processes in one: `undefined` unless so many were made. @param retryInMs as of the change `beginDelivery` */
+/**
+ * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed. @param retryInMs as in the
+ * change `beginDelivery`
+ */
 export function withTryBegun<Carrier extends Outgoing>(
   record: Carrier,
   { deliveryId, attempts, retryInMs }: { deliveryId: string; attempts: number; retryInMs: number | null },
@@ -27,7 +30,7 @@ export function withTryBegun<Carrier extends Outgoing>(
   )
 }
 
-/** Notes how a try went. */
+/** Records the outcome of an attempt. */
 export function withTryEnded<Carrier extends Outgoing>(
   record: Carrier,
   { deliveryId, outcome, status }: { deliveryId: string; outcome: Delivery['outcome']; status: number | null },

@@ -1,6 +1,6 @@
 const maxLength = 255
 
-/** A file name without separators of paths and control characters, and not too long; whatever a workflow or a client called it. */
+/** A safe file name: no path separators or control characters, and not too long. */
 export function downloadName(text: string): string {
   const safe = text.replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}/\\]/gu, '_')
   return Array.from(safe).slice(0, maxLength).join('')

@@ -1,11 +1,11 @@
 import { isTerminal, type JobRecord } from './job.js'
 
 /**
- * The times that a store indexes: one column or key each, `null` where the job has no business there. A job is due when its
- * time is not later than the store's now; deleted jobs are due for nothing but their removal.
+ * The times that a store indexes: one column or key each, `null` where the job does not belong. A job is due when its time is not
+ * later than the store's now; deleted jobs are due for nothing but their removal.
  */
 
-/** Since when (or from when on) the job waits for a worker; null for jobs that are not queued. */
+/** The time since (or from) which the job waits for a worker; null for jobs that are not queued. */
 export function waitingSince(job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore'>): number | null {
   return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, job.notBefore)
 }
@@ -28,7 +28,7 @@ export function removableAt(
   return job.deleted || job.expired || job.outputs === null || !isTerminal(job) ? null : job.expiresAt
 }
 
-/** When the first of the outbox's waiting messages is tried next. */
+/** When the first waiting message of the outbox is due. */
 export function deliverableAt(job: Pick<JobRecord, 'deleted' | 'deliveries'>): number | null {
   if (job.deleted) return null
   let first: number | null = null

@@ -8,7 +8,7 @@ const titles: Record<JobError['code'], string> = {
   CANCELED: 'The job was canceled',
 }
 
-/** What a job shows of the error that ended it. An error that is not the library's own says nothing of its text to the client. */
+/** What a job shows of the error that ended it. The text of errors that are not the library's own is hidden from the client. */
 export function jobError(error: unknown): JobError {
   if (isSetupError(error)) return jobError(notSetUp(error))
   if (!StemworkError.is(error) || !isJobCode(error.code)) return jobError(internalError(error))
@@ -16,7 +16,7 @@ export function jobError(error: unknown): JobError {
   return { code, title: titles[code], message, reason, retryable }
 }
 
-/** Whether another attempt may succeed. Unknown errors may pass (a full disk, a store that was away); refused inputs do not. */
+/** Whether another attempt may succeed. Unknown errors may be temporary (a full disk, an unavailable store); refused inputs are not. */
 export function isTransient(error: unknown): boolean {
   return StemworkError.is(error) ? error.retryable : true
 }

@@ -4,7 +4,7 @@ export interface FieldIssue {
   message: string
 }
 
-/** Who sends thousands of wrong values learns enough from the first few. */
+/** Thousands of wrong values need not all be listed. */
 const maxIssues = 20
 const maxTextLength = 300
 
@@ -13,7 +13,7 @@ interface GivenIssue {
   message: string
 }
 
-/** The first issues of a check by a schema, in bounded text. `prefix` goes before each path. */
+/** The first issues of a schema check, with bounded text. `prefix` goes before each path. */
 export function fieldIssues(issues: readonly GivenIssue[], prefix: readonly string[] = []): FieldIssue[] {
   return issues.slice(0, maxIssues).map(({ path, message }) => ({
     path: shortened([...prefix, ...path].join('.')),
@@ -21,7 +21,7 @@ export function fieldIssues(issues: readonly GivenIssue[], prefix: readonly stri
   }))
 }
 
-/** The issues in one line, for a message. @param total how many there are, if not all are given. */
+/** The issues in one line, for a message. @param total the number of issues, if not all are given. */
 export function issuesText(issues: readonly FieldIssue[], total = issues.length): string {
   const shown = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
   return total > issues.length ? `${shown}; and ${total - issues.length} more` : shown

@@ -7,22 +7,22 @@ const fields = z.object({
   startedAt: z.number(),
   /** Null while it runs. */
   endedAt: z.number().nullable(),
-  /** `requeued`: it failed, and another follows. `handed_back`: by a worker that was stopped. `lapsed`: its worker was lost. */
+  /** `requeued`: it failed, and another follows. `handed_back`: its worker was stopped. `lapsed`: its worker was lost. */
   outcome: z.enum(['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'lapsed']),
-  /** Why it failed, in a line for the operator alone: it may hold paths and addresses. */
+  /** Why it failed, in one line, for operators only: it may contain paths and addresses. */
   reason: z.string().nullable(),
 })
 export const pastAttemptSchema = fields.loose() as unknown as z.ZodType<PastAttempt>
 /** One claim of a job. */
 export type PastAttempt = z.infer<typeof fields>
 
-/** With these, a record grows by 5 kB at most. */
+/** These add at most 5 kB to a record. */
 export const maxAttemptsKept = 10
 const maxReasonLength = 400
 
 type History = readonly PastAttempt[]
 
-/** A job with an attempt that has begun. One that has not ended was lost with its lease, at `lostAt`. */
+/** Adds an attempt that has started. An earlier one without an end was lost with its lease, at `lostAt`. */
 export function withAttempt(
   history: History,
   begun: Pick<PastAttempt, 'token' | 'worker' | 'startedAt'>,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** SHA-256 over a value's JSON with sorted keys: equal for requests that mean the same. */
+/** SHA-256 of a value's JSON with sorted keys: equal for equivalent requests. */
 export function requestDigest(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
 }

@@ -3,7 +3,7 @@ import { pastAttemptSchema } from './history.js'
 import { prioritySchema } from './scheduling.js'
 import { traceContextSchema } from './trace-context.js'
 
-/** The four statuses of the specification. No other is ever stored or shown: existing clients poll for ever on an unknown one. */
+/** The four statuses of the specification. No other is ever stored or shown: existing clients poll forever on an unknown one. */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
 export type JobStatus = z.infer<typeof jobStatusSchema>
 
@@ -14,7 +14,7 @@ const jobOutputFields = z.object({
   contentType: z.string(),
   /** File name offered to a downloader, for example `vocals.wav`; also the end of the result URL's path. */
   fileName: z.string(),
-  /** What the result link offers a downloader instead, if the workflow knows better: any text without control characters. */
+  /** A better file name from the workflow, which the result link offers instead: any text without control characters. */
   downloadName: z.string().optional(),
   /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
   copied: z.boolean().optional(),
@@ -39,8 +39,8 @@ const leaseFields = z.object({
   owner: z.string(),
   token: z.number().int().positive(),
   /**
-   * Tells this claim from another with the same token: a database that lost its last commits grants a token twice. Empty in
-   * records of versions that had none.
+   * Distinguishes this claim from another with the same token: a database that lost its last commits grants a token twice. Empty in
+   * records of older versions.
    */
   nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
@@ -51,13 +51,13 @@ export const leaseSchema = keepingUnknown(leaseFields)
 
 /** One webhook message of the job's outbox, written in the same store operation as the state change that it reports. */
 const deliveryFields = z.object({
-  /** `webhook-id` of every try of this message. */
+  /** `webhook-id` of every attempt to send this message. */
   id: z.string(),
   url: z.string(),
   event: z.string(),
   occurredAt: z.number(),
   attempts: z.number().int(),
-  /** Epoch milliseconds of the next try; null when delivered or given up. */
+  /** Epoch milliseconds of the next attempt; null when delivered or given up. */
   nextAttemptAt: z.number().nullable(),
   outcome: z.enum(['pending', 'delivered', 'gone', 'given_up']),
   lastStatus: z.number().int().nullable(),
@@ -85,19 +85,19 @@ const jobFields = z.object({
   progress: z.number().min(0).max(1),
   stage: z.string().nullable(),
   outputs: z.record(z.string(), jobOutputSchema).nullable(),
-  /** What the workflow reports about how the result was made, for example the model's name and hash. */
+  /** What the workflow reports about how it made the result, for example the model's name and hash. */
   details: z.record(z.string(), z.unknown()),
   error: jobErrorSchema.nullable(),
   /**
-   * Why the last attempt failed, with stack and causes, for the operator alone: it may hold paths and addresses, and no answer, event
-   * stream or webhook message carries it. At most about 8,000 characters.
+   * Why the last attempt failed, with stack and causes, for operators only: it may contain paths and addresses, and no response, event
+   * stream or webhook message includes it. At most about 8,000 characters.
    */
   failure: z.string().nullable().default(null),
 
   createdAt: z.number(),
   startedAt: z.number().nullable(),
   completedAt: z.number().nullable(),
-  /** When the results are removed, or of a FAILED job what a retry needs; null until the job ends. */
+  /** When the results are removed or, for a FAILED job, what a retry needs; null until the job ends. */
   expiresAt: z.number().nullable(),
   /** True once retention removed the result files: the job is still listed, its files answer 410. */
   expired: z.boolean(),
@@ -106,25 +106,28 @@ const jobFields = z.object({
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept (`Checkpoint`), or so far, except those that a shutdown requeued and those that took over a lapsed
-   * lease. Counted at the claim, so an input that kills its process cannot loop.
+   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued and those after a lapsed lease.
+   * Counted at the claim, so an input that kills its process cannot loop.
    */
   attempts: z.number().int().nonnegative(),
-  /** Claims since work was last kept whose lease ran out, with a cap of their own: the worker was killed, stopped or cut off, which the job may be to blame for or not. */
+  /**
+   * Claims since work was last kept whose lease expired, with their own limit: the worker was killed, stopped or cut off, whether or
+   * not the job caused it.
+   */
   lapses: z.number().int().nonnegative().default(0),
-  /** Claims that a graceful shutdown requeued, with a cap of their own. */
+  /** Claims that a graceful shutdown requeued, with their own limit. */
   shutdownRequeues: z.number().int().nonnegative(),
   /** The last attempts, oldest first. */
   history: z.array(pastAttemptSchema).default([]),
-  /** How often it was run again after it had FAILED. */
+  /** How often it was retried after it had FAILED. */
   retries: z.number().int().nonnegative().default(0),
   /** A queued job is not claimed before this time (a delayed start, retry back-off). */
   notBefore: z.number(),
-  /** When the job must have ended; null: at any time. */
+  /** When the job must have ended; null: no limit. */
   deadline: z.number().nullable().default(null),
   /** Labels that its worker must have (`poolOf`). */
   pool: z.string().default(''),
-  /** Whether what it uses is counted against a quota of its application. */
+  /** Whether its usage counts against a quota of its application. */
   metered: z.boolean().default(false),
   /** Among the jobs of its application: higher is claimed first. */
   priority: prioritySchema.default(0),
@@ -133,7 +136,7 @@ const jobFields = z.object({
   deleted: z.boolean(),
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
-  /** Where the job was submitted in its caller's trace, in which its attempts and webhook messages go on. */
+  /** Where the job was submitted in its caller's trace, which its attempts and webhook messages continue. */
   trace: traceContextSchema.nullable().default(null).catch(null),
 })
 /** A job as a store keeps it. All times are epoch milliseconds. */
@@ -144,7 +147,7 @@ export function isTerminal(job: Pick<JobRecord, 'status'>): boolean {
   return job.status === 'SUCCEEDED' || job.status === 'FAILED'
 }
 
-/** Fields that this version does not know stay in what it reads and writes: a newer node that works beside it has written them. */
+/** Unknown fields are kept when reading and writing: a newer node may have written them. */
 function keepingUnknown<Schema extends z.ZodObject>(schema: Schema): z.ZodType<z.infer<Schema>> {
   return schema.loose() as unknown as z.ZodType<z.infer<Schema>>
 }

@@ -1,2 +1,2 @@
-/** Where counts of jobs end: the exact number of more is of use to nobody, and takes as long to find. */
+/** Where counts of jobs stop: the exact number beyond it is of no use and is slow to find. */
 export const mostCounted = 10_000

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { JobRecord } from './job.js'
 
-/** What is settled about a job before it exists. */
+/** What is known about a job before it exists. */
 export type JobRequest = Pick<
   JobRecord,
   | 'app'
@@ -17,7 +17,7 @@ export type JobRequest = Pick<
 > &
   Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered' | 'trace'>>
 
-/** A queued job with an id of its own; the store that takes it sets `createdAt`. */
+/** A queued job with a new ID; the store sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
   return {
     id: randomUUID(),

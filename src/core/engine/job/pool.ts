@@ -5,7 +5,7 @@ export const labelSchema = z
   .string()
   .regex(/^[A-Za-z0-9._:-]{1,60}$/, 'must have 1 to 60 letters, digits, ".", "_", ":" and "-"')
 
-/** The labels that a job needs, in one text: sorted, with a space between. Empty: any worker will do. */
+/** The labels that a job needs, as one text: sorted and separated by spaces. Empty: any worker. */
 export function poolOf(needs: readonly string[]): string {
   return [...new Set(needs)].sort().join(' ')
 }

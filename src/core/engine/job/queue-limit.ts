@@ -1,6 +1,6 @@
 import { StemworkError } from '../errors.js'
 
-/** For a store that is asked to create a job of an application that has `maxQueued` queued ones. */
+/** Thrown by a store when the application already has `maxQueued` queued jobs. */
 export function queueFull(maxQueued: number): StemworkError {
   return new StemworkError(
     'QUEUE_FULL',

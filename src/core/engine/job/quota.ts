@@ -1,20 +1,20 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 
-/** What an application may use in a day, which ends at midnight UTC. What is left out is not limited. */
+/** What an application may use per day, which ends at midnight UTC. Omitted values are not limited. */
 export const quotaSchema = z.strictObject({
-  jobs: z.number().int().nonnegative().optional().describe('Jobs that are created or run again.'),
+  jobs: z.number().int().nonnegative().optional().describe('Jobs that are created or retried.'),
   audioMinutes: z.number().nonnegative().optional().describe('Minutes of audio of jobs that have succeeded.'),
   bytes: z.number().int().nonnegative().optional().describe('Bytes of the inputs of jobs that have ended.'),
 })
 export type Quota = z.infer<typeof quotaSchema>
 
 export const limitsSchema = quotaSchema.extend({ maxQueuedJobs: z.number().positive().optional() })
-/** Jobs that may wait, and what may be used in a day (UTC). What is left out is not limited, or is as for all. */
+/** Jobs that may wait, and what may be used per day (UTC). Omitted values are unlimited, or as for all applications. */
 export type Limits = z.infer<typeof limitsSchema>
 
 const figure = z.number().int().nonnegative().nullable().optional()
-/** What is given is changed; null: as for all from now on. */
+/** Changes the given values; null: as for all applications from now on. */
 export const limitChangeSchema = z.strictObject({
   maxQueuedJobs: z.number().int().positive().nullable().optional(),
   jobs: figure,
@@ -23,7 +23,7 @@ export const limitChangeSchema = z.strictObject({
 } satisfies Record<keyof Limits, z.ZodType>)
 export type LimitChange = z.input<typeof limitChangeSchema>
 
-/** What an application has used today. */
+/** What an application used today. */
 export interface Usage {
   jobs: number
   audioSeconds: number
@@ -38,8 +38,8 @@ export function dayOf(now: number): number {
 }
 
 /**
- * Why an application that has used so much may add no more jobs. How long a file is shows only when it is decoded: so what was
- * accepted is finished, and minutes and bytes are counted at its end.
+ * Why an application may add no more jobs. The length of a file is known only after decoding, so accepted jobs are finished, and
+ * minutes and bytes are counted at their end.
  */
 export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: number): StemworkError | undefined {
   const resetsAt = new Date((dayOf(now) + 1) * dayMs).toISOString()

@@ -2,14 +2,14 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from './job.js'
 
 /**
- * Whether the files that a retry of this job would need are kept: uploads, and the work and the downloads of its attempts. They are kept
- * until `expiresAt`.
+ * Whether the files that a retry of this job would need are kept until `expiresAt`: uploads, and the kept work and downloads of its
+ * attempts.
  */
 export function keepsInputs(job: Pick<JobRecord, 'status' | 'expiresAt'>, now: number): boolean {
   return job.status === 'FAILED' && job.expiresAt !== null && job.expiresAt > now
 }
 
-/** Likewise what its attempts have made. Not where a retry would fail on it again, or nobody wants it. */
+/** The same for the work of its attempts: not if a retry would fail again, or nobody wants it. */
 export function keepsWork(job: Pick<JobRecord, 'status' | 'expiresAt' | 'error'>, now: number): boolean {
   return keepsInputs(job, now) && isWorthKeeping(job.error)
 }
@@ -18,7 +18,7 @@ export function isWorthKeeping(error: JobRecord['error']): boolean {
   return error?.code === 'INTERNAL_ERROR' || (error?.code === 'TIMEOUT' && error.reason !== 'deadline')
 }
 
-/** Why this job is not run again. */
+/** Why this job cannot be retried. */
 export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'status' | 'deadline'>): StemworkError {
   const why =
     status === 'FAILED'

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** How urgent a job is among those of its application: 0 is usual, higher comes first. Not a fine scale, for each step is a list of its own in a store. */
+/**
+ * How urgent a job is among those of its application: 0 is normal, higher comes first. The scale is coarse because each step is a
+ * separate list in a store.
+ */
 export const prioritySchema = z.number().int().min(-2).max(2)
 
 export const ruleTargetSchema = z.discriminatedUnion('kind', [
@@ -8,26 +11,26 @@ export const ruleTargetSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('application'), id: z.string().min(1) }),
   z.strictObject({ kind: z.literal('workflow'), id: z.string().min(1) }),
 ])
-/** What a rule is for. */
+/** What a rule applies to. */
 export type RuleTarget = z.infer<typeof ruleTargetSchema>
 
 /**
- * `open`: jobs are accepted and run. `paused`: jobs are accepted and wait; none is begun, and those that run go on. `draining`: no new
- * job is accepted, and those that are there are worked off.
+ * `open`: jobs are accepted and run. `paused`: jobs are accepted and wait; none starts, and running ones continue. `draining`: no new
+ * jobs are accepted, and existing ones are finished.
  */
 export const ruleStateSchema = z.enum(['open', 'paused', 'draining'])
 export type RuleState = z.infer<typeof ruleStateSchema>
 
-/** What operators have decided about an application, a workflow or the whole deployment. Kept by the store, for all its nodes. */
+/** An operator's rule for an application, a workflow or the whole deployment. Stored for all nodes. */
 export const schedulingRuleSchema = z.object({
   target: ruleTargetSchema,
   state: ruleStateSchema,
-  /** Jobs that may run at a time, on all workers together; null: any number. */
+  /** Jobs that may run at a time on all workers together; null: no limit. */
   maxRunning: z.number().int().positive().nullable(),
 })
 export type SchedulingRule = z.infer<typeof schedulingRuleSchema>
 
-/** What is given is changed. */
+/** Changes the given values. */
 export const ruleChangeSchema = z.strictObject({
   state: ruleStateSchema.optional(),
   maxRunning: z.number().int().positive().nullable().optional(),
@@ -43,7 +46,7 @@ export function idOf(target: RuleTarget): string {
   return target.kind === 'deployment' ? '' : target.id
 }
 
-/** The rules after a change. One that says nothing any more is gone. */
+/** The rules after a change. One that equals the default is removed. */
 export function changedRules(
   rules: readonly SchedulingRule[],
   target: RuleTarget,
@@ -59,7 +62,7 @@ export function changedRules(
   return next.state === 'open' && next.maxRunning === null ? others : [...others, next]
 }
 
-/** The rules for a job: its application's, its workflow's and the deployment's. */
+/** The rules for a job: those of its application, its workflow and the deployment. */
 export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; workflow: string }): SchedulingRule[] {
   return rules.filter(({ target }) => {
     switch (target.kind) {
@@ -75,7 +78,7 @@ export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; w
   })
 }
 
-/** Whether the rules keep a job from being begun. One whose lease ran out counts as running already. */
+/** Whether the rules keep a job from starting. A job with an expired lease counts as already running. */
 export function isHeldBack(
   rules: readonly SchedulingRule[],
   job: { app: string; workflow: string; status: string },

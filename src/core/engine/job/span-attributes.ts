@@ -1,6 +1,6 @@
 import type { JobRecord } from './job.js'
 
-/** What the spans of a job tell of it, by OpenTelemetry's conventions for messages. */
+/** Attributes of a job's spans, by OpenTelemetry's conventions for messaging. */
 export function jobAttributes(job: Pick<JobRecord, 'id' | 'app' | 'workflow'>): Record<string, string> {
   return {
     'messaging.system': 'stemwork',

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
-/** Version 00 of https://www.w3.org/TR/trace-context/, and later ones, which begin the same way. Ids of zeros only mean none. */
+/** Version 00 of https://www.w3.org/TR/trace-context/ and later ones, which begin the same way. All-zero IDs mean none. */
 const traceparentPattern =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{1,200})?$/
-/** What a tracing vendor must pass on at least. */
+/** The minimum length that a tracing vendor must pass on. */
 const maxTracestateLength = 512
 
 /** A place in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its webhook's receiver. */
@@ -13,7 +13,7 @@ export const traceContextSchema = z.object({
 })
 export type TraceContext = z.infer<typeof traceContextSchema>
 
-/** The context that a request carries; `undefined` without one that is valid. */
+/** The context that a request carries; `undefined` without a valid one. */
 export function traceContextOf(headers: { get(name: string): string | null }): TraceContext | undefined {
   const traceparent = headers.get('traceparent')?.trim()
   if (traceparent === undefined || !traceparentPattern.test(traceparent)) return undefined

@@ -5,24 +5,24 @@ import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
 /**
- * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this
- * record, and nothing may be written.
+ * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this record,
+ * and nothing may be written.
  *
  *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (another attempt, hand-back)      FAILED -> QUEUED (retry)
  *     any -> deleted
  *
- * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set),
- * with its own clock, so there is one state machine and no adapter has a second opinion.
+ * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set), with its
+ * own clock, so there is only one state machine.
  */
 export type JobChange =
-  /** Renews the lease and carries progress up. `kept`: work was kept that no later attempt does again, so attempts and lapses count anew. */
+  /** Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so attempts and lapses start from zero. */
   | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
   /** Ends the claim with results. */
   | ({
       kind: 'succeed'
       outputs: Record<string, JobOutput>
       details: Record<string, unknown>
-      /** Counted for the job's application and the day, by the store, in the same write. */
+      /** The store counts it for the job's application and day in the same write. */
       usage?: Partial<Usage>
       retentionMs: number
       messages: readonly WebhookMessage[]
@@ -40,7 +40,7 @@ export type JobChange =
     } & HeldClaim)
   /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
-  /** Ends a queued job; asks a running one to stop, of which its worker learns with its next heartbeat. */
+  /** Ends a queued job; asks a running one to stop, which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Ends a queued job whose deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
@@ -49,25 +49,25 @@ export type JobChange =
    * the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
   | { kind: 'retry'; maxQueued?: number; quota?: Quota }
-  /** Hides the job for good and fences its worker off. */
+  /** Hides the job for good and fences off its worker. */
   | { kind: 'delete' }
   /** Notes that retention removed the result files. */
   | { kind: 'expire' }
   /**
-   * Takes the next try of a webhook message: of several processes that find it due, only one has the count right. The try after
-   * it is due in `retryInMs`, also when the process dies in this one; null: this is the last.
+   * Claims the next attempt at a webhook message: of several processes that find it due, only one has the right count. The following
+   * attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
    */
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
-  /** Notes how that try went; `pending` leaves the message to its next try. */
+  /** Records the outcome of that attempt; `pending` leaves the message to its next attempt. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
 
 /**
- * The claim whose holder makes a change, which applies only as long as it is the present one. The nonce tells it from another claim
- * with the same token, which a database grants that has lost its last commits.
+ * The claim whose holder makes a change. The change applies only while this claim is the current one. The nonce distinguishes it from
+ * another claim with the same token, which a database that lost its last commits may grant.
  */
 export interface HeldClaim {
   token: number
-  /** As it was given with the claim. Default: none. */
+  /** As given with the claim. Default: none. */
   nonce?: string
 }
 
@@ -82,18 +82,18 @@ export interface ClaimRequest {
   /** Name of the claiming worker, for operators. */
   owner: string
   leaseMs: number
-  /** Text of this claim alone, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
+  /** Text unique to this claim, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
   nonce?: string
 }
 
-/** Whether `job` may be claimed at `now`: queued and due, or started under a lease that ran out. */
+/** Whether `job` may be claimed at `now`: queued and due, or started under a lease that has expired. */
 export function isClaimable(job: JobRecord, now: number): boolean {
   if (job.deleted || isTerminal(job)) return false
   if (job.status === 'QUEUED') return job.notBefore <= now
   return job.lease === null || job.lease.until <= now
 }
 
-/** Grants the next fencing token. Counts the attempt, or the lapse that it follows, now: so an input that kills its process cannot loop. */
+/** Grants the next fencing token. Counts the attempt, or the lapse before it, now, so an input that kills its process cannot loop. */
 export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
   if (!isClaimable(job, now)) return undefined
   const token = job.token + 1
@@ -181,13 +181,13 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         shutdownRequeues: 0,
         retries: job.retries + 1,
         metered: job.metered || change.quota !== undefined,
-        // It has had its turn: it waits from now on.
+        // It has had its turn, so its wait starts now.
         notBefore: Math.max(job.notBefore, now),
         cancelRequested: false,
       }
     case 'delete':
       if (job.deleted) return undefined
-      // The token rises, so that a heartbeat or a late result of the present worker finds no lease.
+      // The token rises, so a heartbeat or late result of the current worker finds no lease.
       return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
     case 'expire':
       if (job.deleted || !isTerminal(job) || job.expired) return undefined

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import { quotaSchema } from '../job/quota.js'
 
-/** Who uses the service: owns jobs, holds keys. */
+/** A user of the service: owns jobs and keys. */
 export const applicationSchema = z.object({
   id: z.string(),
   name: z.string(),
   createdAt: z.number(),
-  /** Where events of this application's jobs are sent when a job names no webhook of its own. */
+  /** Where to send events of jobs without their own webhook. */
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
-  /** What signs its events, the newest first; an older one signs along until it expires (epoch milliseconds). */
+  /** Secrets that sign its events, newest first; an older one is also used until it expires (epoch milliseconds). */
   webhookSecrets: z.array(z.object({ secret: z.string(), expiresAt: z.number().nullable() })).optional(),
-  /** What it may use in a day; what is left out is as for all (`quota` of the engine). */
+  /** What it may use per day; omitted values are as for all (`quota` of the engine). */
   quota: quotaSchema.optional(),
-  /** Queued jobs that it may have; absent: as for all (`limits.maxQueuedJobs` of the engine). */
+  /** Queued jobs that it may have; absent: as for all applications (`limits.maxQueuedJobs` of the engine). */
   maxQueuedJobs: z.number().positive().optional(),
 })
 export type Application = z.infer<typeof applicationSchema>
@@ -26,12 +26,12 @@ export const apiKeySchema = z.object({
   hash: z.string(),
   label: z.string().nullable(),
   createdAt: z.number(),
-  /** The key stops working at this time: a rotation sets it ahead, a revocation to now. */
+  /** The key stops working at this time: a rotation sets a later time, a revocation the current one. */
   expiresAt: z.number().nullable(),
 })
 export type ApiKey = z.infer<typeof apiKeySchema>
 
-/** "Not there" is `undefined`; a store that cannot answer throws. Records handed in and out are the caller's. */
+/** "Not there" is `undefined`; a store that cannot answer throws. Records passed in and out belong to the caller. */
 export interface ApplicationStore {
   /** Creates or replaces. */
   putApplication(application: Application): Promise<void>

@@ -1,5 +1,5 @@
 /**
- * Measures an audio file for players that draw it: the lowest and the highest sample of each stretch, as JSON in the format of
+ * Measures an audio file for players that draw waveforms: the lowest and highest sample of each section, as JSON in the format of
  * audiowaveform (version 2).
  *
  * @throws StemworkError `BAD_INPUT` for a file that holds no readable audio; the signal's reason.

@@ -10,30 +10,30 @@ export interface DocumentWrite {
   kind: string
   /** At most 400 characters. */
   key: string
-  /** What JSON can say. */
+  /** Any JSON value. */
   value: unknown
-  /** From then on it is not there any more. */
+  /** It no longer exists after this time. */
   ttlMs: number
-  /** When `due` shows it; null: never. Default: null. */
+  /** When `due` returns it; null: never. Default: null. */
   dueInMs?: number | null
 }
 
 /**
- * Small records beside the jobs: batches, and the workers that are alive. Times are counted by the store's clock. A document whose time
- * is over is not there, whatever is asked.
+ * Small records besides the jobs: batches and live workers. Times follow the store's clock. An expired document does not exist for any
+ * method.
  */
 export interface DocumentStore {
   get(kind: string, key: string): Promise<StoredDocument | undefined>
   /**
-   * Writes the whole document and returns its version. With `version`, only if that is its present one (0: it is not there); else it
-   * returns `undefined`: of simultaneous writes with one version, one is made.
+   * Writes the whole document and returns its version. With `version`, only if that is its current version (0: it does not exist);
+   * else returns `undefined`. Of simultaneous writes with the same version, one succeeds.
    */
   put(document: DocumentWrite, options?: { version?: number }): Promise<number | undefined>
   delete(kind: string, key: string): Promise<void>
-  /** In the order of their keys (by UTF-8 bytes), behind `after`. */
+  /** In the order of their keys (by UTF-8 bytes), after `after`. */
   list(kind: string, options: { limit: number; after?: string }): Promise<StoredDocument[]>
-  /** Those whose time has come, the earliest first. */
+  /** The due ones, earliest first. */
   due(kind: string, limit: number): Promise<StoredDocument[]>
-  /** Forgets up to so many whose time is over. */
+  /** Deletes up to this many expired ones. */
   removeExpired(limit: number): Promise<number>
 }

@@ -1,12 +1,11 @@
 export interface QueueSubscription {
-  /** Calls the listener no more; resolves when a call that is under way has returned. Stopping twice is no error. */
+  /** Stops calling the listener; resolves when a call in progress has returned. Stopping twice is not an error. */
   stop(): Promise<void>
 }
 
 /**
- * Wakes workers. A notification says "there may be work" and nothing else: which job runs next is decided by the store, which
- * every woken worker asks. So notifications may be merged, doubled, late or lost: each worker also asks at every tick of its
- * sweep.
+ * Wakes workers. A notification says "there may be work" and nothing else: which job runs next is decided by the store, which every
+ * woken worker asks. So notifications may be merged, duplicated, late or lost: each worker also asks at every tick of its sweep.
  */
 export interface JobQueue {
   /** `process`: wakes only this process. `shared`: wakes subscribers in any process. */
@@ -19,16 +18,15 @@ export interface JobQueue {
   notify(options?: { delayMs?: number }): Promise<void>
 
   /**
-   * Calls `listener` on notifications, those from before the subscription included. Each goes to one subscriber at least, and to
-   * none whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile.
-   * It may also be called when nobody notified.
-   * A listener that throws does not end the subscription.
+   * Calls `listener` on notifications, including those from before the subscription. Each goes to at least one subscriber, and to none
+   * whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile. It may
+   * also be called without a notification. A listener that throws does not end the subscription.
    */
   subscribe(listener: () => Promise<void>): Promise<QueueSubscription>
 
-  /** Returns if the queue can be reached; for health checks. */
+  /** Returns if the queue is reachable; for health checks. */
   check(): Promise<void>
 
-  /** Later calls throw `SHUTTING_DOWN`. Closing twice is no error. */
+  /** Later calls throw `SHUTTING_DOWN`. Closing twice is not an error. */
   close(): Promise<void>
 }

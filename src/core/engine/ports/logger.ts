@@ -1,6 +1,9 @@
 import { errorText } from '../error-text.js'
 
-/** Structured log hook. pino, Fastify's logger and `console` fit as they are. An error is the field `err`, which pino writes whole. */
+/**
+ * A structured logger. pino, Fastify's logger and `console` work as they are. An error is passed in the field `err`, which pino writes
+ * in full.
+ */
 export interface Logger {
   debug(fields: Record<string, unknown>, message: string): void
   info(fields: Record<string, unknown>, message: string): void
@@ -17,7 +20,7 @@ const ignore = () => {}
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 /**
- * Lines for people: time, level, message, fields as JSON, and under it an error with its stack and causes.
+ * Human-readable lines: time, level, message, fields as JSON, and below them an error with its stack and causes.
  *
  * @param level the lowest that is written
  * @param shown how the name of a level is written, for example in colour
@@ -48,5 +51,5 @@ export function isLogger(value: unknown): value is Logger {
   )
 }
 
-/** What is used where no logger is given: warnings and errors go to stderr, nothing else anywhere. */
+/** The default logger: warnings and errors go to stderr, and everything else is dropped. */
 export const defaultLogger: Logger = textLogger({ write: (text) => process.stderr.write(`stemwork ${text}`) }, 'warn')

@@ -4,7 +4,7 @@ import type { TraceContext } from '../job/trace-context.js'
 export interface InputFile {
   path: string
   bytes: number
-  /** What the file is called where it comes from, with its extension, if that is known. Any text may be in it. */
+  /** The file's original name with its extension, if known. It may contain any text. */
   name?: string
 }
 
@@ -18,10 +18,10 @@ export interface WorkOrder {
   params: Record<string, unknown>
   /** Input files by the name of the param that named them. */
   inputs: Record<string, InputFile>
-  /** An empty folder of this run's own; outputs are left in it. Removed by the caller. */
+  /** An empty folder for this run, which leaves its outputs there. Removed by the caller. */
   directory: string
   limits: WorkLimits
-  /** What earlier attempts kept, and how much and how often this one may keep. Absent: nothing is kept. */
+  /** What earlier attempts kept, and how much and how often this one may keep. Absent: keep nothing. */
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
   /** Where the run is in a trace. */
   trace?: TraceContext
@@ -36,7 +36,7 @@ export interface OutputFile {
   bytes: number
   contentType: string
   fileName: string
-  /** What a downloader is offered instead of `fileName`. */
+  /** The file name offered for downloads instead of `fileName`. */
   downloadName?: string
 }
 
@@ -52,10 +52,10 @@ export interface WorkProgress {
 }
 
 export interface RunOptions {
-  /** Ends the run at once, by force if need be; the run rejects with its reason. */
+  /** Ends the run at once, by force if necessary; the run rejects with its reason. */
   signal: AbortSignal
   onProgress(progress: WorkProgress): void
-  /** Takes what the stages keep for a later attempt. Absent: nothing is kept. */
+  /** Stores what the stages keep for a later attempt. Absent: nothing is kept. */
   checkpoint?: RunCheckpoint
 }
 
@@ -68,11 +68,11 @@ export interface KeptPart {
 export interface RunCheckpoint {
   /** Stores the file of this number in the order's folder (`checkpoint-<part>`). Resolves when the next part may come; never rejects. */
   store(part: number): Promise<void>
-  /** Fires when the run is about to be handed back: what has not been kept by then is done again. */
+  /** Fires when the run is about to be handed back: work not kept by then is repeated. */
   readonly handBack: AbortSignal
 }
 
-/** Runs work orders: the only door through which a workflow's code is reached. */
+/** Runs work orders: the only way to run a workflow's code. */
 export interface Runner {
   /**
    * Runs the order to its end, as soon as a slot is free.
@@ -82,11 +82,11 @@ export interface Runner {
    */
   run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
   /**
-   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition): what is missing shows
-   * before a job runs. Cheap when it is done again. Absent in runners without processes.
+   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition), so that missing parts
+   * show before a job runs. Cheap to repeat. Absent in runners without processes.
    *
-   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot start, else
-   * what the workflow throws. The signal's reason.
+   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot start, else what
+   * the workflow throws. The signal's reason.
    */
   prepare?(
     workflow: Pick<WorkOrder, 'workflow' | 'module' | 'settings'>,

@@ -2,25 +2,25 @@ import type { TraceContext } from '../job/trace-context.js'
 
 export type SpanAttributes = Record<string, string | number | boolean>
 
-/** A piece of work that is about to begin. */
+/** Work that is about to start. */
 export interface SpanOrder {
   name: string
   /** As OpenTelemetry has them: `producer` submits a job, `consumer` makes an attempt, `client` calls a webhook. */
   kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
-  /** Where it belongs: null begins a trace. Default: the span in whose `within` it begins, if there is one. */
+  /** The parent: null starts a new trace. Default: the span whose `within` is active, if any. */
   parent?: TraceContext | null
-  /** Named by OpenTelemetry's semantic conventions where these have a name, else `stemwork.`. */
+  /** Named by OpenTelemetry's semantic conventions, or else with the prefix `stemwork.`. */
   attributes?: SpanAttributes
 }
 
-/** Work under way. */
+/** Work in progress. */
 export interface Span {
-  /** For those who go on with the trace elsewhere. */
+  /** For continuing the trace elsewhere. */
   readonly context: TraceContext | undefined
   set(attributes: SpanAttributes): void
-  /** Does the work with this span as the one that others belong to. Returns or throws what the work does. */
+  /** Does the work with this span as the parent of others. Returns or throws what the work does. */
   within<Result>(work: () => Result): Result
-  /** Ends it once; further calls do nothing. @param error why the work failed */
+  /** Ends the span; further calls do nothing. @param error why the work failed */
   end(error?: unknown): void
 }
 
@@ -29,7 +29,7 @@ export interface Tracing {
   begin(order: SpanOrder): Span
 }
 
-/** Records nothing and passes the context on that it is given, so that a trace goes on behind a service that takes no part in it. */
+/** Records nothing but passes on the given context, so that a trace continues through a service that does not record it. */
 export const noTracing: Tracing = {
   begin: ({ parent }) => ({
     context: parent ?? undefined,
@@ -43,7 +43,7 @@ export function isTracing(value: unknown): value is Tracing {
   return typeof value === 'object' && value !== null && typeof (value as Tracing).begin === 'function'
 }
 
-/** Does the work in a span, which ends with it; an error that is thrown is the span's. */
+/** Does the work in a span that ends with it and records a thrown error. */
 export async function traced<Result>(
   tracing: Tracing,
   order: SpanOrder,

@@ -5,27 +5,27 @@ export const childOptionsSchema = z.strictObject({
     .record(z.string(), z.string())
     .default({})
     .describe(
-      "Variables for the child processes, beside the few that they inherit (`PATH`, `STEMWORK_*`, ...). The host's others are withheld.",
+      'Environment variables for the child processes, in addition to the few that they inherit (`PATH`, `STEMWORK_*`, ...). They inherit no others.',
     ),
   nodeArguments: z
     .array(z.string())
     .default([])
     .describe(
-      "Arguments of Node for the child processes, for example `--max-old-space-size=2048`. The host's own are not inherited.",
+      "Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the host's arguments.",
     ),
   startTimeoutMs: z
     .number()
     .int()
     .positive()
     .default(30_000)
-    .describe('How long a new child process may take to answer.'),
+    .describe('How long a new child process may take to start.'),
   idleMs: z
     .number()
     .int()
     .positive()
     .max(2 ** 31 - 1)
     .default(600_000)
-    .describe('How long an unused child process is kept with what it has loaded.'),
+    .describe('How long an idle child process and its loaded models are kept.'),
 })
 
 export type ChildOptions = z.input<typeof childOptionsSchema>

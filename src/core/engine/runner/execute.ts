@@ -9,10 +9,9 @@ import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
 
 /**
- * Runs the stages of a workflow one after the other and collects the files they left. Progress is reported over all stages and
- * never falls.
+ * Runs the stages of a workflow one after another and collects their files. Progress covers all stages and never decreases.
  *
- * @throws the signal's reason when it fired between two stages or a stage stopped because of it
+ * @throws the signal's reason if it fired between two stages or stopped a stage
  * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is missing
  */
 export async function execute(
@@ -98,12 +97,12 @@ async function collect(
   const outputs: [string, OutputFile][] = []
   for (const [name, { contentType, fileName, optional }] of Object.entries(declared)) {
     const path = outputPath(name)
-    // lstat: a link would publish a file that is not the run's own.
+    // lstat: a link could publish a file from outside the run.
     const stat = await lstat(path).catch(() => undefined)
     const downloadName = downloadNames.get(name)
     if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
     else if (!optional || stat) {
-      const message = `Workflow ${workflow} ended without its output "${name}". This is its fault: tell the operator the job id.`
+      const message = `Workflow ${workflow} ended without its output "${name}". This is a bug in the workflow. Tell the operator the job ID.`
       throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
     }
   }

@@ -1,17 +1,17 @@
 import { Worker } from 'node:worker_threads'
 
 const hostIntervalMs = 1000
-/** Memory is filled at some hundred megabytes in that time, at most. */
+/** In that time, memory can grow by some hundred megabytes at most. */
 const memoryIntervalMs = 50
 
 /**
- * Ends this process when its parent is gone, or when it holds more memory than `limit[0]`, from a thread of its own: a stage that never
- * yields does not see the channel close, and would burn a core for ever after the host was killed.
+ * Ends this process when its parent is gone, or when it uses more memory than `limit[0]`. It runs in its own thread: a stage that
+ * never yields does not see the channel close, and would use a core forever after the host was killed.
  *
  * @param limit in bytes, in shared memory; 0 for none
  */
 export function watchProcess(limit: Float64Array): void {
-  // The parent is asked for here: by the time the thread runs, a killed host may already have been replaced by process 1.
+  // The parent is read here: by the time the thread runs, process 1 may already have replaced a killed host.
   new Worker(watch(process.ppid), {
     eval: true,
     execArgv: [],
@@ -20,7 +20,7 @@ export function watchProcess(limit: Float64Array): void {
   }).unref()
 }
 
-/** Source text, not a file: it must run whatever the loader, and it needs nothing but Node. The runner looks for "FATAL ERROR". */
+/** Source text instead of a file, so that it runs with any loader; it needs only Node. The runner looks for "FATAL ERROR". */
 const watch = (host: number) => `
 const limit = require('node:worker_threads').workerData
 setInterval(() => {

@@ -6,7 +6,7 @@ import { throttleProgress } from './progress-throttle.js'
 import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
 
-// The entry of the child process that processRunner forks: takes one order at a time over the channel, until the host goes.
+// The entry point of the child process that processRunner forks: runs one order at a time from the channel until the host exits.
 
 const progressIntervalMs = 100
 const lastWordMs = 1000
@@ -21,7 +21,7 @@ function send(message: ChildMessage, sent?: () => void): void {
   process.send?.(message, undefined, undefined, () => sent?.())
 }
 
-/** SIGKILL, because a plain exit aborts noisily while a thread of the inference library runs. */
+/** SIGKILL, because a plain exit aborts with an error message while a thread of the inference library runs. */
 function die(): void {
   process.kill(process.pid, 'SIGKILL')
 }
@@ -40,7 +40,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   try {
     const { module, settings } = message.type === 'run' ? message.order : message
     if (module === null) throw new TypeError('an order without a module cannot be run in a child')
-    // A module that failed to load stays failed in this process: only a fresh one can try again.
+    // A module that failed to load stays failed in this process: only a new process can try again.
     const workflow = await workflowFromModule(module, settings).catch((error: unknown) => void fail(run, error, true))
     if (!workflow) return
     if (message.type === 'prepare') {
@@ -86,7 +86,7 @@ function lost(error: unknown): void {
 process.on('disconnect', die)
 process.on('uncaughtException', lost)
 process.on('unhandledRejection', lost)
-// Ctrl-C and a service manager's stop reach the whole group; the host decides what becomes of a running job.
+// Ctrl-C and a service manager's stop reach the whole group, but the host decides what happens to a running job.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 watchProcess(memoryLimit)

@@ -5,16 +5,16 @@ import { z } from 'zod'
 
 export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
-/** Linux takes one such change each 100 ms from all processes without privileges together. */
+/** Linux accepts one such change per 100 ms from all unprivileged processes together. */
 const busyWaitMs = 150
 const maxTries = 10
 
 /**
- * Gives a child that leads a session of its own its niceness towards all other processes.
+ * Sets the niceness of a child that leads its own session, relative to all other processes.
  *
- * Linux shares the processors out among sessions first and looks at niceness only within one (`sched(7)`, "The autogroup feature"):
- * without a niceness of its own for the session, the child would get as much as the host however nice it is. Where the kernel knows
- * no such groups, or control groups have replaced them, the process's own niceness is what counts.
+ * Linux divides processor time among sessions first and applies niceness only within one (`sched(7)`, "The autogroup feature"):
+ * without a niceness for the session, the child would get as much as the host. Where the kernel has no such groups, or control groups
+ * replace them, the process's own niceness counts.
  *
  * @param niceness -20 to 19; below 0 needs privileges.
  * @throws the system's error if one of them could not be set.
@@ -30,7 +30,7 @@ async function setAutogroupNiceness(path: string, niceness: number): Promise<voi
       return await writeFile(path, String(niceness), { flag: 'r+' })
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // A kernel without autogroups, or the process is gone.
+      // The kernel has no autogroups, or the process is gone.
       if (code === 'ENOENT') return
       if (code !== 'EAGAIN' || tries === maxTries) throw error
       await delay(busyWaitMs, undefined, { ref: false })

@@ -11,9 +11,9 @@ import { setSessionPriority } from './process-priority.js'
 import { childMessageSchema, errorOf, type HostMessage, type HostRequest } from './protocol.js'
 
 const maxStderrLength = 8_000
-/** A killed process is gone in tens of milliseconds, unless the kernel holds it in a file operation. */
+/** A killed process is gone in tens of milliseconds, unless a file operation in the kernel holds it. */
 const maxExitWaitMs = 2_000
-/** How long the last words of a dead child are waited for; a program that it started may hold its stderr open for ever. */
+/** How long to wait for the last output of a dead child; a program that it started may hold its stderr open forever. */
 const maxLastWordsMs = 100
 
 export interface ChildSettings {
@@ -39,12 +39,12 @@ export class ProcessSlot {
     this.#settings = settings
   }
 
-  /** Children that died or were killed, so that a run after them had to start another one. */
+  /** Children that died or were killed, so that a later run had to start a new one. */
   get losses(): number {
     return this.#losses
   }
 
-  /** One request at a time. Once it has settled, no process of the run is alive any more that could write into the order's folder. */
+  /** One request at a time. Once it has settled, no process of the run is left that could write into the order's folder. */
   async run(request: HostRequest, options: RunOptions): Promise<WorkResult> {
     options.signal.throwIfAborted()
     clearTimeout(this.#idleTimer)
@@ -79,7 +79,7 @@ export class ProcessSlot {
     const { logger, startTimeoutMs } = this.#settings
     const detach = new AbortController()
     let isReady = this.#ready
-    // A channel that is already closed is followed by the exit, which tells more.
+    // If the channel is already closed, the exit follows, which tells more.
     const tell = (message: HostMessage) => void child.send(message, () => {})
 
     return new Promise<WorkResult>((resolve, reject) => {
@@ -89,7 +89,7 @@ export class ProcessSlot {
         void kill(child).then(() => reject(reason))
       }
       const onMessage = (value: unknown) => {
-        // Anything else on the channel is a workflow's own business.
+        // Other messages on the channel belong to the workflow.
         const message = childMessageSchema.safeParse(value).data
         if (message?.type === 'ready') {
           isReady = true
@@ -117,7 +117,7 @@ export class ProcessSlot {
       const onHandBack = () => tell({ type: 'handBack', run })
       const onLost = async (cause?: unknown) => {
         this.#lose(child)
-        // The exit may be heard before the last message, which knows better how the run ended.
+        // The exit may arrive before the last message, which tells more about how the run ended.
         await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
         if (detach.signal.aborted) return
         const error = isReady ? workerLost(child, this.#stderr, cause) : startFailed(child, this.#stderr, cause)
@@ -155,7 +155,7 @@ export class ProcessSlot {
       serialization: 'json',
       execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],
       env: childEnvironment(process.env, environment),
-      // A process group of its own: it can be killed with the programs it started, and Ctrl-C stays with the host.
+      // Its own process group: it can be killed with the programs that it started, and Ctrl-C only reaches the host.
       detached: process.platform !== 'win32',
     })
     this.#child = child
@@ -206,7 +206,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone.catch(() => {})
 }
 
-/** What V8 prints when its heap is full, or the watch when other memory is: the same work would fill it again. */
+/** What V8 prints when its heap is full, or the watch for other memory: the same work would fill it again. */
 const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
 
 function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
@@ -229,7 +229,7 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
 const outOfBundles =
   'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: serverExternalPackages), and its folder in node_modules complete.'
 
-/** The child has said nothing yet. One that ends so by itself does it every time; what the system ends may start another time. */
+/** The child has sent nothing yet. If it exits on its own now, it will do so every time; if the system ended it, it may start later. */
 function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
   if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
   return new StemworkError(

@@ -57,25 +57,25 @@ const failureSchema = z.object({
 export type Failure = z.infer<typeof failureSchema>
 
 /**
- * What the host tells the child. `run` numbers the runs, so that a late message is not taken for the next run's. To `prepare` is a
+ * Messages from the host to the child. `run` numbers the runs, so that a late message is not taken for the next run's. `prepare` is a
  * run without outputs.
  */
 export const hostMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),
   z.object({ type: z.literal('prepare'), run: z.number(), module: z.string(), settings: z.unknown() }),
-  /** The part of the checkpoint that was on its way has been stored. */
+  /** The pending part of the checkpoint has been stored. */
   z.object({ type: z.literal('stored'), run: z.number() }),
-  /** The run is about to end: what it wants to keep has to be kept now. */
+  /** The run is about to end and must keep its work now. */
   z.object({ type: z.literal('handBack'), run: z.number() }),
 ])
 export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
 export type HostMessage = (HostRequest | { type: 'stored' | 'handBack' }) & { run: number }
 
-/** What the child tells the host. */
+/** Messages from the child to the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
-  /** A part of the checkpoint lies in the order's folder; the next one comes after `stored`. */
+  /** A part of the checkpoint is in the order's folder; the next one follows after `stored`. */
   z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
   z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
   /** `fatal`: the child ends itself and must not get another order. */
@@ -106,7 +106,7 @@ export function errorOf(failure: Failure): StemworkError {
   return Object.assign(error, { stack: failure.stack })
 }
 
-/** The stack tells of the causes behind this one, too. */
+/** The stack also contains the deeper causes. */
 function causeOf(cause: unknown): Failure['cause'] {
   if (!(cause instanceof Error)) return { name: 'Error', message: String(cause), stack: errorText(cause) }
   const { name, message } = cause

@@ -5,7 +5,7 @@ import type { Workflow } from '../workflow/workflow.js'
 
 /** Large networks take some seconds to load from a slow disk. */
 const timeoutMs = 120_000
-/** A failed check is believed for so long: health checks come every few seconds. */
+/** How long a failed check is cached: health checks come every few seconds. */
 const retryMs = 30_000
 
 export interface ReadinessOptions {
@@ -16,7 +16,7 @@ export interface ReadinessOptions {
   clock?: () => number
 }
 
-/** Whether jobs can run in this process: a child has started once and each workflow has loaded what it needs. */
+/** Whether jobs can run in this process: a child has started once, and each workflow has loaded what it needs. */
 export class Readiness {
   readonly #options: Required<ReadinessOptions>
   #last: Promise<void> | undefined
@@ -27,7 +27,7 @@ export class Readiness {
   }
 
   /**
-   * Made once; later calls get its outcome. One that failed is made again after 30 s, or at once if `again` is given.
+   * Checked once; later calls return the result. A failed check is repeated after 30 s, or at once with `again`.
    *
    * @throws StemworkError with the remedy.
    */
@@ -60,7 +60,7 @@ export class Readiness {
   }
 }
 
-/** A failed check in words for health checks, which strangers may see: without paths and stacks. */
+/** A failed check as text for health checks, which may be public: without paths and stacks. */
 export function unreadyText(error: unknown): string {
   return `Jobs cannot run in this process. ${StemworkError.is(error) ? error.message : 'The log says why.'}`
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
-/** The longer an attempt has run, the less often it keeps a part: this share of its time, up to so many times `everyMs`. */
+/** The longer an attempt runs, the less often it keeps a part: this share of its time, up to this many times `everyMs`. */
 const shareOfWork = 0.05
 const longestPause = 15
 
@@ -12,7 +12,7 @@ export function partName(part: number): string {
   return `checkpoint-${part}`
 }
 
-/** The checkpoint as the stages of one run see it. One part at a time is on its way to the host. */
+/** The checkpoint as seen by the stages of one run. One part at a time is being sent to the host. */
 export class StageCheckpoint implements Checkpoint {
   parts: readonly KeptPart[]
   readonly #directory: string

@@ -6,20 +6,20 @@ import { badInput, StemworkError } from '../errors.js'
 /** Name of the form field that carries the file. */
 export const fileField = 'filedata'
 
-/** A form's boundaries and headers around the file, at most. */
+/** Most bytes of a form's boundaries and headers around the file. */
 export const formOverheadBytes = 256 * 1024
 
 const boundaryLine = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])[ \t]*\r\n/
-/** How much of a body tells whether it is a form: the longest boundary with its line breaks, and the first header's name. */
+/** Bytes needed to recognise a form: the longest boundary with its line breaks, and the first header's name. */
 export const peekBytes = 128
 
-/** A body with its first bytes looked at, and the boundary if it is a form. */
+/** A body whose first bytes were inspected, and its boundary if it is a form. */
 export interface PeekedBody {
   boundary: string | undefined
   bytes: AsyncIterable<Uint8Array>
 }
 
-/** The file in a multipart form, or the bytes as they are if they are no form. @throws StemworkError as `fileFromForm`. */
+/** The file in a multipart form, or the plain bytes if it is not a form. @throws StemworkError as `fileFromForm`. */
 export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const iterator = source[Symbol.asyncIterator]()
   try {
@@ -31,8 +31,8 @@ export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): Async
 }
 
 /**
- * Tells by its first bytes whether a body is a multipart form. Some clients announce `multipart/form-data` and send the raw file,
- * others send a form and announce nothing, so the header decides nothing.
+ * Detects a multipart form by its first bytes. Some clients declare `multipart/form-data` and send the raw file, others send a form without
+ * declaring it, so the header is ignored.
  */
 export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<PeekedBody> {
   const chunks: Uint8Array[] = []
@@ -50,7 +50,7 @@ export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<P
 function findBoundary(head: Buffer): string | undefined {
   const text = head.toString('latin1', 0, peekBytes)
   const match = boundaryLine.exec(text)
-  // A part begins with headers; without one this is a file that happens to begin with dashes.
+  // A part begins with headers; without one, this is a file that happens to begin with dashes.
   return match && /^content-[a-z-]*:/i.test(text.slice(match[0].length)) ? match[1] : undefined
 }
 
@@ -60,9 +60,9 @@ async function* replay(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Async
 }
 
 /**
- * The bytes of the form's field `filedata`, as they come.
+ * The bytes of the form's field `filedata`, as they arrive.
  *
- * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, a damaged one or one that breaks off.
+ * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, or a damaged or truncated form.
  */
 export async function* fileFromForm(
   source: AsyncIterable<Uint8Array>,
@@ -93,7 +93,7 @@ export async function* fileFromForm(
     }
   }
   const feeding = pipeline(Readable.from(watched(), { objectMode: false }), parser)
-  // The reader below would wait for ever for a part that breaks off.
+  // The reader below would wait forever for a truncated part.
   feeding.catch((error: unknown) => file?.destroy(error instanceof Error ? error : new Error(String(error))))
   try {
     const part = await found

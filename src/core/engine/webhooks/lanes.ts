@@ -1,10 +1,10 @@
-/** Work under way, counted by application. */
+/** Work in progress, counted by application. */
 export class Lanes {
   readonly #perApplication: number
   readonly #work = new Set<Promise<void>>()
   readonly #counts = new Map<string, number>()
 
-  /** @param perApplication how much of it one application may have */
+  /** @param perApplication most of it for one application */
   constructor(perApplication: number) {
     this.#perApplication = perApplication
   }
@@ -13,7 +13,7 @@ export class Lanes {
     return this.#work.size
   }
 
-  /** Applications that have their share. */
+  /** Applications with their full share. */
   get full(): string[] {
     return [...this.#counts.keys()].filter((app) => !this.hasRoom(app))
   }

@@ -14,8 +14,8 @@ export interface OutboxPorts {
 }
 
 /**
- * Sends the webhook messages that jobs carry. A message is in the job's record since the change that it reports, so a crash
- * loses none; the receiver may see one twice and tells by `webhook-id`.
+ * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports, so a crash loses none.
+ * A receiver may get one twice and recognises it by `webhook-id`.
  */
 export class Outbox {
   readonly #ports: OutboxPorts
@@ -28,7 +28,7 @@ export class Outbox {
     this.#ports = ports
   }
 
-  /** Sends all that is due. A call while messages are being sent looks again for what is due then. */
+  /** Sends all due messages. A call while messages are being sent checks again for due ones. */
   send(): Promise<number> {
     this.#again = true
     this.#onAgain()
@@ -44,13 +44,13 @@ export class Outbox {
   }
 
   /**
-   * A window that moves on by itself: a message is begun as soon as another one has ended, whatever the slowest receiver does.
-   * Each application has a share of it.
+   * A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. Each application has a share of
+   * it.
    */
   async #sendAllDue(): Promise<number> {
     const { concurrency, concurrencyPerApplication } = this.#ports.options.webhooks
     const lanes = new Lanes(concurrencyPerApplication)
-    /** Jobs that were handled since the last call of `send`: one that stays due, as when the store is away, is left. */
+    /** Jobs handled since the last call of `send`: one that stays due, for example because the store is unavailable, is skipped. */
     const handled = new Set<string>()
     let sent = 0
     for (;;) {
@@ -89,7 +89,7 @@ export class Outbox {
       } catch (error) {
         this.#ports.logger.warn(
           { jobId: job.id, deliveryId: delivery.id, err: error },
-          'A webhook message could not be handled; its next try is due later.',
+          'A webhook message could not be handled; its next attempt is due later.',
         )
       }
     }
@@ -116,7 +116,7 @@ export class Outbox {
     if (outcome === 'given_up')
       logger.warn(
         { jobId: job.id, deliveryId: delivery.id, status },
-        'A webhook message was given up after its last try.',
+        'A webhook message was given up after its last attempt.',
       )
     return true
   }

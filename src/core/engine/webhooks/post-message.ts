@@ -19,12 +19,12 @@ interface Message {
   data: unknown
   /** What the log calls it. */
   about: { jobId: string } | { batch: string }
-  /** Of what the message is about. */
+  /** Attributes of the message's subject. */
   trace?: TraceContext | null
 }
 
 /**
- * Makes one try of a message, signed by the secrets of its application, in a span.
+ * Makes one attempt to send a message, signed with the secrets of its application, in a span.
  *
  * @returns the receiver's status; null when it could not be reached
  */
@@ -92,7 +92,7 @@ async function post(
   }
 }
 
-/** What a try has come to. @param isLast whether no other follows */
+/** The outcome of an attempt. @param isLast whether no other follows */
 export function outcomeOf(status: number | null, isLast: boolean): Delivery['outcome'] {
   if (status !== null && status >= 200 && status < 300) return 'delivered'
   if (status === 410) return 'gone'

@@ -2,11 +2,10 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { StemworkError } from '../errors.js'
 
 /**
- * Headers that sign a webhook message after the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of
- * HMAC-SHA256 over `<id>.<timestamp>.<payload>`, keyed with the bytes behind `whsec_`. Several secrets sign side by side; a receiver
- * that knows one of them is satisfied.
+ * Headers that sign a webhook message by the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of HMAC-SHA256 over
+ * `<id>.<timestamp>.<payload>`, keyed with the bytes after `whsec_`. There is a signature for each secret; a receiver needs only one of them.
  *
- * @param sentAt epoch milliseconds of this try; the header carries seconds.
+ * @param sentAt epoch milliseconds of this attempt; the header carries seconds.
  */
 export function webhookHeaders(
   secrets: readonly string[],

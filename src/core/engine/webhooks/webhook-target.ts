@@ -4,9 +4,9 @@ import type { Application } from '../ports/application-store.js'
 import { signingSecrets } from './signing-secrets.js'
 
 /**
- * Where a job's events go, settled at submit: the job's own address, else its application's.
+ * Where a job's events go, decided at submission: the job's own address, or else its application's.
  *
- * @param serviceSecret the secret that those of applications without one are derived from
+ * @param serviceSecret the secret from which those of applications without their own are derived
  * @throws StemworkError `INVALID_PARAMS` when nothing can sign the messages
  */
 export function webhookTarget(

@@ -6,25 +6,25 @@ import type { Logger } from '../ports/logger.js'
 import { remembered } from '../remembered.js'
 import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
 
-/** Beats that may be missed before a worker counts as dead. */
+/** Missed beats before a worker counts as dead. */
 const beatsToLive = 3
 const mostWorkers = 20_000
 const perPage = 1000
 /** Health checks, metrics and waiting clients ask often. */
 const rememberedMs = 2_000
-/** The mean follows the last so many jobs. */
+/** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
 export interface RegistryParts {
   jobs: JobStore
-  /** What this process says of itself, when it is a worker. */
+  /** What this process reports about itself as a worker. */
   self: Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
   beatMs: number
   logger: Logger
 }
 
-/** The workers that are alive: each says so in a document of its own, which ends when it does not. */
+/** The live workers: each renews its own document, which expires otherwise. */
 export class WorkerRegistry {
   readonly #parts: RegistryParts
   readonly #key: string
@@ -37,7 +37,7 @@ export class WorkerRegistry {
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
-    // Two engines may have one name.
+    // Two engines may have the same name.
     this.#key = `${parts.self.owner.slice(0, 300)}#${randomBytes(4).toString('hex')}`
   }
 
@@ -46,7 +46,7 @@ export class WorkerRegistry {
     this.#timer = setInterval(() => void (this.#beating = this.#beat()), this.#parts.beatMs).unref()
   }
 
-  /** Takes this worker off the list. */
+  /** Removes this worker from the list. */
   async stop(): Promise<void> {
     if (this.#timer === undefined) return
     clearInterval(this.#timer)
@@ -54,7 +54,7 @@ export class WorkerRegistry {
     await this.#parts.jobs.documents.delete(workerKind, this.#key).catch(() => {})
   }
 
-  /** Notes how long a job took that succeeded here. */
+  /** Records the duration of a job that succeeded here. */
   noteSuccess({ workflow, startedAt, completedAt }: JobRecord): void {
     if (startedAt === null || completedAt === null) return
     const known = this.#durations.get(workflow) ?? { jobs: 0, seconds: 0 }
@@ -71,7 +71,7 @@ export class WorkerRegistry {
     let after: string | undefined
     do {
       const page = await this.#parts.jobs.documents.list(workerKind, { limit: perPage, after })
-      // What a newer version has written in another form is no worker that this one could tell of.
+      // Ignores workers that a newer version wrote in another form.
       for (const { value } of page) {
         const worker = workerSchema.safeParse(value)
         if (worker.success) found.push(worker.data)
@@ -81,12 +81,12 @@ export class WorkerRegistry {
     return found
   }
 
-  /** What waits and runs, and who can take it; as of a moment ago. */
+  /** Waiting and running jobs, and who can take them; slightly delayed. */
   pools(): Promise<PoolStatus[]> {
     return this.#pools()
   }
 
-  /** The workers as of a moment ago. */
+  /** The workers, slightly delayed. */
   recent(): Promise<Worker[]> {
     return this.#recent()
   }
@@ -121,7 +121,7 @@ export class WorkerRegistry {
     try {
       await jobs.documents.put({ kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * beatMs })
     } catch (error) {
-      logger.warn({ err: error }, 'This worker could not tell the job store that it is alive; it tries again.')
+      logger.warn({ err: error }, 'This worker could not report to the job store that it is alive; it will try again.')
     }
   }
 }

@@ -3,7 +3,7 @@ import { servesPool } from '../job/pool.js'
 
 export const workerKind = 'worker'
 
-/** A process that runs jobs, as it says of itself. */
+/** A process that runs jobs, as it reports itself. */
 export const workerSchema = z.looseObject({
   /** As in the leases that it holds. */
   owner: z.string(),
@@ -15,7 +15,7 @@ export const workerSchema = z.looseObject({
   /** Epoch milliseconds, by its own clock. */
   startedAt: z.number(),
   seenAt: z.number(),
-  /** Jobs that it has run to success, and the seconds that they took, by workflow: of the last ones. */
+  /** Recent successful jobs and the seconds that they took, by workflow. */
   durations: z.record(z.string(), z.object({ jobs: z.number(), seconds: z.number() })),
 })
 export type Worker = z.infer<typeof workerSchema>
@@ -28,25 +28,25 @@ export function serves(
   return worker.workflows.includes(workflow) && servesPool(worker.labels, pool)
 }
 
-/** What waits and runs of one kind, and who can take it. */
+/** Waiting and running jobs of one kind, and who can take them. */
 export interface PoolStatus {
   workflow: string
   /** Labels that its jobs need. */
   needs: string[]
-  /** Jobs that wait and are due, counted up to 10,000. */
+  /** Waiting jobs that are due, counted up to 10,000. */
   queued: number
-  /** For how long the first of them has been due, in milliseconds. */
+  /** How long the first of them has been due, in milliseconds. */
   oldestMs: number
   running: number
-  /** Living workers that take such jobs. */
+  /** Live workers that take such jobs. */
   workers: number
-  /** Jobs that they run at a time, of all that they take. */
+  /** Jobs that they run at a time, of any kind. */
   slots: number
-  /** Seconds of work for one slot that wait, by the mean of what such jobs took lately; null while none is known. */
+  /** Seconds of waiting work for one slot, from the recent average of such jobs; null while unknown. */
   backlogSeconds: number | null
 }
 
-/** How long a job of the workflow takes; undefined where no worker has ended one. */
+/** How long a job of the workflow takes; undefined if no worker has finished one. */
 export function meanSeconds(workers: readonly Worker[], workflow: string): number | undefined {
   const known = workers.flatMap(({ durations }) => durations[workflow] ?? [])
   const jobs = known.reduce((sum, each) => sum + each.jobs, 0)

@@ -3,21 +3,21 @@ import type { KeptPart } from '../ports/runner.js'
 export type { KeptPart } from '../ports/runner.js'
 
 /**
- * What a stage keeps for the next attempt of its job, in parts: files whose content is the stage's own affair. A part that is kept is never
- * changed; the next attempt gets all of them, on whatever worker, and goes on where the last one ends. Nothing here throws: a disk that is
- * full or a blob store that is away costs the checkpoint, never the job.
+ * What a stage keeps for the next attempt of its job, in parts: files whose content only the stage understands. A kept part never changes; the
+ * next attempt, on any worker, gets all of them and continues after the last one. Nothing here throws: a full disk or an unavailable blob
+ * store costs the checkpoint, never the job.
  */
 export interface Checkpoint {
-  /** What earlier attempts kept, in the order of keeping: local files to read. They are gone after the run. */
+  /** What earlier attempts kept, in order, as local files to read. They are removed after the run. */
   readonly parts: readonly KeptPart[]
-  /** Whether a part can be kept at all. It does not become true again. */
+  /** Whether parts can be kept at all. Once false, it stays false. */
   readonly isOn: boolean
-  /** Whether it is time to keep the work since the last part. To be asked often: after each unit of work. */
+  /** Whether it is time to keep the work since the last part. Check it often: after each unit of work. */
   isDue(): boolean
-  /** Takes the file, which lies in the run's folder, as the next part. Resolves when there is no file at `path` any more. */
+  /** Takes a file in the run's folder as the next part. Resolves when the file is no longer at `path`. */
   keep(path: string): Promise<void>
-  /** Ends keeping, for example because the disk is full. */
+  /** Stops keeping parts, for example because the disk is full. */
   stop(): void
-  /** Parts that do not fit the work are forgotten: what is kept next is the first part. */
+  /** Discards parts that do not fit the work: the next one is the first part. */
   restart(): void
 }

@@ -35,11 +35,11 @@ const compositionSchema = z.strictObject({
 
 /** A step as a composition declares it. */
 export interface StepDefinition {
-  /** The workflow that it runs, or the id of one of those that `composeWorkflow` is given. */
+  /** The workflow to run, or the ID of one that is passed to `composeWorkflow`. */
   workflow: Workflow | string
   /**
-   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the whole. Default: the
-   * input of the whole with the same name.
+   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the composition. Default: the
+   * composition's input with the same name.
    */
   inputs?: Record<string, string>
   /** Its other params, unless a job sets them. */
@@ -47,39 +47,39 @@ export interface StepDefinition {
   /** Share of the progress, relative to the other steps. Default: 1. */
   weight?: number
   /**
-   * How it is run and tried again, while the other steps keep what they have made. What is left out is as its workflow says (`policy`), then
-   * as for all workflows; `timeoutMs` is by default that of the job. The host's `policies` for its workflow go before it. The job waits
-   * between the attempts, and keeps its place on the worker.
+   * How the step is run and retried; finished steps keep their results. Omitted values come from its workflow (`policy`), then from the
+   * defaults for all workflows; `timeoutMs` defaults to that of the job. The host's `policies` for its workflow override it. The job keeps its
+   * slot on the worker between attempts.
    */
   policy?: WorkflowPolicy
-  /** Whether the job goes on without it; `details.failed` says why it failed. Default: false. */
+  /** Whether the job continues if it fails; `details.failed` says why it failed. Default: false. */
   mayFail?: boolean
 }
 
-/** A workflow made of others: plain data but for `steps.<name>.workflow`, which may be an id. */
+/** A workflow made of others: plain data, except that `steps.<name>.workflow` may be a workflow instead of an ID. */
 export interface Composition {
   id: string
   name: string
   description: string
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: string[]
-  /** Params that a job may set, each as that of a step: `{ format: 'encode.format' }`. */
+  /** Params that a job may set, each with the param of a step that it sets: `{ format: 'encode.format' }`. */
   params?: Record<string, string>
   steps: Record<string, StepDefinition>
-  /** What is published, each as an output of a step: `{ vocals: 'encode.audio' }`. */
+  /** The published outputs, each from an output of a step: `{ vocals: 'encode.audio' }`. */
   outputs: Record<string, string>
-  /** How its jobs are run and tried again when a step has failed for good or the worker is lost; the host's `policies` go before it. */
+  /** How its jobs are run and retried after a step failed for good or the worker was lost; the host's `policies` override it. */
   policy?: WorkflowPolicy
 }
 
-/** Files of earlier steps are local, and a step's params want an address. */
+/** A placeholder: files of earlier steps are local, but a step's params need an address. */
 const localAddress = 'http://localhost/'
 
 /**
- * Makes one workflow of several whose inputs are each other's outputs. All of it is checked here: names, missing inputs, circles. What
- * depends on the params of a job is checked when it is submitted.
+ * Combines several workflows, whose inputs may be outputs of others, into one. Names, missing inputs and cycles are checked here; whatever
+ * depends on a job's params is checked at submission.
  *
- * @param options `workflows` are those that steps name by id, so that a composition can be JSON
+ * @param options `workflows` are those that steps name by ID, so that a composition can be JSON
  * @example
  * composeWorkflow({
  *   id: 'service/vocals-flac', name: 'Vocals', description: 'The vocals as FLAC, and their loudness.',
@@ -196,7 +196,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
     })
   }
 
-  /** What the steps say to these params, and outputs that they do not have with them. */
+  /** Issues that the steps have with these params, and outputs that the steps lack with them. */
   function paramIssues(given: Record<string, unknown>): [path: PropertyKey[], message: string][] {
     const issues: [PropertyKey[], string][] = []
     const made = new Map<string, readonly string[]>()
@@ -208,7 +208,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
       }
       for (const { path, message } of result.error.issues) {
         const param = Object.entries(params).find(([, text]) => text === `${each.name}.${String(path[0])}`)?.[0]
-        // What the schema of the whole has refused already is not said twice.
+        // Not repeated for what the composition's schema has already refused.
         if (each.inputs[String(path[0])]?.step === undefined && String(path[0]) in each.inputs) continue
         if (param === undefined) issues.push([[], `step ${each.name}: ${path.join('.')}: ${message}`])
         else if (!shapeOf(each.workflow.params)) issues.push([[param], message])
@@ -237,7 +237,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
         its
       ]
       if (!found || !made) continue
-      // The steps' own names may meet: two reports are both called loudness.json.
+      // File names of different steps may collide: two reports may both be called loudness.json.
       const fileName = `${output}${made.fileName.slice(made.fileName.indexOf('.'))}`
       all[output] = { ...made, fileName, optional: made.optional === true || found.mayFail }
     }
@@ -245,7 +245,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
   }
 }
 
-/** The names of the steps, each after those that it needs. */
+/** The names of the steps, each after the steps that it needs. */
 function inOrder(
   steps: Record<string, { inputs: Record<string, string> }>,
   problem: (text: string) => StemworkError,
@@ -270,7 +270,7 @@ function referred(text: string): { step: string; name: string } {
   return { step: text.slice(0, at), name: text.slice(at + 1) }
 }
 
-/** The members of an object's schema, if it tells them. */
+/** The members of an object schema, if available. */
 function shapeOf(schema: z.ZodType): Record<string, z.ZodType> | undefined {
   return schema instanceof z.ZodObject ? schema.shape : undefined
 }

@@ -5,7 +5,7 @@ import type { Workflow } from './workflow.js'
 /**
  * The labels that a worker must have for a job with these params.
  *
- * @throws StemworkError `INVALID_OPTIONS` for what is no label.
+ * @throws StemworkError `INVALID_OPTIONS` for an invalid label.
  */
 export function needsOf(
   { id, needs }: Pick<Workflow, 'id' | 'needs'>,

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { JobError } from '../job/job.js'
 
-/** Tells of a failure whether another attempt may succeed. */
+/** Whether another attempt may succeed after this failure. */
 export type MayPass = (failure: JobError) => boolean
 
 const milliseconds = z.number().int().nonnegative()
-/** Timers of Node count in 31 bits. */
+/** Node's timers are limited to 31 bits. */
 const longestTimerMs = 2 ** 31 - 1
 
 export const workflowPolicySchema = z.strictObject({
@@ -22,21 +22,21 @@ export const workflowPolicySchema = z.strictObject({
     .optional(),
 })
 
-/** How a workflow's jobs are run and tried again. What is left out is as for all workflows (`dispatch` and `limits` of the engine). */
+/** How a workflow's jobs are run and retried. Omitted values are as for all workflows (`dispatch` and `limits` of the engine). */
 export interface WorkflowPolicy {
-  /** Attempts before a job whose failure may pass ends FAILED. Default: `dispatch.maxAttempts`. */
+  /** Attempts before a job with a temporary failure ends FAILED. Default: `dispatch.maxAttempts`. */
   maxAttempts?: number
   /** Wait before the second attempt, in milliseconds; doubles with each one. Default: `dispatch.retryDelayMs`. */
   retryDelayMs?: number
-  /** The wait grows to this and no further. Default: `dispatch.maxRetryDelayMs`. */
+  /** Longest wait, in milliseconds. Default: `dispatch.maxRetryDelayMs`. */
   maxRetryDelayMs?: number
-  /** Share of the wait, 0 to 1, by which it is made longer at random. Default: `dispatch.retryJitter`. */
+  /** Share of the wait, 0 to 1, by which it is extended at random. Default: `dispatch.retryJitter`. */
   retryJitter?: number
   /** Longest run of one attempt, in milliseconds. Default: `limits.jobTimeoutMs`. */
   timeoutMs?: number
   /**
-   * Which failures another attempt may mend: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. A canceled job and one
-   * beyond its deadline are never tried again. Default: those that say so themselves (`retryable`).
+   * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Canceled jobs and those past their deadline
+   * are never retried. Default: failures marked `retryable`.
    */
   mayPass?: readonly string[] | MayPass
 }

@@ -7,7 +7,7 @@ import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
 
-/** Input files by param name. One whose param may be left out may be missing. */
+/** Input files by param name. One whose param is optional may be missing. */
 export type InputFiles<Params, Input extends string> = {
   readonly [Name in Input]: Name extends keyof Params
     ? unknown extends Params[Name]
@@ -18,7 +18,7 @@ export type InputFiles<Params, Input extends string> = {
     : InputFile
 }
 
-/** What a stage works with. `Input` and `Output` are the names that the workflow declares. */
+/** What a stage receives. `Input` and `Output` are the names that the workflow declares. */
 export interface StageContext<
   Params = Record<string, unknown>,
   Input extends string = string,
@@ -28,24 +28,21 @@ export interface StageContext<
   readonly params: Params
   /** Already fetched to local disk. */
   readonly inputs: InputFiles<Params, Input>
-  /** Folder for intermediate files; gone after the run. */
+  /** Folder for intermediate files; removed after the run. */
   readonly directory: string
   readonly limits: WorkLimits
   /** Fires on cancel, delete, timeout, lost lease and shutdown. */
   readonly signal: AbortSignal
-  /** Keeps finished work for the next attempt of the job, should this one be killed or handed back. */
+  /** Keeps finished work for the job's next attempt, in case this one is killed or handed back. */
   readonly checkpoint: Checkpoint
-  /** Where the run is in a trace, for a stage that calls other services or records spans of its own. */
+  /** The run's position in a trace, for stages that call other services or record their own spans. */
   readonly trace?: TraceContext
   /**
-   * Path at which the stage writes the named output. If it writes the file from start to end, it may call it `<path>.part` until it is
-   * complete: so much of it as there is can then be read while the job runs.
+   * Path at which the stage writes the named output. If it writes the file from start to end, it may name it `<path>.part` until it is
+   * complete: the written bytes can then be read while the job runs.
    */
   outputPath(name: Output): string
-  /**
-   * Names the output for those who download it; without this they are offered its `fileName`. Control characters and separators
-   * of paths are replaced.
-   */
+  /** Sets the output's file name for downloads; the default is its `fileName`. Control characters and path separators are replaced. */
   downloadName(name: Output, fileName: string): void
   /** 0..1 within this stage. */
   progress(fraction: number): void
@@ -83,11 +80,11 @@ export interface WorkflowDefinition<
   id: Id
   name: string
   description: string
-  /** What `params` must look like; unknown keys are refused or kept as the schema says. */
+  /** The schema of `params`; it decides whether unknown keys are refused or kept. */
   params: Schema
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: readonly Input[]
-  /** The outputs, or those that the given params ask for; one that is `undefined` is not asked for. */
+  /** The outputs, or a function that returns those for the given params; an `undefined` one is omitted. */
   outputs: Outputs &
     (
       | Record<Output, OutputDeclaration>
@@ -95,27 +92,24 @@ export interface WorkflowDefinition<
     )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
-   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; of a function, for the given params. Default: none.
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given params. Default: none.
    */
   needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
-  /** How its jobs are run and tried again; the host's `policies` go before it. */
+  /** How its jobs are run and retried; the host's `policies` override it. */
   policy?: WorkflowPolicy
   /**
-   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it the
-   * stages run in the host's process, which suits light work only.
+   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it, the stages run in
+   * the host's process, which is for light work only.
    */
   module?: { url: string | URL; settings?: unknown }
   /**
-   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first job, so that
-   * what is missing shows when the worker starts. What it throws is thrown by `engine.start()`.
+   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first job, so that missing parts
+   * show when the worker starts. Its errors are thrown by `engine.start()`.
    */
   prepare?(): Promise<void>
 }
 
-/**
- * Result links by output name, as the compiler knows them: those of optional outputs, and of outputs that depend on the params, may
- * be missing.
- */
+/** Result links by output name; those of optional outputs, and of outputs that depend on the params, may be missing. */
 export type ResultOf<Outputs, Output extends string> = Outputs extends (...params: never) => unknown
   ? { [Name in Output]?: string }
   : { [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? Name : never]: string } & {
@@ -125,8 +119,8 @@ export type ResultOf<Outputs, Output extends string> = Outputs extends (...param
 type AlwaysThere = Pick<OutputDeclaration, 'fileName'> & { optional?: false }
 
 /**
- * A checked workflow, as the registry keeps it. The type parameters say what its jobs are made of, for `submit` and for typed clients:
- * params before they are checked, the names of those that are files, and result links by output name.
+ * A checked workflow, as the registry keeps it. The type parameters describe its jobs for `submit` and for typed clients: params before the
+ * check, the names of those that are files, and result links by output name.
  */
 export interface Workflow<
   Id extends string = string,
@@ -147,7 +141,7 @@ export interface Workflow<
   readonly composition?: Steps
   prepare?(): Promise<void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
-  /** For the compiler alone: no workflow has it. */
+  /** For types only: it does not exist at run time. */
   readonly types?: { params: Params; input: Input; result: Result }
 }
 
@@ -155,18 +149,18 @@ export interface Workflow<
 export interface Step {
   readonly name: string
   readonly workflow: Workflow
-  /** By the name of its input: an input of the whole, or an output of an earlier step. */
+  /** By the name of its input: an input of the composition, or an output of an earlier step. */
   readonly inputs: Record<string, { step: string | undefined; name: string }>
-  /** Its own, and what its workflow says besides. */
+  /** Its own policy, completed by its workflow's. */
   readonly policy: WorkflowPolicy
   readonly mayFail: boolean
-  /** Its params for those of a job. */
+  /** Its params for a job's params. */
   params(given: Record<string, unknown>): Record<string, unknown>
 }
 
 /** The parts of a composed workflow. */
 export interface Steps {
-  /** In an order in which each comes after those that it needs. */
+  /** In an order in which each comes after the steps that it needs. */
   readonly steps: readonly Step[]
   readonly outputs: Record<string, { step: string; name: string }>
 }
@@ -190,7 +184,7 @@ const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
 const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
 
 /**
- * Checks a workflow and makes it ready for `createEngine({ workflows })`.
+ * Checks a workflow and prepares it for `createEngine({ workflows })`.
  *
  * @example
  * const sizes = defineWorkflow({

@@ -7,7 +7,7 @@ import { packageFile } from '../../engine/package-files.js'
 /** Larger than the default of Node, which takes half as much time again. */
 const pieceBytes = 1024 ** 2
 
-/** A hash of the file's bytes, of this package's version, and of all else that decides what samples come out. */
+/** A hash of the file's bytes, this package's version, and everything else that determines the samples. */
 export async function fingerprintOf(inputPath: string, work: unknown): Promise<string> {
   const input = createHash('sha256')
   await pipeline(createReadStream(inputPath, { highWaterMark: pieceBytes }), input)

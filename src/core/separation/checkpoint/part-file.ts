@@ -2,7 +2,7 @@ import { type FileHandle, open, statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { type StemName, stemNames } from '../stems.js'
 
-/** Planes that lie one after the other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
+/** Planes that follow each other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
 export const planesSchema = z.object({
   pass: z.number().int().nonnegative(),
   /** Track sample of the first value. */
@@ -17,10 +17,10 @@ export type KeptPlanes = z.infer<typeof planesSchema>
 
 const indexSchema = z.object({
   format: z.literal(1),
-  /** Of input, models, options and version: parts of other work are of no use. */
+  /** Of input, models, options and version: parts of other work cannot be used. */
   fingerprint: z.string(),
   segments: z.array(planesSchema.extend({ segment: z.number().int().nonnegative() })),
-  /** The overlap-add behind the last segment of each pass: a plane of weights, then the sums. */
+  /** The overlap-add after the last segment of each pass: a plane of weights, then the sums. */
   states: z.array(planesSchema),
 })
 export type PartIndex = z.infer<typeof indexSchema>
@@ -85,7 +85,7 @@ export async function readJson(path: string, bytes: number): Promise<unknown> {
   }
 }
 
-/** So much is left free on the disk, for the results need it more. */
+/** Disk space to leave free for the results. */
 const spareBytes = 256 * 1024 ** 2
 
 /** @throws an error if the disk is nearly full */
@@ -104,7 +104,7 @@ export function planesOf(stems: Partial<Record<StemName, Float32Array[]>>) {
   }
 }
 
-/** Planes by stem, in the order in which they were appended, behind `before` planes that belong to no stem. */
+/** Planes by stem, in the order in which they were appended, after `before` planes that belong to no stem. */
 export async function readPlanes(
   file: FileHandle,
   { sampleCount, stems, channels, offset }: KeptPlanes,

@@ -20,7 +20,7 @@ export interface SeparationCheckpointOptions {
   directory: string
   /** Passes over the track. */
   passes: number
-  /** Text that is the same for the same work: input, models, options and version. Asked for once, and only if something is kept. */
+  /** Text that identifies the work: input, models, options and version. Requested once, and only if something is kept. */
   fingerprint(): Promise<string>
 }
 
@@ -33,9 +33,9 @@ interface Pass {
   segments: Located[]
   lastState?: Located
   restored?: OverlapAddState
-  /** Whether it is inside a batch: a later run could not go on there. */
+  /** Whether it is inside a batch, where a later run could not continue. */
   isInBatch: boolean
-  /** The present state, if the pass has gone further than the parts that were read. */
+  /** The current state, if the pass is beyond the parts that were read. */
   state?: () => OverlapAddState
 }
 
@@ -57,7 +57,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     this.#passes = Array.from({ length: options.passes }, () => ({ segments: [], isInBatch: false }))
   }
 
-  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are left aside. */
+  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
   static async open(options: SeparationCheckpointOptions): Promise<SeparationCheckpoint> {
     const opened = new SeparationCheckpoint(options)
     const { checkpoint, passes } = options
@@ -171,7 +171,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     })
   }
 
-  /** A disk that is full, or nearly so, ends the keeping. */
+  /** Keeping stops when the disk is full or nearly full. */
   async #orStop(work: (writer: PartWriter) => Promise<void>): Promise<void> {
     const { checkpoint, directory } = this.#options
     try {

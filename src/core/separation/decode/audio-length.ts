@@ -9,15 +9,15 @@ export function statesTooLong(seconds: number | undefined, maxSeconds: number): 
   return seconds !== undefined && seconds > maxSeconds + paddingSeconds
 }
 
-/** Beside what a part of the file holds, a stated length is believed from this share on. */
+/** A stated length is believed if it is at least this share of the length estimated from a part of the file. */
 const believedShare = 0.7
-/** Bytes and seconds of audio after which the part tells something of the whole. */
+/** Bytes and seconds of audio after which a part allows an estimate of the whole. */
 const tellingBytes = 512 * 1024
 const tellingSeconds = 10
 
 /**
- * Whether a file is as much too long as its header states: headers may lie. It is decoded until there is too much of it, or until
- * what is decoded of a part of its bytes agrees with the header.
+ * Whether a file is really too long if its header says so: headers may be wrong. It is decoded until there is too much audio, or until a part
+ * of its bytes confirms the header.
  *
  * @param readBytes how many bytes of the file the stream has read
  */

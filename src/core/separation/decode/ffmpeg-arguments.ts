@@ -1,4 +1,4 @@
-/** Most bytes of one allocation in ffmpeg. Sound needs a few; a frame of a video takes tens of millions. */
+/** Largest single allocation in ffmpeg, in bytes. Audio needs little; a video frame takes tens of millions. */
 const largestAllocation = 256 * 1024 * 1024
 
 /**
@@ -15,7 +15,7 @@ export function ffmpegArguments(path: string, demuxer: string, maxSeconds: numbe
     ['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
     ['-threads', '1', '-vn', '-sn', '-dn', '-i', `file:${path}`],
     ['-map', '0:a:0', '-map_metadata', '-1', '-vn', '-sn', '-dn'],
-    // One second more than allowed, so that what is too long is found to be.
+    // One second more than allowed, so that audio that is too long is detected.
     Number.isFinite(maxSeconds) ? ['-t', String(maxSeconds + 1)] : [],
     ['-c:a', 'pcm_f32le', '-fflags', '+bitexact', '-f', 'wav', 'pipe:1'],
   ].flat()

@@ -4,9 +4,9 @@ import { readFile } from 'node:fs/promises'
 import { StemworkError } from '../../engine/errors.js'
 
 export interface FfmpegLimits {
-  /** Without output for this long, although output is wanted, it is killed. */
+  /** Killed after this long without output while output is wanted. */
   silenceMs: number
-  /** Resident memory, watched where the system tells it (Linux). */
+  /** Limit of resident memory, watched where the system reports it (Linux). */
   maxBytes: number
 }
 
@@ -16,12 +16,12 @@ const watchIntervalMs = 200
 const pageBytes = 4096
 const mostLogCharacters = 32_000
 
-/** A run of ffmpeg. Its output is read as it is wanted: while nobody reads, the full pipe stops it. */
+/** A run of ffmpeg. Its output is read on demand: while nobody reads, the full pipe stops it. */
 export interface FfmpegProcess {
   output: AsyncGenerator<Buffer, void, undefined>
   /** What it logged so far, up to a limit. */
   log(): string
-  /** Why it ended, after `output` has ended: an exit status of 0, or a sentence on what went wrong. */
+  /** Why it ended, once `output` has ended: exit status 0, or a sentence on what went wrong. */
   ending(): Promise<0 | string>
   /** Kills it, if it still runs. Resolves when it is gone. */
   end(): Promise<void>
@@ -78,7 +78,7 @@ export async function startFfmpeg(
 
   const end = async (): Promise<void> => {
     kill()
-    // What lies unread in the pipe would keep it open.
+    // Unread output would keep the pipe open.
     child.stdout.destroy()
     await closed
   }
@@ -88,7 +88,7 @@ export async function startFfmpeg(
     try {
       for (;;) {
         const timer = setTimeout(
-          () => breakOff(`it gave nothing for ${limits.silenceMs / 1000} seconds`),
+          () => breakOff(`it produced no output for ${limits.silenceMs / 1000} seconds`),
           limits.silenceMs,
         )
         const chunk = await chunks.next().finally(() => clearTimeout(timer))
@@ -109,7 +109,7 @@ export async function startFfmpeg(
       await closed
       if (broken !== undefined) return broken
       if (child.exitCode === 0) return 0
-      return child.signalCode ? `it was ended by ${child.signalCode}` : `it ended with exit status ${child.exitCode}`
+      return child.signalCode ? `it was killed by ${child.signalCode}` : `it ended with exit status ${child.exitCode}`
     },
   }
 }
@@ -123,7 +123,7 @@ function notStarted(program: string, cause: unknown): StemworkError {
   )
 }
 
-/** 0 where the system does not tell it. */
+/** 0 where the system does not report it. */
 async function residentBytes(pid: number | undefined): Promise<number> {
   if (process.platform !== 'linux' || pid === undefined) return 0
   const text = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '')

@@ -22,7 +22,7 @@ export function crc16(bytes: Uint8Array, from: number, to: number): number {
 }
 
 const table8 = remainders(8, 0x07)
-/** Of a byte with 0 to 3 bytes behind it, so that four of them are one step. */
+/** For a byte followed by 0 to 3 bytes, so that four bytes are processed per step. */
 const tables16 = [0, 1, 2, 3].map((following) => remainders(16, 0x8005, following))
 
 function remainders(width: number, polynomial: number, following = 0): Uint16Array {

@@ -18,12 +18,12 @@ export interface DecodedFrame {
 const silenceSamples = 65_536
 /** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
 const longestGapSeconds = 600
-/** Bytes that look like frames and are none cost the time of decoding one. Beyond this, the rest of the file is given up. */
+/** Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up. */
 const mostFailures = 1000
 
 /**
- * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later is skipped as
- * damage. `losses` is counted up on the way.
+ * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later is skipped as damage.
+ * `losses` is updated meanwhile.
  */
 export async function* decodeFrames(
   pieces: AsyncGenerator<Uint8Array, void, undefined>,
@@ -35,7 +35,7 @@ export async function* decodeFrames(
   let failures = 0
   let isIntact = true
   let nextSample = 0
-  /** Of the stream's own count, where its first samples were cut off or a number was wrong. */
+  /** In the stream's own numbering, where its first samples were cut off or a number was wrong. */
   let origin = 0
   for (;;) {
     if (!(await input.has(longestHeader))) return
@@ -77,7 +77,7 @@ class Input {
     this.#pieces = pieces
   }
 
-  /** Reads until `wanted` bytes are there or the input ends; false if nothing is left. */
+  /** Reads until `wanted` bytes are available or the input ends; false if nothing is left. */
   async has(wanted: number): Promise<boolean> {
     let available = this.bytes.length - this.at
     if (available < wanted && !this.#isEnd) {

@@ -41,7 +41,7 @@ const uncompressed = new Set([
   'fpcm',
 ])
 
-/** Collects samples and refuses what no real file has. */
+/** Collects samples and refuses values that no real file has. */
 class SampleCollector {
   readonly #runs: SampleRun[] = []
   readonly #sizes: number[] = []
@@ -62,14 +62,14 @@ class SampleCollector {
     return { runs: this.#runs, sizes: this.#sizes, missing }
   }
 
-  /** Adds `count` samples of `bytes` each, one after the other from `position`. Returns the position after them. */
+  /** Adds `count` samples of `bytes` each, one after another from `position`. Returns the position after them. */
   add(position: number, bytes: number, count = 1): number {
     const end = position + bytes * count
     if (bytes > largestSample && !this.#joins)
       throw damagedFile(`A sample of the MP4 file claims ${bytes} bytes, which no real one has.`)
     this.#listedBytes += bytes * count
     if (this.#joins) this.#addJoined(position, Math.min(end, this.#fileSize))
-    // What lies past the end was cut off with the file.
+    // Samples past the end were cut off with the file.
     else if (bytes > 0)
       for (let at = position; at < end && at + bytes <= this.#fileSize; at += bytes) this.#add(at, bytes)
     return end

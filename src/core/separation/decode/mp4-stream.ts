@@ -16,9 +16,8 @@ export interface Mp4Sound {
 const largestIndexBytes = 128 * 1024 * 1024
 
 /**
- * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone: an index with
- * tables that fit, then the samples in their order. So a decoder needs no random access, sees no pictures, and trusts no count that
- * was not checked.
+ * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone: an index with tables
+ * that fit, then the samples in their order. So the decoder needs no random access, sees no pictures, and only gets counts that were checked.
  *
  * @param pieceBytes about how many bytes a piece has
  * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio` without a sound track
@@ -33,7 +32,7 @@ export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4S
   return { seconds: track.seconds, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
 }
 
-/** Rounding and a last sample that lies past the end are no loss worth a word. */
+/** Rounding, or a last sample past the end, is not worth a warning. */
 const leastMissing = 0.001
 
 function cutOff({ missing }: Samples, { seconds }: Mp4Track): string[] {

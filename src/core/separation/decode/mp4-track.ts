@@ -13,7 +13,7 @@ export interface Mp4Track {
   /** Bytes of a sample that a fragment does not state. */
   fragmentSampleBytes: number
   isFragmented: boolean
-  /** Boxes that a decoder needs beside the tables, complete with their headers. */
+  /** Boxes that a decoder needs besides the tables, including their headers. */
   kept: { movie: Uint8Array[]; track: Uint8Array[]; media: Uint8Array[]; sampleTable: Uint8Array[]; tags: Uint8Array }
 }
 

@@ -11,7 +11,7 @@ export const mostGaps = 100
 const silenceSamples = 65_536
 /** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
 const longestGapSeconds = 600
-/** A longer one before the first audio is that of a broadcast that was joined late. */
+/** A longer one before the first audio is from a recording that joined a broadcast late. */
 const longestFirstGapSeconds = 5
 
 type Pages = AsyncGenerator<StreamPage, void, undefined>
@@ -110,7 +110,7 @@ async function* decodeParts(
   silent: { seconds: number },
 ): AsyncGenerator<{ stream: AudioStream; block: AudioBlock }, void, undefined> {
   let shape: AudioStream | undefined
-  /** Samples so far, and what is to be subtracted from positions. */
+  /** Samples so far, and the offset to subtract from positions. */
   let samples = 0
   let origin: number | undefined
   let index = 0

@@ -12,7 +12,7 @@ export interface OggPage {
 }
 
 const headerBytes = 27
-/** Bytes that look like pages and are none cost the time of a checksum. Beyond this, the rest of the file is given up. */
+/** Bytes that only look like pages cost the time of a checksum. Beyond this limit, the rest of the file is given up. */
 const mostFailures = 10_000
 const capture = [0x4f, 0x67, 0x67, 0x53]
 

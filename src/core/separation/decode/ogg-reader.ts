@@ -15,7 +15,7 @@ import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-s
 export async function openOgg(file: FileBytes, codec: OggCodec, pieceBytes: number): Promise<AudioStream> {
   const losses: OggLosses = { gaps: 0, hasEnd: false }
   const pages = (counted: OggLosses) => streamPages(file.pieces({ pieceBytes }), codec, counted)
-  // The sound of FLAC has numbers of its own, by which gaps are filled.
+  // FLAC frames have their own numbers, by which gaps are filled.
   if (codec === 'ogg-flac') return withLosses(await openOggFlac(pages(losses)), losses, () => '')
   const decoder = codec === 'vorbis' ? 'oga' : codec
   const scan: OggLosses = { gaps: 0, hasEnd: false }

@@ -60,7 +60,7 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
   return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction }, options)
 }
 
-/** With a decoder of the package. A header that states too much is not believed without a look at the audio. */
+/** With a decoder of the package. A header that states too much is checked against the audio. */
 async function openOwn(
   path: string,
   file: FileBytes,
@@ -106,7 +106,7 @@ function isForeign(format: InputFormat | ForeignFormat): format is ForeignFormat
   return Object.hasOwn(foreignFormats, format)
 }
 
-/** MP3 streams may begin with much that is none: pages of a web server, large pictures. */
+/** MP3 streams may begin with other data: web pages, large pictures. */
 const mostJunkBytes = 4 * 1024 * 1024
 
 async function findAudio(file: FileBytes): Promise<Head & { format: InputFormat | ForeignFormat }> {
@@ -120,7 +120,7 @@ async function findAudio(file: FileBytes): Promise<Head & { format: InputFormat 
   }
 }
 
-/** Position of MPEG audio behind bytes that are nothing known. More frames must agree the further it lies. */
+/** Position of MPEG audio after unknown bytes. The later it is, the more frames must agree. */
 async function findLateMpeg(file: FileBytes, from: number): Promise<number | undefined> {
   for (let at = from + sniffBytes / 2; at < Math.min(file.size, from + mostJunkBytes); at += sniffBytes / 2) {
     const found = findMpegAudio(await file.read(at, sniffBytes), 8)

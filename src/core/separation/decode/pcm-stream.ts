@@ -12,7 +12,7 @@ export interface PcmLayout {
   encoding: PcmEncoding
   /** Position of the first sample. */
   start: number
-  /** Bytes of audio that the header states; undefined if it says nothing. */
+  /** Bytes of audio by the header; undefined if it does not say. */
   statedBytes: number | undefined
   speakers?: readonly Speaker[]
 }

@@ -1,7 +1,7 @@
 /** Decoded peaks are within about 1.5. Damaged frames give values of 40 and more, which would corrupt a whole segment. */
 const largestSample = 8
 
-/** Sets samples that no music has to zero. Returns how many there were. */
+/** Sets impossible samples to zero. Returns their number. */
 export function silenceDamage(planes: readonly Float32Array[]): number {
   let count = 0
   for (const plane of planes) {
