@@ -31,7 +31,7 @@ test('a service whose blob folder cannot be written is alive, and not ready; wha
   const handler = createHandler(broken.engine)
   const answer = async (path: string) => {
     const response = await handler(new Request(`http://service${path}`))
-    return { status: response.status, body: (await response.json()) as unknown }
+    return { status: response.status, body: await response.json() }
   }
   const ready = await answer('/readyz')
   expect(ready).toMatchObject({
