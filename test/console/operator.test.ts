@@ -81,7 +81,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
 
   /** Of the first application, which all jobs are of. */
   async function openQuota(page: Page) {
-    const choice = page.getByLabel('Steer an application')
+    const choice = page.getByLabel('Control an application')
     await choice.selectOption({ index: 1 })
     await page.getByRole('button', { name: 'Quota' }).click()
     const quota = page.getByRole('dialog', { name: 'Quota of' })
