@@ -78,6 +78,9 @@ function Filters({
   filters,
   onChange,
 }: Pick<JobsPageProps, 'overview' | 'filters'> & { onChange(change: JobFilters): void }) {
+  // Its own until it is searched for: the page is drawn anew whenever the overview comes.
+  const [text, setText] = useState(filters.text ?? '')
+  useEffect(() => setText(filters.text ?? ''), [filters.text])
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <input
@@ -85,7 +88,8 @@ function Filters({
         type="search"
         aria-label="Id, name, batch or error"
         placeholder="Id, name, batch or error"
-        value={filters.text ?? ''}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
         onChange={(event) => onChange({ text: event.currentTarget.value })}
       />
       <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />
