@@ -301,7 +301,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await page.getByRole('link', { name: 'HTTP interface' }).click()
       await page.getByRole('heading', { name: 'Create a job' }).waitFor()
       expect(await page.locator('main').innerText()).toContain(
-        'With JavaScript, this page can send the requests itself.',
+        'Turn on JavaScript to send requests from this page.',
       )
 
       // axe needs scripts: it looks at the same text, without the page's own script.

@@ -170,5 +170,5 @@ export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^stemwork models pull\b/, 'downloads a model'],
   [/^stemwork models verify \| path/, 'names three commands at once'],
   [/--watch\b/, 'goes on until it is stopped'],
-  [/--preset|--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
+  [/--preset|--beats|--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
 ]

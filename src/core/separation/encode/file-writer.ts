@@ -6,12 +6,15 @@ const pieceBytes = 256 * 1024
 /** Writes a file from start to end. Bytes already written can be corrected afterwards. */
 export class FileWriter {
   readonly #file: FileHandle
+  /** A new file is written at the handle's own position, because a pipe takes no other. */
+  readonly #isNew: boolean
   #bytes: number
   #piece: Uint8Array | undefined
   #pieceLength = 0
 
   private constructor(file: FileHandle, bytes: number) {
     this.#file = file
+    this.#isNew = bytes === 0
     this.#bytes = bytes
   }
 
@@ -49,7 +52,8 @@ export class FileWriter {
   /** Nothing may be gathered. */
   async append(content: Uint8Array): Promise<void> {
     for (let done = 0; done < content.length;) {
-      done += (await this.#file.write(content, done, content.length - done, this.#bytes + done)).bytesWritten
+      const position = this.#isNew ? null : this.#bytes + done
+      done += (await this.#file.write(content, done, content.length - done, position)).bytesWritten
     }
     this.#bytes += content.length
   }
