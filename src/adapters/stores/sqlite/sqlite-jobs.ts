@@ -233,7 +233,7 @@ export function sqliteJobs(
     }
   }
 
-  /** A damaged record is an error of its own job, not of those behind it. */
+  /** A damaged record is an error of its own job, not of those after it. */
   function readable(rows: readonly FoundRow[]): JobRecord[] {
     return unreadable.readable(
       rows,
@@ -242,12 +242,12 @@ export function sqliteJobs(
     )
   }
 
-  /** The job whose lease ran out first, of those that may go on. */
+  /** The job whose lease ran out first, of those that may begin. */
   function lapsed(now: number, wanted: Wanted): JobRecord | undefined {
     return due('lapsed', now, -1, wanted.exceptApps ?? []).find((job) => rules.mayBegin(job, wanted))
   }
 
-  /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
+  /** The next queued job that is due, in a transaction. Applications before it without waiting jobs are forgotten. */
   function takeTurn(now: number, wanted: Wanted): JobRecord | undefined {
     const { isAnyClosed, apps, workflows } = rules.closed(wanted)
     if (isAnyClosed) return undefined
