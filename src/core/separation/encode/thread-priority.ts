@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs'
 import { constants, getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
 
-/** The scheduler gives a thread about a third of the time of one that wants the same processor and is not so much nicer. */
+/** The scheduler gives a thread about a third of the time of one wanting the same processor that is this much less nice. */
 const steps = 5
 
 /**

@@ -250,8 +250,8 @@ export class FlacBlocks {
 }
 
 /**
- * What is expected of a predictor may be wrong by so many bits a sample: beyond that, only the better one is tried. With 24 bits
- * the rounding of the coefficients, which is not expected, may matter more than the music.
+ * The estimate of a predictor may be wrong by this many bits a sample: beyond that, only the better one is tried. With
+ * 24 bits the rounding of the coefficients, which is not expected, may matter more than the music.
  */
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
 
