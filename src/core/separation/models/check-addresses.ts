@@ -14,7 +14,7 @@ export interface AddressCheck {
   /** Size and hash of what the address has; absent if there is a problem. */
   bytes?: number
   sha256?: string
-  /** Why the file could not be had, or what is different about it. */
+  /** Why the file is unavailable, or what is different about it. */
   problem?: string
 }
 
