@@ -63,7 +63,7 @@ export class KnownJobs {
     return this.#damaged.has(id)
   }
 
-  /** @throws StemworkError `STORE_UNAVAILABLE` for a job of which something is stored that is no record. */
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a job whose stored entry is no record. */
   requireSound(id: string): void {
     const error = this.#damaged.get(id)
     if (error) throw error

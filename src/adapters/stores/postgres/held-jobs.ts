@@ -11,7 +11,7 @@ const maxJobs = 1000
 
 /**
  * The jobs that this process has claimed, as they were last written. One that nobody else has written since, which its
- * version tells, need not be read before it is changed: a heartbeat and the end of a job are one statement each.
+ * version shows, need not be read before it is changed: a heartbeat and the end of a job are one statement each.
  */
 export class HeldJobs {
   readonly #jobs = new Map<string, { stored: StoredJob; serverTime: number; readAt: number }>()

@@ -112,7 +112,7 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
-    // What an application keeps is a sum over an index. Null where an older node has written the row: then the record tells.
+    // What an application keeps is a sum over an index. Null where an older node has written the row: then see the record.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN result_bytes bigint`,
       `DROP INDEX ${schema}.jobs_with_results`,

@@ -278,7 +278,7 @@ export class JobIndex<Job extends IndexedJob> {
     if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
     if (job.idempotency) {
       const key = keyOf(job.app, job.idempotency.key)
-      // A later job may have taken over a key whose time had passed.
+      // A later job may have taken over an expired key.
       if (this.#byKey.get(key) === entry) this.#byKey.delete(key)
     }
     for (const key of Object.values(job.uploads)) {

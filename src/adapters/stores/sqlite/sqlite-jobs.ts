@@ -84,7 +84,7 @@ export function sqliteJobs(
         if (job.idempotency) {
           const first = withIdempotencyKey(job.app, job.idempotency.key, created.createdAt)
           if (first) return { job: first, created: false }
-          // A key whose time has passed is taken from its job, so that this one can have it.
+          // An expired key is taken from its job, so that this one can have it.
           database.write(releaseKey, job.app, job.idempotency.key)
         }
         refuseMore(job.app, { maxQueued, quota })
@@ -279,7 +279,7 @@ export function sqliteJobs(
     return parse(record)
   }
 
-  /** The job that the key points at, if its time has not passed. */
+  /** The job that the key points at, if that is still valid. */
   function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
     const row = database.get<Row & { created_at: number }>(
       'SELECT created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
@@ -307,7 +307,7 @@ export function sqliteJobs(
     usage.take(app, clock(), quota, more)
   }
 
-  /** Whether so many jobs of the application are queued; looks at no more of them. */
+  /** Whether that many jobs of the application are queued; looks at no more. */
   function hasQueued(app: string, limit: number): boolean {
     if (!Number.isFinite(limit)) return false
     if (limit <= 0) return true
