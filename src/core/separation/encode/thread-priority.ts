@@ -7,7 +7,7 @@ const steps = 5
 
 /**
  * Makes this thread yield to the others of the process. What the network loses to an encoder, the whole separation waits for; encoders
- * may lag behind. Linux alone has priorities of threads; elsewhere, and where the system forbids it, nothing happens.
+ * may lag behind. Only Linux has thread priorities; elsewhere, and where the system forbids it, nothing happens.
  */
 export function yieldToOtherThreads(): void {
   if (process.platform !== 'linux') return

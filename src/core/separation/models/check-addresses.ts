@@ -19,8 +19,8 @@ export interface AddressCheck {
 }
 
 /**
- * Downloads the files of models from each of their addresses, checks sizes and hashes, and keeps nothing. Takes the space of the
- * largest model in the temporary folder meanwhile.
+ * Downloads the files of models from each of their addresses, checks sizes and hashes, and keeps nothing. Needs the
+ * space of the largest model in the temporary folder.
  *
  * @param choices names or paths of manifests. Default: all known models
  * @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest; the signal's reason

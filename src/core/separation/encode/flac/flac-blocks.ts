@@ -14,7 +14,7 @@ type Coded =
 // them took half as long as encoding a song.
 
 /**
- * Encodes blocks as FLAC frames, with the means of the reference encoder at its usual level: four ways to code two channels, fixed and
+ * Encodes blocks as FLAC frames, with the tools of the reference encoder's default level: four ways to code two channels, fixed and
  * linear predictors of up to eight samples, and Rice codes in up to 32 partitions. The frames are the same with and without SIMD.
  */
 export class FlacBlocks {
