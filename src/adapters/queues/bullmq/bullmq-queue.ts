@@ -32,9 +32,9 @@ interface Publisher {
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
 /**
- * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis no other is added, for whoever takes it
- * sees all that happened before: there is nothing to pile up, and nothing that a wiped Redis could lose but time. Nothing is
- * connected before the first use.
+ * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis none is added, as whoever takes
+ * it sees all that happened before: nothing piles up, and a wiped Redis costs only time. Nothing is connected before
+ * the first use.
  *
  * @example
  * const queue = bullmqQueue({ connection: { host: 'redis.internal' } })
@@ -128,7 +128,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     return (publisher = { redis, queue })
   }
 
-  /** Waits for the first connection, within the time limit; after it, calls fail at once while the connection is lost. */
+  /** Waits for the first connection, within the time limit; later calls fail at once while the connection is lost. */
   async function connected(): Promise<Publisher> {
     const current = publishing()
     const ready = current.queue.waitUntilReady().catch((error: unknown) => {

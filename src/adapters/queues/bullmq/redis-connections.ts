@@ -6,12 +6,12 @@ export type RedisAddress = Redis | RedisOptions | string
 /** How soon to reconnect, forever: a queue that gave up would never wake its workers. */
 const retryStrategy = (times: number) => Math.min(times * 100, 2000)
 
-/** BullMQ's workers ask Redis to answer after this time at the latest, also when there is nothing. */
+/** BullMQ's workers ask Redis to answer after this time at the latest, even if nothing waits. */
 const longestBlockMs = 10_000
 
 /**
- * Makes the connections of one queue like the host's, which is only looked at: publishing and working need opposite settings, and
- * neither may end the host's commands.
+ * Makes the connections of one queue like the host's, which is only read: publishing and working need opposite
+ * settings, and neither may end the host's commands.
  */
 export class RedisConnections {
   readonly #address: RedisAddress
@@ -29,12 +29,12 @@ export class RedisConnections {
     this.#onError = onError
   }
 
-  /** Why the connection that was tried last is not there: a call that fails for it is told no more than `Connection is closed`. */
+  /** Why the last attempt to connect failed: a call that fails for it only learns `Connection is closed`. */
   get problem(): unknown {
     return this.#problem
   }
 
-  /** Fails at once while Redis is away: nothing is kept for later, for workers also ask the store without being notified. */
+  /** Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being notified. */
   publishing(answerTimeoutMs: number): Redis {
     return this.#connect({
       enableOfflineQueue: false,
@@ -44,7 +44,7 @@ export class RedisConnections {
     })
   }
 
-  /** Waits for Redis as long as it takes, but not on a connection that is dead without being closed. */
+  /** Waits for Redis indefinitely, but not on a connection that is dead without being closed. */
   working(answerTimeoutMs: number): Redis {
     return this.#connect({
       enableOfflineQueue: true,
@@ -72,7 +72,7 @@ export class RedisConnections {
   }
 }
 
-/** By its shape, for the host may have another copy of ioredis. */
+/** By its shape, as the host may have another copy of ioredis. */
 function isConnection(address: Redis | RedisOptions): address is Redis {
   return typeof (address as { duplicate?: unknown }).duplicate === 'function'
 }

@@ -11,13 +11,13 @@ export interface SubscriptionOptions {
   /** How long Redis may take to answer, and to confirm the end once the listener has returned. */
   answerTimeoutMs: number
   logger: Logger
-  /** Leaves a notification that came too late to the other subscribers. */
+  /** Leaves a late notification to the other subscribers. */
   passOn(): Promise<void>
 }
 
 /**
- * A BullMQ worker that calls the listener, one notification after the other: while the listener is busy, what waits in Redis is
- * for the other processes. It reconnects by itself for as long as it is not stopped.
+ * A BullMQ worker that calls the listener, one notification after the other: while the listener is busy, what waits in
+ * Redis goes to the other processes. It reconnects by itself until it is stopped.
  */
 export function subscribe(listener: () => Promise<void>, options: SubscriptionOptions): QueueSubscription {
   const { name, prefix, connections, answerTimeoutMs, logger, passOn } = options
@@ -29,7 +29,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     name,
     async () => {
       if (stopped) return await passOn()
-      // To BullMQ every notification has ended well: what becomes of jobs is the store's affair.
+      // For BullMQ every notification succeeded: the outcome of jobs is the store's concern.
       running = Promise.resolve()
         .then(listener)
         .catch(() => {})
@@ -45,7 +45,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     const closed = worker.close()
     closed.catch(() => {})
     await running
-    // Without Redis, BullMQ waits for ever to confirm the last notification.
+    // Without Redis, BullMQ waits forever to confirm the last notification.
     await within(closed, answerTimeoutMs, () => new Error('timeout')).catch((error: unknown) =>
       logger.warn({ queue: name, err: error }, 'Redis did not confirm the end of the subscription.'),
     )

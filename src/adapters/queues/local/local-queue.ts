@@ -6,12 +6,12 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 export function localQueue(): JobQueue {
   const queue = new PQueue({ concurrency: 1, autoStart: false })
   const subscribers = new Set<Subscriber>()
-  /** Those whose last call has returned. The one that was called longest ago is first. */
+  /** Those whose last call has returned, the longest idle first. */
   const free = new Set<Subscriber>()
   const delayed = new Set<NodeJS.Timeout>()
   let closed = false
 
-  /** As many calls at once as there are subscribers: so one of them is free whenever a call begins. */
+  /** As many calls at once as subscribers, so one of them is free whenever a call begins. */
   const adjust = () => {
     queue.concurrency = Math.max(subscribers.size, 1)
     if (subscribers.size > 0 && !closed) queue.start()
@@ -30,7 +30,7 @@ export function localQueue(): JobQueue {
   }
 
   const notifyNow = () => {
-    // What waits already is answered after this.
+    // A call in the queue begins later.
     if (queue.size === 0) void queue.add(callNext).catch(() => {})
   }
 
@@ -84,6 +84,6 @@ export function localQueue(): JobQueue {
 
 interface Subscriber {
   listener: () => Promise<void>
-  /** The last call, under way or over. */
+  /** The last call, running or ended. */
   running: Promise<void> | undefined
 }

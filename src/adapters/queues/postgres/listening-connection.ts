@@ -16,12 +16,12 @@ const firstRetryMs = 100
 const longestRetryMs = 5000
 
 /**
- * One connection of the pool that listens on a channel until it is closed. A connection that is lost, or that does not answer
- * when it is asked now and then, is replaced for as long as it takes.
+ * One connection of the pool that listens on a channel until it is closed. A connection that is lost, or that does not
+ * answer when it is checked now and then, is replaced, however often.
  */
 export class ListeningConnection {
   readonly #options: ListeningOptions
-  /** Called for every notification, and whenever listening begins, for some may have been missed before. */
+  /** Called for every notification, and whenever listening begins, as some may have been missed before. */
   readonly #onNotification: () => void
   readonly #closing = new AbortController()
   readonly #ended: Promise<void>
@@ -38,7 +38,7 @@ export class ListeningConnection {
     return this.#isHearing
   }
 
-  /** Gives the connection back to the pool; within the time that Postgres has for an answer, twice at most. */
+  /** Gives the connection back to the pool, within at most twice the time that Postgres has for an answer. */
   async close(): Promise<void> {
     this.#closing.abort()
     await this.#ended
@@ -90,7 +90,7 @@ export class ListeningConnection {
       await ask(`UNLISTEN "${channel}"`)
       isSound = true
     } finally {
-      // A connection that does not answer has a statement under way, so that pg destroys its socket and waits for nothing.
+      // A connection that does not answer has a statement running, so that pg destroys its socket and waits for nothing.
       client.release(!isSound)
       client.removeListener('notification', onNotification)
       if (isSound) client.removeListener('error', onError)
@@ -123,8 +123,8 @@ export class ListeningConnection {
   }
 
   /**
-   * A pooler that gives each transaction another connection takes LISTEN without a word, and the notifications go to whoever has
-   * that connection next. So one is sent to a channel that only this connection listens on, by way of the pool.
+   * A pooler that gives each transaction another connection accepts LISTEN silently, and the notifications go to whoever has
+   * that connection next. So one is sent through the pool to a channel that only this connection listens on.
    */
   async #warnIfDeaf(
     client: PostgresConnection,
@@ -145,7 +145,7 @@ export class ListeningConnection {
         () => true,
         () => false,
       )
-      // A pool that cannot send says nothing about hearing.
+      // A failure to send says nothing about receiving.
       const wait = AbortSignal.any([heard.signal, signal])
       if (isSent) await sleep(answerTimeoutMs, undefined, { ref: false, signal: wait }).catch(() => {})
       await ask(`UNLISTEN "${echo}"`)

@@ -9,8 +9,8 @@ import { Subscription } from './subscription.js'
 
 export interface PostgresQueueOptions {
   /**
-   * The host's `pg` Pool, for at least two connections: a subscribed queue keeps one of them. It stays the host's: nothing here ends
-   * it. LISTEN needs Postgres itself, or a pooler in session mode.
+   * The host's `pg` Pool, of at least two connections: a subscribed queue keeps one of them. It stays the host's:
+   * nothing here ends it. LISTEN needs Postgres itself, or a pooler in session mode.
    */
   pool: PostgresPool
   /** Name of the channel, which is the schema of the stores. Default: `stemwork`. */
@@ -23,7 +23,7 @@ export interface PostgresQueueOptions {
 }
 
 /**
- * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker hears of every
+ * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker receives every
  * notification and asks the store; nothing is kept. One that was missed while the connection was lost is made up for by a call
  * after each reconnect. Delayed notifications are timers of this process. Nothing is connected before the first use.
  *
@@ -53,7 +53,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const delayed = new Set<NodeJS.Timeout>()
   let listening: ListeningConnection | undefined
   let closing: Promise<void> | undefined
-  /** The notification on its way to Postgres, and the one for all calls that came since it left. */
+  /** The notification being sent to Postgres, and the one for all calls made since. */
   let sending: Promise<void> | undefined
   let following: Promise<void> | undefined
 
@@ -84,7 +84,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
         { pool, channel: schema, answerTimeoutMs, checkIntervalMs, logger },
         wakeAll,
       )
-      // Notifications from before are not kept: there may have been some.
+      // Earlier notifications are not kept: there may have been some.
       if (listening.isHearing) subscription.wake()
       return { stop: () => stop(subscription) }
     },
@@ -109,7 +109,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
       }))
   }
 
-  /** The pool itself may wait without end, for a free connection or for a server that does not answer. */
+  /** The pool itself may wait forever, for a free connection or for a server that does not answer. */
   async function ask(text: string, values?: unknown[]): Promise<void> {
     await within(query(pool, text, values, { timeoutMs: answerTimeoutMs }), answerTimeoutMs, () => noAnswer())
   }

@@ -14,7 +14,7 @@ export class Subscription {
     this.#callIfDue()
   }
 
-  /** Resolves when the call under way has returned. */
+  /** Resolves when the running call has returned. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#running

@@ -1,6 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 
-/** Ends the waiting of a caller, never the work: a write that was sent may arrive at any later time. */
+/** Ends a caller's wait, never the work: a write that was sent may arrive at any later time. */
 export class AnswerDeadline {
   readonly #timeoutMs: number
   #passed = false
@@ -10,8 +10,8 @@ export class AnswerDeadline {
   }
 
   /**
-   * What `work` returns, or `STORE_UNAVAILABLE` after `timeoutMs`. The work goes on then, with the locks that it holds, until
-   * `check` stops it; so nothing else touches a record of which a write is still on its way.
+   * What `work` returns, or `STORE_UNAVAILABLE` after `timeoutMs`. The work then continues, holding its locks, until
+   * `check` stops it; so nothing else touches a record whose write is still in flight.
    */
   static async run<Result>(timeoutMs: number, work: (deadline: AnswerDeadline) => Promise<Result>): Promise<Result> {
     const deadline = new AnswerDeadline(timeoutMs)
@@ -23,7 +23,7 @@ export class AnswerDeadline {
       }, timeoutMs)
     })
     const working = work(deadline)
-    // Once the caller has its answer, a later failure has nobody to go to.
+    // Once the caller has its answer, nobody can receive a later failure.
     working.catch(() => {})
     try {
       return await Promise.race([working, timeout])
@@ -32,7 +32,7 @@ export class AnswerDeadline {
     }
   }
 
-  /** Throws once the caller knows that the store is away: what it gave up must not happen afterwards. */
+  /** Throws once the caller knows that the store is down: what it gave up on must not happen later. */
   check(): void {
     if (this.#passed) throw this.#error()
   }

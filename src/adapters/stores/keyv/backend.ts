@@ -3,8 +3,8 @@ import type { Keyv } from 'keyv'
 import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
- * A Keyv instance that is believed only as far as it deserves: as it comes, Keyv answers "not there" when its backend is away,
- * writes `false` for a write that failed, and may give every entry an end.
+ * A Keyv instance that is trusted only as far as it deserves: by default, Keyv answers "not there" when its backend is
+ * down, writes `false` for a write that failed, and may make every entry expire.
  */
 export class Backend {
   static readonly #known = new WeakMap<Keyv, Backend>()
@@ -12,7 +12,7 @@ export class Backend {
   static readonly #owners = new WeakMap<object, Keyv>()
 
   /**
-   * One per Keyv instance, which is set to throw, and of whose `error` events this is a listener.
+   * One per Keyv instance, which is set to throw, and whose `error` events this listens to.
    *
    * @throws StemworkError `INVALID_OPTIONS` if another instance with another namespace has the same backend.
    */
@@ -53,7 +53,7 @@ export class Backend {
 
   async readMany(keys: readonly string[]): Promise<(string | undefined)[]> {
     const store: unknown = this.#keyv.store
-    // Without a getMany of the backend, Keyv's own one turns errors into absent values.
+    // If the backend has no getMany, Keyv's own turns errors into absent values.
     if (typeof (store as { getMany?: unknown } | null)?.getMany !== 'function')
       return Promise.all(keys.map((key) => this.read(key)))
     if (keys.length === 0) return []
@@ -105,7 +105,7 @@ function sharedBackend(own: string | undefined, other: string | undefined): Stem
   )
 }
 
-/** A part of a key that stands for `name`: short, and of characters that which every backend tells apart, also one that ignores case. */
+/** A key part that stands for `name`: short, of characters that every backend tells apart, even one that ignores case. */
 export function keyPart(name: string): string {
   return /^[a-z0-9._-]{1,64}$/.test(name) ? name : `~${createHash('sha256').update(name).digest('hex')}`
 }

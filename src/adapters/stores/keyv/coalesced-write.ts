@@ -9,7 +9,7 @@ export class CoalescedWrite {
     this.#write = write
   }
 
-  /** Resolves once a write has ended that began after this call. */
+  /** Resolves once a write that began after this call has ended. */
   request(): Promise<void> {
     if (!this.#running) return this.#start()
     // The running write may have taken the value before the caller changed it.

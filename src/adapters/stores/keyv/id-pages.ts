@@ -13,8 +13,8 @@ interface Page {
 }
 
 /**
- * The ids of all jobs, kept in pages of the backend and whole in memory: Keyv itself cannot say which keys it has. An id may be
- * here that has no record (a crash between the two writes), never the other way round.
+ * The ids of all jobs, kept in pages of the backend and whole in memory: Keyv itself cannot list its keys. An id may be
+ * here without a record (a crash between the two writes), never the other way round.
  */
 export class IdPages {
   readonly #backend: Backend
@@ -46,7 +46,7 @@ export class IdPages {
     return [...this.#pageOf.keys()]
   }
 
-  /** After it returns a restart finds the id. */
+  /** Once it returns, a restart finds the id. */
   async add(id: string): Promise<void> {
     if (this.#isStale) await this.#writeAll()
     const known = this.#pageOf.get(id)
@@ -69,7 +69,7 @@ export class IdPages {
     await this.#backend.remove(pageKey(page.number))
   }
 
-  /** The backend lost something; the pages may be gone, too, and are written again before the next id. */
+  /** The backend lost something; the pages may be gone too and are written again before the next id. */
   markStale(): void {
     this.#isStale = true
   }

@@ -6,9 +6,9 @@ import type { KnownJobs } from './known-jobs.js'
 
 type ClaimWish = Omit<Wanted, 'begun'>
 
-/** Claims of one process, of which several may be under way at a time. */
+/** Claims of one process, of which several may run at a time. */
 export class JobClaims {
-  /** Jobs that an unnamed claim is just trying to get. */
+  /** Jobs that an unnamed claim is trying to get. */
   readonly #claiming = new Map<string, Promise<unknown>>()
   /** Queued jobs whose claims are being written: the index knows them as running only afterwards. */
   readonly #begun = new Map<string, JobRecord>()

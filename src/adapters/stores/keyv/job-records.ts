@@ -45,12 +45,12 @@ export class JobRecords {
     return (JSON.parse(text) as { job: JobRecord }).job
   }
 
-  /** Leaves a tombstone, which a late write of another process meets instead of an empty place. */
+  /** Leaves a tombstone, so that a late write of another process finds no empty place. */
   async leaveTombstone(id: string, version: number): Promise<void> {
     await this.#backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs)
   }
 
-  /** For backends that keep entries whose time is over. */
+  /** For backends that keep expired entries. */
   async remove(id: string): Promise<void> {
     await this.#backend.remove(recordKey(id))
   }

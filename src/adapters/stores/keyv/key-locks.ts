@@ -1,4 +1,4 @@
-/** One holder of each key at a time, in the order of asking. */
+/** One holder of each key at a time, in order of request. */
 export class KeyLocks {
   readonly #tails = new Map<string, Promise<void>>()
 

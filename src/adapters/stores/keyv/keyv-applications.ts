@@ -16,8 +16,8 @@ const idsSchema = z.array(z.string())
 const applicationIndex = 'stemwork/applications'
 
 /**
- * Applications and their keys in any backend of Keyv. Any number of processes may read; only one may write, for the lists of ids
- * are read, extended and written back.
+ * Applications and their keys in any backend of Keyv. Any number of processes may read; only one may write, as the
+ * lists of ids are read, extended and written back.
  */
 export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsOptions): ApplicationStore {
   const backend = Backend.of(keyv)

@@ -13,8 +13,8 @@ export type KnownJob = IndexedJob & { token: number; version: number }
 const recordsPerRead = 200
 
 /**
- * What this process knows of the stored jobs: an index over all of them, made once from the backend and kept up with every
- * write. It may be trusted because nobody else writes.
+ * What this process knows of the stored jobs: an index over all of them, made once from the backend and updated with
+ * every write. It may be trusted because nobody else writes.
  */
 export class KnownJobs {
   readonly index = new JobIndex<KnownJob>()
@@ -22,9 +22,9 @@ export class KnownJobs {
   readonly pages: IdPages
   readonly #records: JobRecords
   readonly #clock: () => number
-  /** Jobs of which a write failed, which may yet have happened. */
+  /** Jobs with a failed write, which may yet have happened. */
   readonly #uncertain = new Set<string>()
-  /** Jobs whose entries hold no record: unknown to the index, so that they are in nobody's way. */
+  /** Jobs whose entries hold no record: unknown to the index, so that they block nothing. */
   readonly #damaged = new Map<string, StemworkError>()
   /** In the order of their times. */
   #tombstones: { id: string; until: number }[] = []
@@ -49,7 +49,7 @@ export class KnownJobs {
         else known.#tombstones.push({ id, until: clock() + tombstoneMs })
       }
     }
-    // In the order of the lists, so that each is entered at the end.
+    // In the order of the lists, so that each is appended.
     found.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     for (const job of found) known.index.set(job)
     return known
@@ -63,19 +63,19 @@ export class KnownJobs {
     return this.#damaged.has(id)
   }
 
-  /** @throws StemworkError `STORE_UNAVAILABLE` for a job of which something is stored that is no record. */
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a job whose stored entry is no record. */
   requireSound(id: string): void {
     const error = this.#damaged.get(id)
     if (error) throw error
   }
 
-  /** Finds out what became of writes that failed: after an outage nothing is answered before that is known. */
+  /** Finds out what became of failed writes: after an outage nothing is answered before that is known. */
   async settle(): Promise<void> {
     if (this.#uncertain.size === 0) return
     await Promise.all(
       [...this.#uncertain].map((id) =>
         this.locks.hold(id, async () => {
-          // A damaged one is noted as such, and known well enough.
+          // A damaged one is noted as such, which is enough.
           if (this.#uncertain.has(id)) await this.current(id).catch(this.unlessDamaged(id))
         }),
       ),
@@ -162,20 +162,20 @@ export class KnownJobs {
     for (const [index, { id }] of jobs.entries()) {
       const entry = entries[index]
       if (entry && 'job' in entry) found.push(entry.job)
-      // The backend lost or spoilt the record: a listing without it, and a sweep that does not stumble over it for ever.
+      // The backend lost or spoilt the record: it is not listed, and the sweep does not fail on it forever.
       else await this.locks.hold(id, () => this.current(id)).catch(this.unlessDamaged(id))
     }
     return found
   }
 
-  /** Handles errors of one damaged job, which are not to stop the work on others. */
+  /** Handles errors of one damaged job, which must not stop the work on others. */
   unlessDamaged(id: string): (error: unknown) => undefined {
     return (error) => {
       if (!this.isDamaged(id)) throw error
     }
   }
 
-  /** Removes up to `limit` tombstones whose time is over, and ids that never got a record. */
+  /** Removes up to `limit` expired tombstones, and ids that never got a record. */
   async clear(limit: number): Promise<void> {
     const now = this.#clock()
     const due = new Set(this.#tombstones.slice(0, limit).filter(({ until }) => until <= now))

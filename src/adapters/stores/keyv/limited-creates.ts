@@ -15,12 +15,12 @@ interface CreateSettings {
   idempotencyMs: number
 }
 
-/** Jobs that come into the queue, under the limits of their applications. */
+/** Jobs that enter the queue, under the limits of their applications. */
 export class LimitedCreates {
   readonly #usage: UsageEntries
   readonly #clock: () => number
   readonly #idempotencyMs: number
-  /** Ids of jobs that are just being created or queued again, by application. */
+  /** Ids of jobs that are being created or queued again, by application. */
   readonly #creating = new Map<string, Set<string>>()
 
   constructor({ usage, clock, idempotencyMs }: CreateSettings) {
@@ -72,7 +72,7 @@ export class LimitedCreates {
     return await this.#usage.taking(job.app, quota, 1, create)
   }
 
-  /** One after the other; where one fails, those before it are taken back. A crash in between leaves them: there are no transactions. */
+  /** One after the other; if one fails, those before it are undone. A crash in between leaves them: there are no transactions. */
   async createAll(
     known: KnownJobs,
     deadline: AnswerDeadline,

@@ -13,7 +13,7 @@ import { KeyLocks } from './key-locks.js'
 
 const usageSchema = z.object({ jobs: z.number(), audioSeconds: z.number(), bytes: z.number() })
 
-/** What applications have used, in one entry for each and its day, which ends by itself. */
+/** What applications used: one entry for each and its day, which expires. */
 export class UsageEntries {
   readonly #backend: Backend
   readonly #clock: () => number
@@ -36,7 +36,7 @@ export class UsageEntries {
   }
 
   /**
-   * Does `work`, which makes so many jobs or none (`undefined`, or an error), while nobody else counts for the application, and counts them.
+   * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the application, and counts them.
    *
    * @throws StemworkError `QUOTA_EXCEEDED`.
    */

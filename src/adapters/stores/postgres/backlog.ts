@@ -4,7 +4,7 @@ import type { Row } from './database.js'
 import { nowSql } from './job-row.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
-/** For `JobStore.backlog`: from one kind to the next, without the jobs between them. */
+/** For `JobStore.backlog`: from kind to kind, without reading the jobs in between. */
 export function backlogStatements(schema: string) {
   const next = (behind: string) =>
     `SELECT workflow, pool FROM ${schema}.jobs WHERE waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`

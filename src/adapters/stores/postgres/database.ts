@@ -16,7 +16,7 @@ export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[] }>
 }
 
-/** What is used of a connection that was taken from the pool. */
+/** What is used of a connection taken from the pool. */
 export interface PostgresConnection extends PostgresClient {
   release(destroy?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -35,7 +35,7 @@ export interface PostgresPool extends PostgresClient {
 
 const ignore = () => {}
 
-/** A restart of the server ends idle connections too. Without a listener, pg would end the process over each of them. */
+/** A restart of the server ends idle connections too. Without a listener, pg would end the process on each of them. */
 export function surviveLostConnections(pool: PostgresPool): void {
   if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
 }
@@ -80,7 +80,7 @@ export async function query(
   }
 }
 
-/** One statement on its own, tried again when the server chose it as a deadlock's victim. */
+/** One statement, retried when the server chose it as a deadlock's victim. */
 export async function statement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   for (let tried = 1; ; tried++) {
     try {
@@ -97,9 +97,9 @@ const names = new Map<string, string>()
 const nameless = new WeakSet<PostgresPool>()
 
 /**
- * Like `statement`, planned once a connection: for those few whose planning takes as long as their work. Behind a pooler that gives
- * each transaction another connection (PgBouncer), names may mean nothing or something that is there already; both are noticed
- * before anything is done, and from then on the pool's statements have none.
+ * Like `statement`, planned once per connection: for the few whose planning takes as long as their work. Behind a
+ * pooler that gives each transaction another connection (PgBouncer), names may mean nothing or something else already;
+ * both are noticed before anything is done, and from then on the pool's statements have none.
  */
 export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   if (nameless.has(pool)) return await statement(pool, text, values)
@@ -116,25 +116,25 @@ export async function preparedStatement(pool: PostgresPool, text: string, values
   }
 }
 
-/** Runs `work` in a transaction of its own on one connection of the pool. */
+/** Runs `work` in its own transaction on one connection of the pool. */
 export async function transaction<Result>(
   pool: PostgresPool,
   work: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
   const connecting = pool.connect()
   const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
-    // One that comes late is not kept from others.
+    // A late one is not kept from others.
     connecting.then(
       (late) => late.release(),
       () => {},
     )
     throw failure(error)
   })
-  // While a connection is out of the pool, nobody else listens, and pg would end the process over its loss.
+  // While a connection is out of the pool, nobody else listens, and pg would end the process on its loss.
   client.on('error', ignore)
   let done = false
   try {
-    // Not the server's default, which may be another: what is read after a lock must not be older than the lock.
+    // Not the server's default, which may differ: what is read after a lock must not be older than the lock.
     await query(client, 'BEGIN ISOLATION LEVEL READ COMMITTED')
     const result = await work(client)
     await query(client, 'COMMIT')

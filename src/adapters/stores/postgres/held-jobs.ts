@@ -1,6 +1,6 @@
 import type { StoredJob } from './job-row.js'
 
-/** A job as this process has written it last, and the database's time as this process's clock tells it. */
+/** A job as this process last wrote it, and the database's time by this process's clock. */
 export interface HeldJob extends StoredJob {
   nonce: string
   now: number
@@ -10,13 +10,13 @@ export interface HeldJob extends StoredJob {
 const maxJobs = 1000
 
 /**
- * The jobs that this process has claimed, as they were last written. One that nobody else has written since, which its version tells,
- * needs not be read before it is changed: a heartbeat and the end of a job are one statement each.
+ * The jobs that this process has claimed, as they were last written. One that nobody else has written since, which its
+ * version shows, need not be read before it is changed: a heartbeat and the end of a job are one statement each.
  */
 export class HeldJobs {
   readonly #jobs = new Map<string, { stored: StoredJob; serverTime: number; readAt: number }>()
 
-  /** @param serverTime the database's clock when it wrote the job, so that a lease computed from it ends early, if not in time */
+  /** @param serverTime the database's clock when it wrote the job, so that a lease computed from it ends on time or early */
   keep(stored: StoredJob, serverTime: number): void {
     const { id, lease } = stored.job
     this.#jobs.delete(id)

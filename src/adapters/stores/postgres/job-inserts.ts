@@ -50,13 +50,13 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     return jobs.map((job) => {
       const id = columnText(job.id)
       const record = made.get(id)
-      // Once, should a batch hold one id twice.
+      // Once, if a batch holds one id twice.
       made.delete(id)
       return record === undefined ? undefined : parseRecord(record, null)
     })
   }
 
-  /** The job that has the idempotency key, and whether the key's time has not passed. */
+  /** The job that has the idempotency key, and whether the key is still valid. */
   async function findHolder(
     client: PostgresClient,
     app: string,
@@ -72,7 +72,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     return { id, job: parseRecord(record, claims), holds: holds === 't' }
   }
 
-  /** The job that holds the idempotency key, if its time has not passed; else takes the key from it. */
+  /** The job that holds the idempotency key, if that is still valid; else takes the key from it. */
   async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
     if (!idempotency) return undefined
     const holder = await findHolder(client, app, idempotency.key)

@@ -30,7 +30,7 @@ export function listStatement(
       values,
     }
   }
-  // The indexes of an application's jobs have the status (and the workflow) before the time: each is a sorted list of its own, and
+  // The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted list, and
   // the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
   const lists = [
     `unnest($${values.push([...new Set(query.statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`,
@@ -57,7 +57,7 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
   if (!conditions) return undefined
   const { where, values } = conditions
   if (query.workflows) where.push(workflowIn(query.workflows, values))
-  // With the application, the status narrows the search in its indexes to a range also where it excludes nothing.
+  // With the application, the status narrows the search in its indexes to a range even where it excludes nothing.
   const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
   if (statuses) where.push(statusIn(statuses, query.app))
   const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
@@ -129,7 +129,7 @@ function textsOf(texts: readonly string[]): string[] {
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
 function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
   const [only, ...others] = app === undefined ? new Set(statuses) : []
-  // Exactly these have a place in the index of what waits. An application's indexes hold the status, and need no look at the rows.
+  // Exactly these are in the index of waiting jobs. An application's indexes hold the status, and need no look at the rows.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
   if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`

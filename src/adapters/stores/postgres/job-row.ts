@@ -6,12 +6,12 @@ import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
-/** Epoch milliseconds, by the database. As a sub-select it is read once a statement, so that an index can be searched for it. */
+/** Epoch milliseconds, by the database. A sub-select is read once per statement, so that an index can be searched for it. */
 export const nowSql = '(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)'
 
 /**
- * As an expression of a statement: its commit does not wait for the disk. Should the server fail within the next moment, it forgets the
- * change as a whole, and never damages anything.
+ * An expression in a statement: its commit does not wait for the disk. If the server fails within the next moment, it
+ * loses the change as a whole, and never damages anything.
  */
 export const quickCommitSql = `set_config('synchronous_commit', 'off', true)`
 
@@ -84,7 +84,7 @@ export function deliverable(job: JobRecord): number | null {
   return whole(deliverableAt(job))
 }
 
-/** Postgres text holds every character but U+0000, and no half of a surrogate pair. Only columns that are searched by are changed so, never the record. */
+/** Postgres text holds every character but U+0000, and no half of a surrogate pair. Only the columns searched by are changed so, never the record. */
 export function columnText(text: string): string
 export function columnText(text: string | null): string | null
 export function columnText(text: string | null): string | null {

@@ -11,9 +11,9 @@ import { usageTable } from './usage.js'
 type Limits = Omit<CreateOptions, 'tx'>
 type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
-/** Any number that other users of the database's advisory locks do not take; with the hash it is one lock an application. */
+/** Any number that no other user of the database's advisory locks takes; with the hash it is one lock per application. */
 const lockClass = 0x57e4
-/** A process that stops in the middle of a create holds up the others of its application for so long, then loses the lock. */
+/** A process that stops during a create holds up the others of its application for so long, then loses the lock. */
 const maxIdleMs = 5_000
 
 export interface LimitedJob {
@@ -58,7 +58,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     })
   }
 
-  /** In a statement of its own: the count that comes after it sees what was committed before its own statement began. */
+  /** In a separate statement: the count that comes after it sees what was committed before its own statement began. */
   async function lock(client: PostgresClient, app: string): Promise<void> {
     await query(
       client,
@@ -123,7 +123,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       })
     },
 
-    /** Does work that adds a queued job, unless there is no room for it: nobody else counts those of the application meanwhile. */
+    /** Runs work that adds a queued job, unless there is no room for it: nobody else counts those of the application meanwhile. */
     underLock(
       app: string,
       limits: Limits,
@@ -137,7 +137,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       })
     },
 
-    /** In a transaction of the host's, which may last: without the lock. The quota counts it at once, so that nobody waits for the host. */
+    /** In the host's transaction, which may last: without the lock. The quota counts it at once, so that nobody waits for the host. */
     async createIn(client: PostgresClient, job: JobRecord, limits: Limits): Promise<CreatedJob> {
       const outcome = await inserts.insertOrFind(client, job, () => refusal(client, job.app, limits))
       if (outcome.created && limits.quota)

@@ -6,8 +6,8 @@ import { type PostgresClient, query, type PostgresPool, transaction } from './da
 export interface MigrationStep {
   statements(schema: string): string[]
   /**
-   * Whether nodes that do not know the step may go on beside those that do: it adds only what they need not write. So a deployment
-   * can be updated node by node, and an old one that restarts meanwhile is not refused.
+   * Whether nodes that do not know the step may run beside those that do: it adds only what they need not write. So a
+   * deployment can be updated node by node, and an old one that restarts meanwhile is not refused.
    */
   isAdditive?: boolean
 }
@@ -101,7 +101,7 @@ export const steps: MigrationStep[] = [
       `DROP INDEX ${schema}.jobs_running`,
       // Of the claim, for changes that do not read the record first.
       `ALTER TABLE ${schema}.jobs ADD COLUMN nonce text`,
-      // For the order inside an application: the priority, the other way round, so that what comes first is a range of the index.
+      // For the order inside an application: the priority, negated, so that what comes first is a range of the index.
       `ALTER TABLE ${schema}.jobs ADD COLUMN rank smallint NOT NULL DEFAULT 0, ADD COLUMN deadline bigint`,
       `DROP INDEX ${schema}.jobs_waiting, ${schema}.jobs_waiting_by_app`,
       `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, rank, waiting_since, id) WHERE waiting_since IS NOT NULL`,
@@ -112,7 +112,7 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
-    // What an application keeps is a sum over an index. Null where an older node has written the row: then the record tells.
+    // What an application keeps is a sum over an index. Null where an older node has written the row: then see the record.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN result_bytes bigint`,
       `DROP INDEX ${schema}.jobs_with_results`,
@@ -139,9 +139,9 @@ export const steps: MigrationStep[] = [
   },
 ]
 
-/** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
+/** Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per schema. */
 const lockClass = 0x57e3
-/** Building an index over many rows takes its time. */
+/** Building an index over many rows takes time. */
 const stepTimeoutMs = 60 * 60 * 1000
 
 /** Brings the tables up to date. Nodes that start together wait for the first of them, and find the work done. */
@@ -149,7 +149,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   await transaction(pool, async (client) => {
     const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
     await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
-    // Asked first: IF NOT EXISTS demands the right to create schemas also where there is nothing to create.
+    // Asked first: IF NOT EXISTS needs the right to create schemas even where there is nothing to create.
     const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
     await run(
@@ -177,7 +177,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   })
 }
 
-/** The first tables had no such column. Asked before, for ALTER waits for every reader and takes an owner's right. */
+/** The first tables had no such column. Asked before, as ALTER waits for every reader and needs an owner's right. */
 async function addKindOfStep(client: PostgresClient, schema: string): Promise<void> {
   const [column] = await query(
     client,

@@ -8,7 +8,7 @@ export function postgresDocuments(pool: PostgresPool, schema: string): DocumentS
   const run = (text: string, values: unknown[]) => statement(pool, text, values)
   const table = `${schema}.documents`
   const isLive = `expires_at > ${nowSql}`
-  // The version of one whose time is over counts as 0.
+  // The version of an expired one counts as 0.
   const write = `
     INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)
     SELECT $1, $2, 1, $3, ${nowSql} + $4::bigint, ${nowSql} + $5::bigint WHERE $6::integer IS NULL OR $6 = 0

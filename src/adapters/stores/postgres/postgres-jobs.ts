@@ -29,7 +29,7 @@ import { postgresDocuments } from './postgres-documents.js'
 import { claimNextStatement, lockClaims, tidyTurns } from './turns.js'
 import { usageTable } from './usage.js'
 
-/** Claims after which it is worth looking for applications that wait for nothing any more: each leaves one at most. */
+/** Claims after which it is worth looking for applications without waiting jobs: each leaves one at most. */
 const claimsBetweenTidying = 50
 
 /** A change as a pure function of the record and the database's time; `undefined`: it does not apply. */
@@ -201,7 +201,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { job: created, created: true }
   }
 
-  /** Computes the next record outside the database and writes it only over what it was computed from, as often as it takes. */
+  /** Computes the next record outside the database and writes it only over what it was computed from, until it succeeds. */
   async function change(
     id: string,
     next: Change,
@@ -278,7 +278,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     }
     if (untidyClaims >= (row ? claimsBetweenTidying : 1)) {
       untidyClaims = 0
-      // Only speed hangs on it, and the next claims do it again.
+      // Only speed depends on it, and the next claims repeat it.
       await tidyTurns(pool, schema).catch(() => {})
     }
     return job && plainCopy(job)
@@ -309,7 +309,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     })
   }
 
-  /** A damaged record is an error of its own job, not of those behind it. */
+  /** A damaged record is an error of its own job, not of those after it. */
   function readable(rows: readonly Row[]): JobRecord[] {
     return unreadable.readable(
       rows,

@@ -8,8 +8,8 @@ import { requireSchemaName } from './schema-name.js'
 
 export interface PostgresStoresOptions {
   /**
-   * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one, pg keeps the
-   * place of a connection that never comes about for ever.
+   * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one,
+   * pg keeps the place of a connection that is never made, forever.
    */
   pool: PostgresPool
   /** Schema of the tables: a lower-case identifier. Default: `stemwork`. */

@@ -19,8 +19,8 @@ export function joinTurns(schema: string, app: string): string {
 }
 
 /**
- * The lists in which jobs wait, one for each workflow and pool, of an application or of all: a query with the columns `workflow` and
- * `pool`, which goes from one list to the next without the jobs between them.
+ * The lists in which jobs wait, one for each workflow and pool, of an application or of all: a query with the columns
+ * `workflow` and `pool`, which goes from list to list without reading the jobs in between.
  */
 export function waitingLists(schema: string, app?: string): string {
   const next = (behind: string) => `
@@ -33,7 +33,7 @@ export function waitingLists(schema: string, app?: string): string {
     ) SELECT workflow, pool FROM list`
 }
 
-/** How many jobs of each list are looked at: the first may just be taken by claims at the same time. */
+/** How many jobs of each list are looked at: the first may be taken by claims at the same time. */
 const firstLook = 4
 const secondLook = 100
 
@@ -48,7 +48,7 @@ const secondLook = 100
  * with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
  */
 export function claimNextStatement(schema: string): string {
-  // Not the parameters themselves: for those Postgres would plan anew each time, which takes longer than the work.
+  // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
@@ -133,7 +133,7 @@ export function claimNextStatement(schema: string): string {
     SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited LEFT JOIN claimed ON true`
 }
 
-/** Any number that other users of the database's advisory locks do not take; with the schema's hash it is one lock a schema. */
+/** Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per schema. */
 const lockClass = 0x57e5
 
 /** Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction ends. */
@@ -144,7 +144,7 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
 /** Rows that one round of tidying looks at: those that every claim passes first. */
 const tidiedAtOnce = 100
 
-/** Removes rows of applications that wait for nothing, as far as claims would pass them first. */
+/** Removes rows of applications without waiting jobs, as far as claims would pass them first. */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
   const isIdle = (turn: string) =>
     `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL)`

@@ -40,7 +40,7 @@ export function usageTable(schema: string) {
   return {
     read,
 
-    /** Whether so many further jobs would be too many. Exact for a caller that holds the application's lock. */
+    /** Whether that many more jobs would be too many. Exact for a caller that holds the application's lock. */
     async refusal(run: Run, app: string, quota: Quota | undefined, jobs = 1) {
       if (!quota) return undefined
       const { used, now } = await read(run, app)

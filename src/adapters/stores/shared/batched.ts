@@ -1,16 +1,16 @@
 export interface BatchOptions {
   maxItems: number
-  /** Batches under way at a time. */
+  /** Batches running at a time. */
   parallel: number
   /** Whether a batch failed because of one of its items: then each is done alone, and only that one fails. */
   isItemsFault?(error: unknown): boolean
 }
 
 /**
- * Calls that come while others are under way are gathered and done in one go, as a group commit does it: a lone call is not
+ * Calls that come while others are running are gathered and done in one go, as in a group commit: a lone call is not
  * delayed beyond its turn of the event loop, and under load the cost of a round trip is shared.
  *
- * @param run returns one result an item, in their order
+ * @param run returns a result per item, in their order
  */
 export function batched<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -34,7 +34,7 @@ export function batched<Item, Result>(
   function plan(): void {
     if (planned || running >= parallel || waiting.length === 0) return
     planned = true
-    // Not a microtask: all calls that one read from a socket sets off belong into one batch.
+    // Not a microtask: all calls that one read from a socket sets off belong in one batch.
     setImmediate(() => {
       planned = false
       const entries = waiting.slice(0, maxItems)

@@ -1,6 +1,6 @@
 import { DueQueue, type DueEntry } from './due-queue.js'
 
-/** Where a job waits. Nothing of it ever changes. */
+/** Where a job waits. It never changes. */
 export interface WaitingPlace {
   app: string
   workflow: string
@@ -14,7 +14,7 @@ interface List<Item> extends WaitingPlace {
 
 /** What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then the time. */
 export class ClaimOrder<Item> {
-  /** A Map iterates in insertion order: the order of coming here, that of the last turn below. */
+  /** A Map iterates in insertion order: here that of arrival, below that of the last turn. */
   readonly #unserved = new Map<string, Map<string, List<Item>>>()
   readonly #served = new Map<string, Map<string, List<Item>>>()
   #entered = 0
@@ -75,7 +75,7 @@ export class ClaimOrder<Item> {
     return Math.min(count, max)
   }
 
-  /** Items that are due, by place but for the application and the priority, counted up to `max` each. */
+  /** Items that are due, by place except application and priority, counted up to `max` each. */
   backlog(now: number, max: number): { workflow: string; pool: string; queued: number; firstAt: number }[] {
     const lanes = new Map<string, { workflow: string; pool: string; queued: number; firstAt: number }>()
     for (const lists of [...this.#unserved.values(), ...this.#served.values()]) {

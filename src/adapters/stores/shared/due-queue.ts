@@ -2,7 +2,7 @@
 export interface DueEntry<Item> {
   readonly item: Item
   at: number
-  /** Of entering: decides among equal times. */
+  /** Order of entry: breaks ties. */
   readonly order: number
   /** Index in the heap. */
   index: number
@@ -16,7 +16,7 @@ export class DueQueue<Item> {
   readonly #heap: DueEntry<Item>[] = []
   readonly #nextOrder: () => number
 
-  /** @param nextOrder a rising number a call, for queues whose entries are compared with those of others */
+  /** @param nextOrder returns rising numbers, for queues whose entries are compared with those of others */
   constructor(nextOrder?: () => number) {
     let entered = 0
     this.#nextOrder = nextOrder ?? (() => entered++)

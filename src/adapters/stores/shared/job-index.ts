@@ -10,7 +10,7 @@ import { DueQueue, type DueEntry } from './due-queue.js'
 import { begunOf, RunningLanes } from './running-lanes.js'
 import { SortedList } from './sorted-list.js'
 
-/** What of a job the index looks at. */
+/** What the index reads of a job. */
 export type IndexedJob = Pick<
   JobRecord,
   | 'id'
@@ -37,7 +37,7 @@ export type IndexedJob = Pick<
 /** What a claim asks for, under the rules. */
 export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
   rules: readonly SchedulingRule[]
-  /** Jobs that run, and of which the index does not know it yet. */
+  /** Running jobs that the index does not know as such yet. */
   begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
 }
 
@@ -278,7 +278,7 @@ export class JobIndex<Job extends IndexedJob> {
     if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
     if (job.idempotency) {
       const key = keyOf(job.app, job.idempotency.key)
-      // A later job may have taken over a key whose time had passed.
+      // A later job may have taken over an expired key.
       if (this.#byKey.get(key) === entry) this.#byKey.delete(key)
     }
     for (const key of Object.values(job.uploads)) {
@@ -302,7 +302,7 @@ export class JobIndex<Job extends IndexedJob> {
   }
 }
 
-/** Whether the job has what the query asks for, its times and inputs aside, which never change. */
+/** Whether the job has what the query asks for, except times and inputs, which never change. */
 export function matchesFilters(job: IndexedJob, { app, statuses, workflows, batchName }: JobQuery): boolean {
   return (
     (app === undefined || job.app === app) &&

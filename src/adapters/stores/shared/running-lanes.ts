@@ -18,7 +18,7 @@ export class RunningLanes {
     this.#count(job, 1)
   }
 
-  /** Counts it no more. @param job as it was added */
+  /** Stops counting it. @param job as it was added */
   remove(job: Counted): void {
     this.#count(job, -1)
   }

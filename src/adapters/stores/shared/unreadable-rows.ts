@@ -1,8 +1,8 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 
-/** After so many it is no damage any more: the records are of another version. */
+/** Beyond this many it is not damage: the records are of another version. */
 const maxRows = 10_000
-/** Somebody may have mended them meanwhile. */
+/** They may have been repaired since. */
 const forgetAfterMs = 10 * 60 * 1000
 
 /**

@@ -16,7 +16,7 @@ export function countSql({ statuses, workflows, ...query }: JobQuery, max = Infi
     texts.push('workflow IN (SELECT value FROM json_each(?))')
     values.push(JSON.stringify(workflows))
   }
-  // The status narrows the search in the indexes of these also where it excludes nothing.
+  // The status narrows the search in the indexes of these even where it excludes nothing.
   const isInIndexes = query.app !== undefined && (workflows !== undefined || query.batchName !== undefined)
   const wanted = statuses ?? (isInIndexes ? jobStatusSchema.options : undefined)
   if (wanted) {
@@ -41,7 +41,7 @@ export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptI
     values.push(JSON.stringify(exceptIds))
   }
   const rows = Math.max(limit, 0)
-  // A page of a rare status or workflow costs no more than any other: each is a sorted list of its own in an index.
+  // A page of a rare status or workflow costs no more than any other: each is its own sorted list in an index.
   const isByList = statuses !== undefined || workflows !== undefined || query.batchName !== undefined
   if (app !== undefined && uploadKey === undefined && isByList)
     return mergedLists(query, { texts, values }, rows, offset)

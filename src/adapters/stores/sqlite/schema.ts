@@ -1,8 +1,8 @@
 /**
- * The steps from an empty file to the present schema; the file's `user_version` says how many were taken. Append only.
+ * The steps from an empty file to the current schema; the file's `user_version` says how many are done. Append only.
  *
- * A row is the record as JSON, and beside it the columns that something is searched or ordered by. Columns of times are null
- * where the job is not to be found, and their indexes hold only the jobs that are due for something some day.
+ * A row is the record as JSON, and beside it the columns that something is searched or ordered by. Columns of times are
+ * null where the job is not to be found, and their indexes hold only the jobs that become due at some time.
  */
 export const migrations: readonly string[] = [
   `
@@ -62,12 +62,12 @@ export const migrations: readonly string[] = [
   CREATE TABLE deployment (id TEXT NOT NULL, pass INTEGER NOT NULL, pass_at INTEGER);
   INSERT INTO deployment (id, pass) VALUES (lower(hex(randomblob(16))), 0);
   `,
-  // For lists by each combination of an application's filters: in each of them the jobs lie in the order of the list.
+  // For lists by each combination of an application's filters: each of them holds the jobs in the order of the list.
   `
   CREATE INDEX jobs_by_workflow ON jobs (app, workflow, status, created_at, id) WHERE deleted = 0;
   CREATE INDEX jobs_by_batch ON jobs (app, batch_name, status, created_at, id) WHERE deleted = 0 AND batch_name IS NOT NULL;
   `,
-  // `rank` is the priority, the other way round: what comes first is a range of the index.
+  // `rank` is the priority, negated: what comes first is a range of the index.
   `
   ALTER TABLE jobs ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE jobs ADD COLUMN deadline INTEGER;

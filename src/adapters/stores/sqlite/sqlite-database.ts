@@ -53,7 +53,7 @@ export class SqliteDatabase {
     return this.#run(() => this.#prepare(sql).all(values) as Row[])
   }
 
-  /** Writes in a transaction of its own, or in the one that is open. */
+  /** Writes in its own transaction, or in the open one. */
   write(sql: string, ...values: Value[]): void {
     this.#run(() => void this.#prepare(sql).run(values))
   }
@@ -88,7 +88,7 @@ export class SqliteDatabase {
     this.#log.close()
     this.#statements.clear()
     try {
-      // The driver closes the file only when every statement has been collected as garbage: let go of the lock before that.
+      // The driver closes the file only when every statement has been collected as garbage: release the lock before that.
       this.#database.exec(
         'PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT 1 FROM sqlite_schema LIMIT 1',
       )

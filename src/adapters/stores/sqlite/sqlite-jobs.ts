@@ -84,7 +84,7 @@ export function sqliteJobs(
         if (job.idempotency) {
           const first = withIdempotencyKey(job.app, job.idempotency.key, created.createdAt)
           if (first) return { job: first, created: false }
-          // A key whose time has passed is taken from its job, so that this one can have it.
+          // An expired key is taken from its job, so that this one can have it.
           database.write(releaseKey, job.app, job.idempotency.key)
         }
         refuseMore(job.app, { maxQueued, quota })
@@ -233,7 +233,7 @@ export function sqliteJobs(
     }
   }
 
-  /** A damaged record is an error of its own job, not of those behind it. */
+  /** A damaged record is an error of its own job, not of those after it. */
   function readable(rows: readonly FoundRow[]): JobRecord[] {
     return unreadable.readable(
       rows,
@@ -242,12 +242,12 @@ export function sqliteJobs(
     )
   }
 
-  /** The job whose lease ran out first, of those that may go on. */
+  /** The job whose lease ran out first, of those that may begin. */
   function lapsed(now: number, wanted: Wanted): JobRecord | undefined {
     return due('lapsed', now, -1, wanted.exceptApps ?? []).find((job) => rules.mayBegin(job, wanted))
   }
 
-  /** The next queued job that is due, in a transaction. Applications before it that wait for nothing are forgotten. */
+  /** The next queued job that is due, in a transaction. Applications before it without waiting jobs are forgotten. */
   function takeTurn(now: number, wanted: Wanted): JobRecord | undefined {
     const { isAnyClosed, apps, workflows } = rules.closed(wanted)
     if (isAnyClosed) return undefined
@@ -279,7 +279,7 @@ export function sqliteJobs(
     return parse(record)
   }
 
-  /** The job that the key points at, if its time has not passed. */
+  /** The job that the key points at, if that is still valid. */
   function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
     const row = database.get<Row & { created_at: number }>(
       'SELECT created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
@@ -307,7 +307,7 @@ export function sqliteJobs(
     usage.take(app, clock(), quota, more)
   }
 
-  /** Whether so many jobs of the application are queued; looks at no more of them. */
+  /** Whether that many jobs of the application are queued; looks at no more. */
   function hasQueued(app: string, limit: number): boolean {
     if (!Number.isFinite(limit)) return false
     if (limit <= 0) return true

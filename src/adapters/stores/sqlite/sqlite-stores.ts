@@ -11,7 +11,7 @@ export interface SqliteStoresOptions {
   clock?: () => number
   /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
   idempotencyMs?: number
-  /** How long to wait, on opening, for another process to let go of the file; this blocks the event loop. Default: 1000. */
+  /** How long to wait, on opening, for another process to release the file; this blocks the event loop. Default: 1000. */
   openTimeoutMs?: number
 }
 

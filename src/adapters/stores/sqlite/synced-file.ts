@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 const datasync = promisify(fdatasync)
 
 /**
- * A file that somebody else writes, and that is put on the disk beside the event loop. Those who ask while the disk is busy share
- * the next sync.
+ * A file that others write, and that is flushed to disk outside the event loop. Those who ask while the disk is busy
+ * share the next sync.
  */
 export class SyncedFile {
   readonly #descriptor: number
@@ -22,7 +22,7 @@ export class SyncedFile {
 
   /** Resolves once the disk has all that was written before the call. */
   sync(): Promise<void> {
-    // A sync under way may have passed over what was written since it began.
+    // A running sync may have missed what was written since it began.
     this.#next ??= this.#running
       .catch(() => {})
       .then(() => {
@@ -32,14 +32,14 @@ export class SyncedFile {
     return this.#next
   }
 
-  /** Waits for the sync under way, in the background. */
+  /** Waits for the running sync, in the background. */
   close(): void {
     this.#closed = true
     void this.#running.catch(() => {}).then(() => closeSync(this.#descriptor))
   }
 }
 
-/** Puts the file's name on the disk. */
+/** Flushes the file's name to disk. */
 function syncName(path: string): void {
   // Windows opens no folders, and its file systems journal their names.
   if (process.platform === 'win32') return

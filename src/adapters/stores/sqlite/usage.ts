@@ -15,7 +15,7 @@ export class UsageTable {
       app,
       dayOf(now),
     )
-    // The driver adds fields of its own to a row.
+    // The driver adds its own fields to a row.
     return row ? { jobs: row.jobs, audioSeconds: row.audioSeconds, bytes: row.bytes } : noUsage
   }
 
@@ -33,7 +33,7 @@ export class UsageTable {
     )
   }
 
-  /** Counts so many jobs. @throws StemworkError `QUOTA_EXCEEDED`. */
+  /** Counts the jobs. @throws StemworkError `QUOTA_EXCEEDED`. */
   take(app: string, now: number, quota: Quota | undefined, jobs = 1): void {
     if (!quota) return
     const refused = quotaExceeded(quota, this.read(app, now), jobs, now)

@@ -1,11 +1,11 @@
 import { melBands } from './log-mel.js'
 
-/** The network takes at most so many frames, and sees too little around the outermost of them. */
+/** The network takes at most this many frames, and sees too little around the outermost. */
 const chunkFrames = 1500
 const borderFrames = 6
 const step = chunkFrames - 2 * borderFrames
 
-/** Logits of beats and of first beats of bars, one of each frame. */
+/** Logits of beats and of first beats of bars, one per frame. */
 export interface BeatLogits {
   beat: Float32Array
   downbeat: Float32Array

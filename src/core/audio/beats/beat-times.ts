@@ -1,17 +1,17 @@
 import type { BeatLogits } from './beat-logits.js'
 import { beatFramesPerSecond } from './log-mel.js'
 
-/** A peak is the highest of so many frames on each side of it: 70 ms. */
+/** A peak is the highest within this many frames on each side: 70 ms. */
 const reach = 3
 
 export interface BeatTimes {
   /** In seconds. */
   beats: number[]
-  /** Those of the beats that begin bars. */
+  /** The beats that begin bars. */
   downbeats: number[]
 }
 
-/** The peaks above a chance of one half; neighbours are one peak between them, and a first beat of a bar is moved to the nearest beat. */
+/** The peaks above a chance of one half; neighbours become one at their mean, and a first beat of a bar is moved to the nearest beat. */
 export function beatTimes({ beat, downbeat }: BeatLogits): BeatTimes {
   const [beats, firsts] = [beat, downbeat].map((logits) => peaksOf(logits).map((frame) => frame / beatFramesPerSecond))
   const nearest = (time: number) =>

@@ -13,11 +13,11 @@ const count = z.number().int().nonnegative()
 
 const indexSchema = z.object({
   format: z.literal(2),
-  /** Of input, models, options and version: parts of other work are of no use. */
+  /** Of input, models, options and version: parts of other work are useless. */
   fingerprint: z.string(),
   /** Segments from the start of the track whose samples are in the files. */
   segments: count,
-  /** The overlap-add behind the last of them: a plane of weights, then the sums. */
+  /** The overlap-add after the last of them: a plane of weights, then the sums. */
   state: planesSchema,
   /** The bytes `from` to `bytes` of each file, which lie at `offset`. */
   files: z.array(
@@ -30,7 +30,7 @@ export interface FilesCheckpointOptions {
   checkpoint: Checkpoint
   /** The run's folder: parts are written there. */
   directory: string
-  /** Text that is the same for the same work: input, models, options and version. Asked for once, and only if something is kept. */
+  /** Text that identifies the work: input, models, options and version. Requested once, and only if something is kept. */
   fingerprint(): Promise<string>
 }
 
@@ -38,8 +38,8 @@ export interface FilesCheckpointOptions {
 const pieceBytes = 1024 ** 2
 
 /**
- * The checkpoint of a separation in one pass to files whose encoders can be taken up half-way: what the files have grown by, in parts. The
- * next attempt joins them, goes on with the files and decodes the input from there: nothing of what was kept is done again.
+ * The checkpoint of a separation in one pass to files whose encoders can resume: what the files have grown by, in
+ * parts. The next attempt joins them, continues the files and decodes the input from there: no kept work is done again.
  */
 export class FilesCheckpoint implements TrackCheckpoint {
   readonly #options: FilesCheckpointOptions
@@ -54,7 +54,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
     this.#options = options
   }
 
-  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are left aside. */
+  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
   static async open(options: FilesCheckpointOptions): Promise<FilesCheckpoint> {
     const opened = new FilesCheckpoint(options)
     try {
@@ -128,7 +128,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
     }
   }
 
-  /** A disk that is full, or nearly so, ends the keeping. */
+  /** Keeping stops when the disk is full or nearly full. */
   async #keepIfDue(segments: number, state: () => OverlapAddState): Promise<void> {
     const { checkpoint, directory } = this.#options
     if (!checkpoint.isDue()) return

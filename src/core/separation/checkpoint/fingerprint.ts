@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { packageFile } from '../../engine/package-files.js'
 
-/** Larger than the default of Node, which takes half as much time again. */
+/** Larger than Node's default, which takes half as long again. */
 const pieceBytes = 1024 ** 2
 
 /** A hash of the file's bytes, this package's version, and everything else that determines the samples. */

@@ -122,7 +122,7 @@ export async function readPlanes(
   return { first: planes.slice(0, before), stems: Object.fromEntries(named) }
 }
 
-/** Returns `length` bytes from `position` on. @throws if there are not so many */
+/** Returns `length` bytes from `position` on. @throws if there are fewer */
 export async function readBytes(file: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length)
   for (let done = 0; done < length;) {

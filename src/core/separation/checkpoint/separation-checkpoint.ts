@@ -40,8 +40,8 @@ interface Pass {
 }
 
 /**
- * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any worker goes on from. A part holds
- * the samples of the estimated stems; everything that is cheap beside the network (decoding, the other stems, encoding) is done again from
+ * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any worker resumes from. A part holds
+ * the samples of the estimated stems; everything cheap next to the network (decoding, the other stems, encoding) is done again from
  * them, in the same blocks, so that the files come out with the same bytes.
  */
 export class SeparationCheckpoint implements TrackCheckpoint {
@@ -123,7 +123,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     return { start: planes.start, sampleCount: planes.sampleCount, stems }
   }
 
-  /** Parts are read in their order, so one is open at a time. */
+  /** Parts are read in order, so one is open at a time. */
   async #fileOf(path: string): Promise<FileHandle> {
     if (this.#reading?.path !== path) {
       await this.#reading?.file.close()

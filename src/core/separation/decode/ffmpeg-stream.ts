@@ -23,7 +23,7 @@ export interface FfmpegOptions {
 const headBytes = 4096
 
 /**
- * Decodes the first sound track of a file with ffmpeg, in a process of its own.
+ * Decodes the first sound track of a file with ffmpeg, in its own process.
  *
  * @throws StemworkError `BAD_INPUT`: `no_audio` without a sound track, `decode_failed` when ffmpeg cannot read the file;
  * `MISSING_DEPENDENCY` when it cannot be started

@@ -4,7 +4,7 @@ import { topBoxes, writeBox, type Box } from './mp4-boxes.js'
 import { listSamples, type Samples } from './mp4-samples.js'
 import { readTrack, type Mp4Track } from './mp4-track.js'
 
-/** The sound of an MP4 file as a small MP4 file of its own. */
+/** The sound of an MP4 file as a small separate MP4 file. */
 export interface Mp4Sound {
   pieces: AsyncGenerator<Uint8Array, void, undefined>
   /** Length of the track by its header; undefined for fragmented files. */
@@ -59,7 +59,7 @@ async function* piecesOf(
   yield* file.ranges(samples.runs)
 }
 
-/** All samples lie in one chunk behind the index. */
+/** All samples lie in one chunk after the index. */
 function writeIndex({ kept }: Mp4Track, { sizes }: Samples): Uint8Array {
   const sizeTable = Buffer.alloc(12 + sizes.length * 4)
   sizeTable.writeUInt32BE(sizes.length, 8)

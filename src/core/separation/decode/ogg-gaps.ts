@@ -4,7 +4,7 @@ import { packetsOf } from './ogg-pages.js'
 import type { StreamPage } from './ogg-stream.js'
 import { UndecodedError } from './undecoded.js'
 
-/** Each needs a decoder of its own. With more of them the parts are joined. */
+/** Each needs its own decoder. With more of them the parts are joined. */
 export const mostGaps = 100
 
 /** Silence is returned in blocks of at most this many samples. */
@@ -77,7 +77,7 @@ async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>,
 }
 
 /**
- * Decodes the parts of a damaged stream, each with a decoder of its own, and puts silence between them where their positions say so.
+ * Decodes the parts of a damaged stream, each with its own decoder, and puts silence between them where their positions say so.
  *
  * @param silent to which the seconds of silence are added
  */

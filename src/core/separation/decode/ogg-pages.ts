@@ -38,7 +38,7 @@ export async function* readPages(pieces: AsyncIterable<Uint8Array>): AsyncGenera
     }
     buffer = buffer.subarray(at)
   }
-  // A page may claim to go on past the end and hide others.
+  // A page may claim to run past the end and hide others.
   for (let at = nextCapture(buffer, 1); at < buffer.length; at = nextCapture(buffer, at + 1)) {
     const length = pageBytes(buffer, at)
     const page = length !== undefined && at + length <= buffer.length && readPage(buffer.subarray(at, at + length))

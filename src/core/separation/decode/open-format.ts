@@ -11,7 +11,7 @@ import { statedSeconds } from './stated-length.js'
 import { UndecodedError } from './undecoded.js'
 import { openWav } from './wav-reader.js'
 
-/** Where the audio begins, behind tags, and its first bytes. */
+/** Where the audio begins, after tags, and its first bytes. */
 export interface Head {
   bytes: Uint8Array
   position: number

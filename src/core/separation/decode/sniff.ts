@@ -143,7 +143,7 @@ export function sniff(head: Uint8Array): InputFormat | ForeignFormat {
   throw refused('not audio in any known format')
 }
 
-/** Every stream of an Ogg file begins with a page of its own that names the codec; video often comes first. */
+/** Every stream of an Ogg file begins with its own page that names the codec; video often comes first. */
 function sniffOgg(head: Uint8Array, text: string): InputFormat | ForeignFormat {
   for (let page = 0; page >= 0 && page + 27 < head.length; page = text.indexOf('OggS', page + 1)) {
     const codec = (head[page + 5] & 2) === 0 ? undefined : oggCodecOf(head.subarray(page + 27 + head[page + 26]))

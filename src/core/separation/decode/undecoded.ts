@@ -2,8 +2,8 @@ import { badInput, type StemworkError } from '../../engine/errors.js'
 import { damagedFile } from './damaged-file.js'
 
 /**
- * None of our decoders can read the file, for a reason that leaves hope for another decoder. Files that lie about themselves are
- * refused with a `StemworkError` instead and are given to nobody.
+ * None of our decoders can read the file, for a reason that others may not share. Files that lie about themselves are
+ * refused with a `StemworkError` instead and tried by no other.
  */
 export class UndecodedError extends Error {
   readonly reason: 'unsupported_format' | 'decode_failed'

@@ -18,7 +18,7 @@ export interface WavFormat {
 export interface WavHeader extends WavFormat {
   layout: ChunkLayout
   dataStart: number
-  /** Stated size of the audio in bytes; undefined if the writer left it unset, so that the audio goes on to the end of the file. */
+  /** Stated size of the audio in bytes; undefined if the writer left it unset, so that the audio runs to the end of the file. */
   dataBytes: number | undefined
 }
 

@@ -1,7 +1,7 @@
 import { hasSimd } from './kernels/kernel.js'
 
 /**
- * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD where there is some: the round trip is exact to
+ * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD where available: the round trip is exact to
  * about 3e-7 of the peak). `size` must be a multiple of 32 with no prime factors other than 2, 3 and 5.
  *
  * A caller writes frames into `time()`, calls `forward`, and reads `spectrum()`; or the other way round with `inverse`. Both

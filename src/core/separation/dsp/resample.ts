@@ -6,8 +6,8 @@ import { designLowPass } from './low-pass.js'
 /** Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases. */
 const mostExactPhases = 1024
 /**
- * Linear interpolation between this many phases has an error below -135 dB. A filter that is narrower for its input rate changes less
- * from phase to phase, so that it needs fewer.
+ * Linear interpolation between this many phases has an error below -135 dB. A filter that is narrower for its input
+ * rate changes less from phase to phase, so it needs fewer.
  */
 const interpolatedPhases = 4096
 /** Input samples per channel that are processed at a time. */

@@ -5,7 +5,7 @@ import { openEncoder } from './encoder.js'
 import { yieldToOtherThreads } from './thread-priority.js'
 import type { EncoderAnswer, EncoderRequest, EncoderThreadSettings } from './threaded-encoder.js'
 
-// The thread's entry point: one encoder, driven by messages that are worked off in their order.
+// The thread's entry point: one encoder, driven by messages that are processed in order.
 
 const { path, audio, ...options } = workerData as EncoderThreadSettings
 

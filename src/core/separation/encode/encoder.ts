@@ -7,7 +7,7 @@ export interface EncoderOptions {
   channels: number
   format: OutputFormat
   tags?: AudioTags
-  /** Goes on with the file that is there, as an encoder with such a `state` left it. Default: a new file. */
+  /** Continues the existing file, as an encoder with such a `state` left it. Default: a new file. */
   from?: EncoderState
 }
 

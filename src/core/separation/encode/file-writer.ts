@@ -1,6 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises'
 
-/** Frames are gathered to pieces of this size before they are written. */
+/** Frames are gathered into pieces of this size before writing. */
 const pieceBytes = 256 * 1024
 
 /** Writes a file from start to end. Bytes already written can be corrected afterwards. */
@@ -23,7 +23,7 @@ export class FileWriter {
     return new FileWriter(await open(path, 'w'), 0)
   }
 
-  /** Goes on behind the first `bytes` of a file. */
+  /** Resumes after the first `bytes` of a file. */
   static async reopen(path: string, bytes: number): Promise<FileWriter> {
     return new FileWriter(await open(path, 'r+'), bytes)
   }

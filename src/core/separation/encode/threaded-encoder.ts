@@ -26,8 +26,8 @@ const maxPieces = 4
 const entry = new URL('./encoder-thread.js', import.meta.url)
 
 /**
- * Creates or replaces the file, like `openEncoder`, but encodes and writes in a thread of its own. The audio goes there through
- * shared memory of a fixed size. An abandoned encoder stops at once.
+ * Creates or replaces the file, like `openEncoder`, but encodes and writes in its own thread. The audio goes there
+ * through shared memory of a fixed size. An abandoned encoder stops at once.
  *
  * @throws as `openEncoder`; later failures of the thread are thrown by the next `write` or by `close`
  */

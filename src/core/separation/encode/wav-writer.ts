@@ -12,7 +12,7 @@ export interface WavWriterOptions {
   tags?: AudioTags
   /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
-  /** Goes on with the file that is there, as a writer with such a `state` left it. Default: a new file. */
+  /** Continues the existing file, as a writer with such a `state` left it. Default: a new file. */
   from?: EncoderState
 }
 
@@ -33,7 +33,7 @@ export class WavWriter implements AudioEncoder {
     this.#pcm = new PcmEncoder(options.format)
   }
 
-  /** Creates or replaces the file, unless it goes on with one. */
+  /** Creates or replaces the file, unless it continues one. */
   static async open(path: string, options: WavWriterOptions): Promise<WavWriter> {
     const { from } = options
     const header = wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes)
@@ -80,7 +80,7 @@ export class WavWriter implements AudioEncoder {
 }
 
 const largestRiffBytes = 0xffff_ffff
-/** Who reads the file while it grows takes it for an end that is not known. */
+/** Readers of the growing file take its end as unknown. */
 const unknownBytes = 0xffff_ffff
 
 function wavHeader(

@@ -20,7 +20,7 @@ export interface BestModelWishes {
 /**
  * The name of the model with the highest quality. Quality, speed and licence are those in the registry of known models.
  *
- * @throws StemworkError `MODEL_UNAVAILABLE` if no model has all that is wished for
+ * @throws StemworkError `MODEL_UNAVAILABLE` if no model has all that is required
  */
 export function bestModel({ commercial = false, fast = false }: BestModelWishes = {}): string {
   const found = byQuality().find(

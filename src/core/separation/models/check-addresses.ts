@@ -14,13 +14,13 @@ export interface AddressCheck {
   /** Size and hash of what the address has; absent if there is a problem. */
   bytes?: number
   sha256?: string
-  /** Why the file could not be had, or what is different about it. */
+  /** Why the file is unavailable, or what is different about it. */
   problem?: string
 }
 
 /**
- * Downloads the files of models from each of their addresses, checks sizes and hashes, and keeps nothing. Takes the space of the
- * largest model in the temporary folder meanwhile.
+ * Downloads the files of models from each of their addresses, checks sizes and hashes, and keeps nothing. Needs the
+ * space of the largest model in the temporary folder.
  *
  * @param choices names or paths of manifests. Default: all known models
  * @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest; the signal's reason

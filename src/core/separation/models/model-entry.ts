@@ -45,7 +45,7 @@ export interface ModelEntry {
   /** Published score, with the variant of SDR. */
   score?: string
   /**
-   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` tells. The published scores are of different
+   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` gives. The published scores are of different
    * music and variants, so neighbours may change places on yours; `stemwork evaluate` tells. A model without it is never the best.
    */
   quality?: number

@@ -59,14 +59,14 @@ export interface PresetWishes {
   commercial?: boolean
 }
 
-/** The presets that have what is wished for. */
+/** The presets that have what is required. */
 export function listPresets({ commercial = false }: PresetWishes = {}): readonly ModelPreset[] {
   return modelPresets.filter((preset) => !commercial || entriesOf(preset).every(isCommercial))
 }
 
 /**
- * @throws StemworkError `INVALID_OPTIONS` for an unknown name; `MODEL_UNAVAILABLE` naming the models whose licence forbids commercial use or
- * is not stated, if that is wished for
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown name; `MODEL_UNAVAILABLE` naming the models whose licence
+ * forbids commercial use or is not stated, if that is required
  */
 export function modelPreset(name: string, { commercial = false }: PresetWishes = {}): ModelPreset {
   const preset = modelPresets.find((each) => each.name === name)

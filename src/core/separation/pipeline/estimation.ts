@@ -17,7 +17,7 @@ export interface Estimator {
   statistics?: TrackStatistics
   /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
-  /** Segments that earlier runs finished, and the keeper of those to come. Default: every segment is estimated, none is kept. */
+  /** Segments that earlier runs finished, and what keeps later ones. Default: every segment is estimated, none is kept. */
   kept?: KeptSegments
 }
 

@@ -28,7 +28,7 @@ export class OverlapAdd {
   readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
   #finished: FinishedAudio | undefined
 
-  /** As if the estimates had been added that led to this state. To be called first. */
+  /** As if the estimates that led to this state had been added. To be called first. */
   restore({ start, weights, sums }: OverlapAddState): void {
     this.#start = start
     this.#used = weights.length

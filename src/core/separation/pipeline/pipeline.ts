@@ -15,7 +15,7 @@ export interface PipelineMember extends Estimator {
   weight?: number
   /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
   delaySamples?: number
-  /** Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: one of its own. */
+  /** Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: its own. */
   model?: number
   /** Frequencies that the model takes part in, for the algorithms that combine spectra. Default: all. */
   band?: Band

@@ -110,7 +110,7 @@ function slidingPlanes(): Float32Array[] {
   return Array.from({ length: channels }, () => new Float32Array(windowSamples))
 }
 
-/** Writes the combined spectrum behind those of the members. */
+/** Writes the combined spectrum after those of the members. */
 function combineSpectra(
   spectra: readonly Float32Array[][],
   ranges: readonly Range[],

@@ -91,7 +91,7 @@ const notLoadable =
   'The package onnxruntime-node is installed, but its native library cannot be loaded: it is damaged, or of another platform. ' +
   `Remove node_modules/onnxruntime-node and install it again on this machine: ${install}. There is none for Alpine Linux and Intel Macs.`
 
-/** Not found is also the library inside of the package, on a platform that it has none for. */
+/** The library inside the package is not found either, on a platform that it has none for. */
 function isNotInstalled(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? '') && /['"]onnxruntime-(node|common)['"]/.test(message)

@@ -58,7 +58,7 @@ function readInfo(tags: AudioTags, list: Buffer): void {
   }
 }
 
-/** In UTF-8 if it is that, else in Latin-1: the format does not say. */
+/** UTF-8 if it is valid, else Latin-1: the format does not say. */
 function text(bytes: Buffer): string {
   const end = bytes.indexOf(0)
   const content = end < 0 ? bytes : bytes.subarray(0, end)

@@ -25,7 +25,7 @@ export function id3v2Bytes(start: Buffer): number | undefined {
   return headerBytes + synchsafe(start, 6)
 }
 
-/** Reads an ID3v2 tag (versions 2.2 to 2.4) that is all there. */
+/** Reads a complete ID3v2 tag (versions 2.2 to 2.4). */
 export function readId3v2(tag: Buffer): AudioTags {
   const tags: AudioTags = {}
   const version = tag[3]

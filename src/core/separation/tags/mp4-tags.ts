@@ -29,7 +29,7 @@ export async function readMp4Tags(source: TagSource): Promise<AudioTags> {
   return list ? readList(list) : {}
 }
 
-/** `meta` has a version before its boxes, but in QuickTime files. */
+/** `meta` has a version before its boxes, except in QuickTime. */
 async function childrenOfMeta(source: TagSource, start: number): Promise<number> {
   return (await source.read(start + 4, 4)).toString('latin1') === 'hdlr' ? start : start + 4
 }

@@ -5,7 +5,7 @@ const maxTagBytes = 8 * 1024 * 1024
 /** Boxes, chunks and blocks of a file that are looked at. */
 const maxHeaders = 1000
 
-/** Reads the parts of a file that may hold tags: of a few bytes each, and only so many. */
+/** Reads the parts of a file that may hold tags: of few bytes each, limited in number. */
 export class TagSource {
   readonly bytes: number
   readonly #file: FileHandle
@@ -28,7 +28,7 @@ export class TagSource {
     return buffer.subarray(0, filled)
   }
 
-  /** A tag of that length; `undefined` if it is too long or not all there. */
+  /** A tag of that length; `undefined` if it is too long or incomplete. */
   async tag(position: number, length: number): Promise<Buffer | undefined> {
     if (length > maxTagBytes) return undefined
     const found = await this.read(position, length)

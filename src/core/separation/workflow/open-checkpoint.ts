@@ -8,7 +8,7 @@ import { targetStems } from '../pipeline/pipeline.js'
 import type { StemName } from '../stems.js'
 import type { SeparationOptions } from './separation-options.js'
 
-/** What the track's samples depend on beside the options. */
+/** What, besides options, the track's samples depend on. */
 interface Work {
   models: unknown
   passes: number
@@ -17,8 +17,8 @@ interface Work {
 }
 
 /**
- * The checkpoint of a separation, if it has one. Files are kept where one pass gives them their bytes and their encoder can be taken up;
- * else what the passes estimate, from which the files are made again.
+ * The checkpoint of a separation, if it has one. Files are kept where one pass gives them their bytes and their encoder
+ * can be resumed; else what the passes estimate, from which the files are made again.
  */
 export async function openCheckpoint(
   inputPath: string,

@@ -104,10 +104,10 @@ export async function loadNetworks(
 
 /** What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the memory. */
 const usualBytes = 900 * 2 ** 20
-/** Large networks take up to so many times the size of their file. */
+/** Large networks take up to this many times their file's size. */
 const bytesPerWeightByte = 64
 
-/** The memory that this process may hold, beside what it holds already for networks that are kept warm. */
+/** The memory that this process may hold, besides what it holds already for networks kept warm. */
 async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<number> {
   let bytes = Math.max(usualBytes, process.memoryUsage.rss() + 0.7 * usualBytes)
   // The built-in network is within the usual, one segment at a time.
@@ -200,7 +200,7 @@ async function separateWith(
   }
 }
 
-/** Track sample with which the first segment begins that was not kept. */
+/** Track sample with which the first segment that was not kept begins. */
 function resumeSample(pass: Pass | undefined, checkpoint: TrackCheckpoint): number {
   const { count } = checkpoint.pass(0)
   return pass ? segmentStart(count, pass.architecture.geometry) : 0

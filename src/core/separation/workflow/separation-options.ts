@@ -25,7 +25,7 @@ export interface ModelChoice {
   weight?: number
   /** Lowest frequency that it takes part in, in Hz, for the algorithms `*_fft`. Default: 0. */
   fromHertz?: number
-  /** The frequency from which on it takes no part any more, in Hz. Default: none. */
+  /** The frequency from which it no longer takes part, in Hz. Default: none. */
   toHertz?: number
 }
 

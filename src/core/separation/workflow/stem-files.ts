@@ -17,7 +17,7 @@ export interface StemFilesOptions {
   sampleRate: number
   format: OutputFormat
   tags?: (stem: StemName) => AudioTags
-  /** Brings an unfinished file to `path`, with the state of its encoder; `undefined`: the file starts anew. */
+  /** Restores an unfinished file to `path`, with the state of its encoder; `undefined`: a new file. */
   restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
 }
 
@@ -59,7 +59,7 @@ export class StemFiles {
     await Promise.all(this.#files.map(({ stem, encoder }) => encoder.write(audio[stem] ?? [])))
   }
 
-  /** The unfinished files, where their encoders can be taken up. */
+  /** The unfinished files, where their encoders can be resumed. */
   growing(): GrowingFile[] {
     return this.#files.flatMap(({ stem, path, encoder }) => {
       const state = encoder.state?.()

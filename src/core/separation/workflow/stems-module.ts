@@ -8,7 +8,7 @@ import { defineStems } from './stems-workflow.js'
 /** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(definition: unknown): Workflow {
   return defineStems(
-    // The host has checked the format; a package that is missing here is told by the encoder.
+    // The host has checked the format; the encoder reports a package that is missing here.
     { ...(definition as object), formats: outputFormats },
     ({
       stems,

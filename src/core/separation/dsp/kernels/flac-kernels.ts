@@ -6,9 +6,9 @@ import { createKernel, type Kernel } from './kernel.js'
  */
 export interface FlacKernels {
   /**
-   * Takes 16-bit samples of two channels, side by side, apart. Reads and writes one more if the count is odd.
+   * Splits 16-bit samples of two channels, side by side. Reads and writes one more if the count is odd.
    *
-   * @param pairs of two samples in the place of a float
+   * @param pairs of two samples in place of a float
    */
   separatePairs(pairs: number, left: number, right: number, count: number): void
   /** Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`. */
@@ -39,9 +39,9 @@ export interface FlacKernels {
    */
   foldedSums(residual: number, order: number, length: number, parts: number, to: number): void
   /**
-   * Finds into how many equal parts to divide the residuals, each with Rice codes of a parameter of its own: the division with the
-   * fewest bits to be expected. Writes its order, of which the count of parts is a power of two, and the parameters, as integers
-   * (`partitionFields` in all).
+   * Finds into how many equal parts to divide the residuals, each with Rice codes of its own parameter: the division
+   * with the fewest expected bits. Writes its order, of which the count of parts is a power of two, and the parameters,
+   * as integers (`partitionFields` in all).
    *
    * @param sums of the folded residuals of the parts, which are overwritten
    * @param parts how many there may be at most: a power of two up to `maxPartitions` that divides the samples

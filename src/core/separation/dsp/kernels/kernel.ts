@@ -33,7 +33,7 @@ export function hasSimd(): boolean {
 
 let simd: boolean | undefined
 
-/** Code becomes fast only after some time of use, which should not begin anew with every track. */
+/** Code becomes fast only after some time of use, which should not restart with every track. */
 const modules = new Map<KernelName, object>()
 
 function compiled(name: KernelName): object {

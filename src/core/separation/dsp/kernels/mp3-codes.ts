@@ -1,4 +1,4 @@
-/** What of the MP3 kernels deals with codes (ISO/IEC 11172-3, 2.4.1.7). */
+/** The MP3 kernels that handle codes (ISO/IEC 11172-3, 2.4.1.7). */
 export interface Mp3CodeKernels {
   /**
    * Finds the shortest codes of magnitudes: pairs in three regions with a table each, then fours of 0 and 1, then zeros. Writes six
@@ -42,7 +42,7 @@ export const codeTables = (() => {
     candidates: take(30 * 4),
     /** Bits for a value from 15 on in each table, after the code. */
     escapeBits: take(32),
-    /** Each pair's code times 32, and its length. The tables from 16 on have one set in common, and those from 24 on. */
+    /** Each pair's code times 32, and its length. The tables from 16 on share one set, as do those from 24 on. */
     pairCodes: take(18 * 256),
     fourCodes: take(2 * 16),
     end: at,

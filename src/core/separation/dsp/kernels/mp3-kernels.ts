@@ -13,11 +13,11 @@ export interface Mp3Kernels extends Mp3CodeKernels {
    */
   subbandRows(samples: number, window: number, cosines: number, scratch: number, to: number, count: number): void
   /**
-   * Multiplies the 36 values of each subband with a matrix of 36 rows and 18 columns, stored 20 apart. Writes 18 values for each
-   * subband, and two more after the last.
+   * Multiplies the 36 values of each subband by a matrix of 36 rows and 18 columns, stored 20 apart. Writes 18 values
+   * for each subband, and two more after the last.
    */
   transform(rows: number, matrix: number, to: number): void
-  /** Limits samples to -most..most, and makes 0 of what is no number. The count is a multiple of 4. */
+  /** Limits samples to -most..most, and turns NaN into 0. The count is a multiple of 4. */
   limited(samples: number, most: number, count: number): void
   /** Writes three doubles: the sums of squares of six rows each, without the three lowest subbands. */
   energies(rows: number, to: number): void
@@ -35,14 +35,14 @@ export interface Mp3Kernels extends Mp3CodeKernels {
   bandSquares(values: number, ends: number, bands: number, to: number): void
   /** Writes three doubles for each band: the sums of squares of the left and of the right, and of their products. */
   stereoSums(left: number, right: number, ends: number, bands: number, to: number): void
-  /** Replaces two channels by their middle and side, with the same energy. The count is a multiple of 2. */
+  /** Replaces two channels by their mid and side, with the same energy. The count is a multiple of 2. */
   middleAndSide(left: number, right: number, count: number): void
   /** Writes the magnitudes to the power of 3/4. The count is a multiple of 4. */
   compressed(values: number, to: number, count: number): void
   /** Writes the values, multiplied and rounded as MP3 encoders do, as 32-bit integers. The count is a multiple of 4. */
   quantise(values: number, scale: number, to: number, count: number): void
   /**
-   * Multiplies each band with a factor of its own, a double. All bands have an even length.
+   * Multiplies each band by its own factor, a double. All bands have an even length.
    *
    * @param count of all values, a multiple of 4
    * @returns the largest of them, at least 0

@@ -25,7 +25,7 @@ export function plainStereoPacking(memory: Float32Array): StereoPacking {
   }
 }
 
-/** So many of each channel that the first-level cache holds them while the channels are put side by side. */
+/** Few enough of each channel for the first-level cache to hold them while the channels are interleaved. */
 export const samplesAtOnce = 2048
 
 /**

@@ -48,10 +48,10 @@ export const filterFields = [
 export type FilterField = (typeof filterFields)[number]
 
 /**
- * The loops over the spectra of a tile and over what a network says of the voice. Rows hold the bins of one frame and lie `pitch`
- * floats apart; `bins` is a multiple of 4, with zeros in the bins that there are not. A tile has the spectra of
- * `rows` frames: the planes leftRe, leftIm, rightRe and rightIm, `tilePlane` floats apart. The voice has the same number of rows in
- * two planes, `voicePlane` floats apart.
+ * The loops over the spectra of a tile and over what a network says of the voice. Rows hold the bins of one frame and
+ * lie `pitch` floats apart; `bins` is a multiple of 4, with zeros in the missing bins. A tile has the spectra of `rows`
+ * frames: the planes leftRe, leftIm, rightRe and rightIm, `tilePlane` floats apart. The voice has the same number of
+ * rows in two planes, `voicePlane` floats apart.
  */
 export interface WienerKernels {
   /** `memory[to + i] = sqrt(memory[re + i]^2 + memory[im + i]^2)`. Returns the largest that is a number. */
@@ -60,8 +60,8 @@ export interface WienerKernels {
    * Adds to the sums what the tile and the voice hold, times `scale`, and replaces the voice's magnitudes (left, and right in the
    * other plane) by its power and by that of the others, which the filter needs. Sums are doubles, each field `pitch` of them.
    *
-   * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where they are next
-   * to nothing of their terms: in channels that are alike.
+   * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where
+   * they are tiny beside their terms: in channels that are alike.
    */
   addToSums(
     tile: number,

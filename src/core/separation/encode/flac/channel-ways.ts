@@ -32,7 +32,7 @@ export function channelWays({ channels, bits }: FlacFormat): ChannelWay[] {
   ]
 }
 
-/** The channels, and of two also their middle and their side. */
+/** The channels, and of two also their mid and side. */
 export function planesOf(channels: number): number {
   return channels === 2 ? 4 : channels
 }

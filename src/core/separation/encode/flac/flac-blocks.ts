@@ -14,7 +14,7 @@ type Coded =
 // them took half as long as encoding a song.
 
 /**
- * Encodes blocks as FLAC frames, with the means of the reference encoder at its usual level: four ways to code two channels, fixed and
+ * Encodes blocks as FLAC frames, with the tools of the reference encoder's default level: four ways to code two channels, fixed and
  * linear predictors of up to eight samples, and Rice codes in up to 32 partitions. The frames are the same with and without SIMD.
  */
 export class FlacBlocks {
@@ -250,8 +250,8 @@ export class FlacBlocks {
 }
 
 /**
- * What is expected of a predictor may be wrong by so many bits a sample: beyond that, only the better one is tried. With 24 bits
- * the rounding of the coefficients, which is not expected, may matter more than the music.
+ * The estimate of a predictor may be wrong by this many bits a sample: beyond that, only the better one is tried. With
+ * 24 bits the rounding of the coefficients, which is not expected, may matter more than the music.
  */
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
 

@@ -5,7 +5,7 @@ export interface Predictor {
   shift: number
   /** Of the coefficients, in bits with their sign; 0 for the predictors that FLAC knows by their order. */
   precision: number
-  /** Bits to be expected of all residuals and coefficients, without what all residuals have in common. */
+  /** Expected bits of all residuals and coefficients, without what all residuals have in common. */
   bits: number
 }
 
@@ -35,7 +35,7 @@ export function fixedPredictor(differenceSums: Float64Array, { sampleCount, samp
 const maxShift = 15
 
 /**
- * The linear predictor with the fewest bits to be expected (Levinson and Durbin's recursion).
+ * The linear predictor with the fewest expected bits (Levinson and Durbin's recursion).
  *
  * @param autocorrelation of the windowed signal, from lag 0 to the highest order
  * @returns `undefined` where nothing can be predicted, or not in coefficients of that precision
@@ -68,7 +68,7 @@ export function linearPredictor(
   return best && quantised(best, precision)
 }
 
-/** Bits for each residual to be expected of a normal distribution whose squares add up to `error`. */
+/** Bits expected for each residual of a normal distribution whose squares add up to `error`. */
 function residualBits(error: number, sampleCount: number): number {
   return error > 0 ? Math.max(0, 0.5 * Math.log2((0.5 * Math.LN2 * Math.LN2 * error) / sampleCount)) : 0
 }

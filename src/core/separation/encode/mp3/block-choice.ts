@@ -1,12 +1,12 @@
 import { type BlockType, blockTypes } from './hybrid-filter.js'
 
-/** A part is an attack if it is so many times as strong as those before it. */
+/** A part this many times as strong as those before it is an attack. */
 const attackRatio = 10
 /** Of a part, the sum of squares below which nobody hears what precedes it. */
 const leastEnergy = 1e-5
 
 /**
- * Chooses short transforms where a sound begins, so that the noise of quantising it does not precede it by more than some
+ * Chooses short transforms where a sound begins, so that the noise of quantising it precedes it by no more than a few
  * milliseconds.
  */
 export class BlockChoice {

@@ -98,7 +98,7 @@ export class Mp3Frames {
       const over = this.#bitsAt(gain) - room
       if (over > 0) tooFine = gain
       else fits = gain
-      /** By how many bits a step of one changes the sum, about. */
+      /** About how many bits a step of one changes the sum by. */
       const step = Math.max(20, (0.1875 * this.#codedValues) / this.#coders.length)
       if (over <= 0 && (-over < 0.7 * step || this.#isFinest)) break
       const guess = gain + (over > 0 ? Math.ceil(over / step) : Math.min(-1, Math.ceil(over / step)))
@@ -127,7 +127,7 @@ export class Mp3Frames {
     return true
   }
 
-  /** Replaces the channels by their middle and side, if those take fewer bits. */
+  /** Replaces the channels by their mid and side, if those take fewer bits. */
   #useMiddleAndSide(): boolean {
     if (this.#filters.length === 1) return false
     const { sums } = this.#places
@@ -164,7 +164,7 @@ export class Mp3Frames {
     writer.put(mp3SampleRates.indexOf(this.#sampleRate), 2)
     writer.put(bytes > Math.floor(((bitrate / 8) * frameSamples) / this.#sampleRate) ? 1 : 0, 1)
     writer.put(0, 1)
-    // Joint stereo with middle and side or without, or mono.
+    // Joint stereo with mid and side or without, or mono.
     writer.put(isMono ? 3 : 1, 2)
     writer.put(isMiddleAndSide ? 2 : 0, 2)
     writer.put(0, 4)
@@ -177,7 +177,7 @@ export class Mp3Frames {
 }
 
 /**
- * How many bits fewer the middle and the side take than the channels, by the levels of their bands.
+ * How many bits fewer the mid and the side take than the channels, by the levels of their bands.
  *
  * @param sums of squares of the left and of the right, and of their products, for each band
  */

@@ -265,7 +265,7 @@ export function writePartitions(
       const width = zeros + 1 + parameter
       pending = (pending << width) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
       used += width
-      // Written each time, also where the word is not full and is written again: whether it is cannot be predicted.
+      // Written each time, even where the word is not full and is written again: that cannot be predicted.
       store<u32>(address, bswap<u32>(<u32>(pending >> (used & 31))))
       address += (used >> 5) << 2
       used &= 31
