@@ -203,7 +203,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.getByRole('searchbox').fill('still wait')
     // Figures that arrive while somebody types change nothing of it.
     await page.waitForResponse(/\/overview$/)
-    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
     expect(await page.getByRole('searchbox').inputValue()).toBe('still wait')
     await page.keyboard.press('Enter')
     await eventually(() => page.getByRole('list', { name: 'Jobs' }).getByRole('listitem').count()).toBe(1)
