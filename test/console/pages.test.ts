@@ -300,9 +300,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       expect(await page.locator('main').innerText()).toContain('npx stemwork separate song.mp3')
       await page.getByRole('link', { name: 'HTTP interface' }).click()
       await page.getByRole('heading', { name: 'Create a job' }).waitFor()
-      expect(await page.locator('main').innerText()).toContain(
-        'Turn on JavaScript to send requests from this page.',
-      )
+      expect(await page.locator('main').innerText()).toContain('Turn on JavaScript to send requests from this page.')
 
       // axe needs scripts: it looks at the same text, without the page's own script.
       const shown = await pages.open(size, '/healthz')
