@@ -167,7 +167,7 @@ export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^npm (run demo|test)\b/, 'sets the checkout up and runs for minutes'],
   [/^npm (init|install|pkg)\b/, 'installs from a registry'],
   [/^npm create\b/, 'has tests of its own in test/platforms'],
-  [/^stemwork models pull\b/, 'downloads a model'],
+  [/^(npx )?stemwork models pull\b/, 'downloads a model'],
   [/^stemwork models verify \| path/, 'names three commands at once'],
   [/--watch\b/, 'goes on until it is stopped'],
   [/--preset|--beats|--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
