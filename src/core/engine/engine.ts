@@ -126,18 +126,13 @@ export class JobEngine<Offered extends Workflow = Workflow> {
 
   /**
    * Sets an application's own limits, for all processes; null: the default again. Omitted ones stay as they are. Accepted jobs still run.
+   * With the `revision` of `limits`, nothing changes if others have been set since then.
    *
-   * @param options.revision that of the `limits` which the change is based on: if others have been set since then, nothing is changed
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
-   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` for a revision that is not the present
-   * one, or (retryable) while other changes do not end.
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while others change them).
    */
-  setLimits(app: string, change: LimitChange, options: { revision?: string } = {}): Promise<void> {
-    return setLimits(app, change, {
-      ...options,
-      applications: this.applications,
-      documents: this.#parts.jobs.documents,
-    })
+  setLimits(app: string, change: LimitChange, { revision }: { revision?: string } = {}): Promise<void> {
+    return setLimits(app, change, { ...this.#parts, applications: this.applications, revision })
   }
 
   /** The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to three leases. */
@@ -262,7 +257,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and and result
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and result
    * files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {

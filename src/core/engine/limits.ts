@@ -48,7 +48,7 @@ export async function limitsOf(
 export async function setLimits(
   app: string,
   change: LimitChange,
-  { revision, applications, documents }: SetLimitsParts,
+  { revision, applications, jobs: { documents } }: SetLimitsParts,
 ): Promise<void> {
   const checked = limitChangeSchema.safeParse(change)
   if (!checked.success) {
@@ -76,7 +76,7 @@ export async function setLimits(
 interface SetLimitsParts {
   revision?: string
   applications: ApplicationStore
-  documents: DocumentStore
+  jobs: Pick<JobStore, 'documents'>
 }
 
 function revisionOf(own: Limits): string {
