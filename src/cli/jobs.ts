@@ -17,7 +17,7 @@ import {
 } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storageOptions, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const store = ['data', 'store', 'blobs']
@@ -29,7 +29,8 @@ export const jobsCommand: Command = {
     'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
   positionals: { min: 1, max: 2 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store, blobs: storageOptions.blobs }),
+    ...storeOptions,
+    ...withEnvironment({ blobs: storageOptions.blobs }),
     all: {
       type: 'boolean',
       help: 'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of the store.',

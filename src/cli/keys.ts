@@ -11,8 +11,7 @@ import {
   textOf,
   UsageError,
 } from './command.js'
-import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
@@ -25,7 +24,7 @@ export const keysCommand: Command = {
     'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made; so is the secret that signs the webhooks of an application, which webhook-secret replaces.',
   positionals: { min: 1, max: 2 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    ...storeOptions,
     app: {
       type: 'string',
       value: 'name',

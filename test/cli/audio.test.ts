@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -71,6 +71,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     ],
     [['song.wav', './song.wav'], 'The output "./song.wav" is the input file.', 2],
     [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
+    [['song.wav', 'nowhere/out.wav'], `There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`, 1],
     [['letter.mp3', 'out.wav'], 'audio', 1],
   ] as const) {
     const refused = await stemwork(['transcode', ...given], folder)

@@ -199,6 +199,13 @@ describe('separating a folder', () => {
     const missing = await stemwork(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "') })
     await expect(stat(out)).rejects.toThrow('ENOENT')
+    await writeFile(join(songs, 'notes.txt'), 'no song')
+    const none = await stemwork(['separate', songs, '-o', out])
+    expect(none).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: `stemwork: There are no audio or video files to separate in ${songs}. Name files, or folders that contain them.\n`,
+    })
   })
 
   it('waits with --watch for files that come later, and lets no other run into its folder', async () => {
