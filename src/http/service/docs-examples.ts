@@ -37,6 +37,12 @@ const known: Record<string, unknown> = {
   links: { docs: '{base}/docs', job: '{base}/job' },
   jobs: 1,
   priority: 0,
+  inputUrl: 'https://example.org/my-song.mp3',
+  format: 'flac',
+  normalizeTo: -14,
+  sampleRate: 48_000,
+  channels: 2,
+  lengthSeconds: 30,
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */

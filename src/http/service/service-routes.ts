@@ -123,7 +123,7 @@ export const operatorRoutes = [
     method: 'GET',
     path: '/metrics',
     operation: 'getMetrics',
-    summary: 'Metrics in the text format of Prometheus',
+    summary: 'Get metrics in the text format of Prometheus',
     description: 'Off unless the operator turns it on.',
     access: 'open',
     atRoot: true,
