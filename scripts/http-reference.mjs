@@ -19,7 +19,7 @@ Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; 
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, seven tries over about 18 hours; 410 stops them.
   \`webhook-signature\` may hold several signatures, while one secret takes over from another: one that fits is enough.
 - **Why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` one of \`download_failed\`,
-  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.
+  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`, \`deadline\`.
   \`retryable: false\` with \`INTERNAL_ERROR\`: the service is not set up for the job, and only its operator can help.`
 
 /** Schemas of which an example was shown; a list shows its items where there is one alone. */

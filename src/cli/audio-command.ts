@@ -12,7 +12,7 @@ import type { ProgressLine } from './progress-line.js'
 
 /** Options of the commands that run a workflow on one file of this machine. */
 export const audioCommandOptions = {
-  ffmpeg: { type: 'boolean', help: 'Let the ffmpeg on the PATH decode what the package cannot.' },
+  ffmpeg: { type: 'boolean', help: 'Use the ffmpeg on the PATH for formats that the package cannot decode.' },
   json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
 } satisfies Record<string, CommandOption>
 

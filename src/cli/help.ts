@@ -45,8 +45,10 @@ function environmentNote(options: Record<string, CommandOption>): string | undef
   const named = Object.entries(options).filter(([, { variable }]) => variable !== undefined)
   const [[name, { variable }] = ['', {}]] = named
   if (variable === undefined) return undefined
-  const which =
-    named.length === Object.keys(options).length ? 'Each option' : named.map(([each]) => `--${each}`).join(', ')
+  const spelled = (some: string[]) => some.map((each) => `--${each}`).join(', ')
+  const others = Object.keys(options).filter((each) => options[each]?.variable === undefined)
+  const all = others.length === 0 ? 'Each option' : `Each option except ${spelled(others)}`
+  const which = others.length < named.length ? all : spelled(named.map(([each]) => each))
   return `Environment: ${which} can also be set by environment variables, for example --${name} by ${variable}. Separate several values with commas; a switch is 1 or 0.`
 }
 

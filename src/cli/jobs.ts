@@ -26,7 +26,7 @@ const filters = ['status', 'app', 'workflow']
 export const jobsCommand: Command = {
   usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
-    'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
+    'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or whose store is shared (--store postgres://...).',
   positionals: { min: 1, max: 2 },
   options: {
     ...storeOptions,

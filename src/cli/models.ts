@@ -79,7 +79,7 @@ export const modelsCommand: Command = {
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
       options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
     },
-    verify: { usage: '<model>', description: 'Reads the files of a model and checks their hashes.', options: ['json'] },
+    verify: { usage: '<model>', description: 'Checks the files of a model against their hashes.', options: ['json'] },
     path: { usage: '<model>', description: 'Prints where the files of a model are.', options: ['json'] },
     remove: { usage: '<model>', description: 'Removes a pulled model.', options: ['json'] },
     check: {

@@ -113,7 +113,7 @@ class Batch {
   /** Until the signal fires. */
   async follow(signal: AbortSignal): Promise<void> {
     const growing = new GrowingFiles()
-    this.#report.note('Waiting for files. Press Ctrl-C to end.')
+    this.#report.note('Waiting for files. Press Ctrl-C to stop.')
     for (;;) {
       const startedAt = performance.now()
       const { inputs } = await this.#find()

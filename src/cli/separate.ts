@@ -24,7 +24,7 @@ export const separateCommand: Command = {
     format: {
       type: 'string',
       value: outputFormats.join('|'),
-      help: 'WAV with 16 (default) or 24 bits or floats, FLAC with 16 or 24 bits, or MP3.',
+      help: 'WAV with 16 bits (default), 24 bits or floats; FLAC with 16 or 24 bits; or MP3.',
     },
     stems: {
       type: 'string',
@@ -35,12 +35,12 @@ export const separateCommand: Command = {
     name: {
       type: 'string',
       value: 'template',
-      help: `Names of the result files of several songs, without extension. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
+      help: `Template for the names of the result files of several songs, without extension. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
     },
     jobs: {
       type: 'string',
       value: 'n',
-      help: 'Songs to process at a time, each in its own process with its own model. Default: 1, which uses all processors but one.',
+      help: 'Number of songs to process at a time, each in its own process with its own copy of the model. Default: 1, which uses all processors but one.',
     },
     watch: {
       type: 'boolean',

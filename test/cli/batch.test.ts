@@ -105,7 +105,7 @@ describe('separating a folder', () => {
 
     const { status, stdout, stderr } = await stemwork(args)
     expect(status, stderr).toBe(0)
-    expect(stdout).toContain(`${6 - before.length} separated, ${before.length} finished before, 0 failed.`)
+    expect(stdout).toContain(`${6 - before.length} separated, ${before.length} already done, 0 failed.`)
     const inputs = Array.from({ length: 6 }, (_, index) => `../${songs.slice(folder.length + 1)}/song ${index}.flac`)
     expect(await finishedInputs()).toEqual(inputs)
     const results = await filesIn(out)
@@ -140,7 +140,7 @@ describe('separating a folder', () => {
     ])
     expect(status).toBe(1)
     expect(stdout).toContain(`${join(out, 'AC_DC/One_Two - vocals.flac')}\n`)
-    expect(stdout).toContain('2 separated, 0 finished before, 1 failed.')
+    expect(stdout).toContain('2 separated, 0 already done, 1 failed.')
     expect(stderr.slice(stderr.indexOf('\nFailed:\n'))).toMatch(/^\nFailed:\n {2}\S+bad\.mp3: .*audio.*\n$/)
   })
 
