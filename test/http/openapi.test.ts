@@ -93,6 +93,16 @@ test('every JSON body that is sent or returned has an example, with the address 
   })
 })
 
+test('the example of every JSON body that is sent passes the check of its route', () => {
+  const routes = allRoutes({ docs: true, manageKeys: true }).filter(({ body }) => body !== undefined)
+  expect(routes.length).toBeGreaterThan(5)
+  for (const route of routes) {
+    const { requestBody } = operations.find(([, , { operationId }]) => operationId === route.operation)?.[2] ?? {}
+    const result = route.body?.safeParse(requestBody?.content['application/json']?.example)
+    expect({ route: route.path, problem: result?.error?.message }).toEqual({ route: route.path, problem: undefined })
+  }
+})
+
 test('every path parameter is declared', () => {
   for (const [path, , operation] of operations) {
     const declared = operation.parameters
