@@ -192,9 +192,11 @@ export class AttemptCheckpoint implements RunCheckpoint {
   }
 
   async #fetch(key: string, path: string, signal: AbortSignal): Promise<number | undefined> {
-    const blob = await this.#ports.blobs.get(key, { signal })
-    if (!blob) return undefined
+    const { blobs } = this.#ports
     await rm(path, { force: true })
+    if (blobs.getFile) return await blobs.getFile(key, path, { signal })
+    const blob = await blobs.get(key, { signal })
+    if (!blob) return undefined
     const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
     await pipeline(blob.body, file, { signal })
     return file.bytesWritten

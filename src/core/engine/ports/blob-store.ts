@@ -61,6 +61,14 @@ export interface BlobStore {
     options?: { range?: ByteRange; signal?: AbortSignal },
   ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
+  /**
+   * Writes the blob to a new local file, for its owner only, and returns its size; `undefined` if there is no blob. If it throws, it leaves no file
+   * behind. For stores that can copy a file without reading it.
+   *
+   * @throws as `get`; `EEXIST` if there is a file at `path`, which stays as it is; what the file system throws
+   */
+  getFile?(key: string, path: string, options?: { signal?: AbortSignal }): Promise<number | undefined>
+
   stat(key: string): Promise<BlobStat | undefined>
 
   /** Removes the blob. An absent one is not an error. */
