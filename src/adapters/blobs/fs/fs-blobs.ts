@@ -20,7 +20,6 @@ import {
 } from './folders.js'
 import { alreadyExists, append, modifiedAtOf, publish, sync } from './durable-file.js'
 import { KnownFiles } from './known-files.js'
-import { copyBlob } from './copied-file.js'
 import { linkFile, publishWithTrailer } from './moved-file.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer, readTrailer } from './trailer.js'
@@ -106,14 +105,10 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
       }
     },
 
-    async getFile(key, path, { signal } = {}) {
-      signal?.throwIfAborted()
-      const opened = await openBlob(pathOf(key))
-      if (!opened) return undefined
-      await opened.file.close()
-      const copied = await copyBlob(pathOf(key), path, signal)
-      if (copied === 'damaged') throw damaged(key)
-      return copied
+    async localFile(key) {
+      const found = await statOf(key)
+      if (found === 'damaged') throw damaged(key)
+      return found && { path: pathOf(key), bytes: found.bytes }
     },
 
     async stat(key) {

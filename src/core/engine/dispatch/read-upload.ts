@@ -1,5 +1,5 @@
-import { createWriteStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { constants, createWriteStream } from 'node:fs'
+import { copyFile, rm, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { badInput, type StemworkError, tooLarge } from '../errors.js'
 import type { BlobStore } from '../ports/blob-store.js'
@@ -19,11 +19,13 @@ export async function readUpload(
   // Left by an earlier attempt that the blob store interrupted.
   await rm(path, { force: true })
   // No client writes to such a store directly: what is there was checked when it arrived.
-  if (blobs.getFile && !blobs.signPut) {
-    const bytes = await blobs.getFile(key, path, { signal })
-    if (bytes === undefined) throw missing()
-    if (bytes > maxBytes) throw tooLarge(maxBytes)
-    return { bytes }
+  if (blobs.localFile && !blobs.signPut) {
+    const file = await blobs.localFile(key)
+    if (!file) throw missing()
+    if (file.bytes > maxBytes) throw tooLarge(maxBytes)
+    await copyFile(file.path, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+    await truncate(path, file.bytes)
+    return { bytes: file.bytes }
   }
   const blob = await blobs.get(key, { signal })
   if (!blob) throw missing()

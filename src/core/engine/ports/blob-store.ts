@@ -62,12 +62,10 @@ export interface BlobStore {
   ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
   /**
-   * Writes the blob to a new local file, for its owner only, and returns its size; `undefined` if there is no blob. If it throws, it leaves no file
-   * behind. For stores that can copy a file without reading it.
-   *
-   * @throws as `get`; `EEXIST` if there is a file at `path`, which stays as it is; what the file system throws
+   * The file that holds the blob, for stores that keep each blob in one; `undefined` if there is no blob. Its first `bytes` bytes are the blob,
+   * others may follow. For reading only, until the blob is deleted or replaced.
    */
-  getFile?(key: string, path: string, options?: { signal?: AbortSignal }): Promise<number | undefined>
+  localFile?(key: string): Promise<{ path: string; bytes: number } | undefined>
 
   stat(key: string): Promise<BlobStat | undefined>
 
