@@ -1,5 +1,8 @@
 import { z } from 'zod'
 
+/** Thousands of unknown names need not all be listed. */
+const mostNamed = 3
+
 export interface ParamIssue {
   path: readonly PropertyKey[]
   message: string
@@ -17,7 +20,12 @@ export function checkParams(
     if (issue.code !== 'unrecognized_keys') return [issue]
     const expected =
       issue.path.length === 0 && shape ? `expected only ${Object.keys(shape).join(', ')}` : 'leave it out'
-    return issue.keys.map((key) => ({ path: [...issue.path, key], message: `is not known: ${expected}` }))
+    const named = issue.keys.slice(0, mostNamed)
+    const rest = issue.keys.length - named.length
+    return [
+      ...named.map((key) => ({ path: [...issue.path, key], message: `is not known: ${expected}` })),
+      ...(rest > 0 ? [{ path: issue.path, message: `has ${rest} more names that are not known` }] : []),
+    ]
   })
   return { success: false, issues }
 }
