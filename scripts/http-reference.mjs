@@ -4,23 +4,23 @@ import { createHandler } from '../dist/http/index.js'
 
 const introduction = `# HTTP reference
 
-Made from the service's own OpenAPI document by \`scripts/http-reference.mjs\`; a running service shows the same at \`/docs\` and, as data, at
-\`/openapi.json\`. Paths are below the path that the service is mounted at, \`/v1\` for \`stemwork serve\`. A walk through the usual flow is in
-[Getting started](getting-started.md), a client for browsers and Node in [Embedding](embedding.md#a-client).
+This page is generated from the service's OpenAPI document by \`scripts/http-reference.mjs\`. A running service shows the same at \`/docs\` and, as data, at
+\`/openapi.json\`. Paths are relative to the path of the mount, which is \`/v1\` for \`stemwork serve\`. [Getting started](getting-started.md) walks through the
+usual flow; [Embedding](embedding.md#a-client) describes a client for browsers and Node.
 
-- **Key.** The header \`Authorization\` holds the API key as the raw value; \`Bearer <key>\` is accepted too. Links to files carry their own signature instead.
-- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem); its \`message\` may be shown to people. With
-  \`Accept: application/problem+json\` it has the members of RFC 9457 as well.
-  Any route may answer 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; those that want a key 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
-- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` takes only links that begin with \`https://\` and reports success over http with nothing
-  downloaded: serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
-- **Limits** are in [Security](security.md#bounds). 429 comes with \`Retry-After\`; every answer with \`RateLimit\` headers.
+- **Key.** The header \`Authorization\` contains the API key as the raw value; \`Bearer <key>\` is also accepted. Links to files carry their own signature instead.
+- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem), whose \`message\` can be shown to users. With
+  \`Accept: application/problem+json\` it also has the members of RFC 9457.
+  Any route may return 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; routes that require a key may also return 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
+- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` accepts only links that begin with \`https://\`; over http it reports success but downloads
+  nothing. So serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
+- **Limits** are listed in [Security](security.md#bounds). A 429 response has \`Retry-After\`; every response has \`RateLimit\` headers.
 - **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, body
-  \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, seven tries over about 18 hours; 410 stops them.
-  \`webhook-signature\` may hold several signatures, while one secret takes over from another: one that fits is enough.
-- **Why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` one of \`download_failed\`,
+  \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, up to seven attempts over about 18 hours; the answer 410 stops them.
+  While one secret replaces another, \`webhook-signature\` contains several signatures: one match is enough.
+- **The reason why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` is one of \`download_failed\`,
   \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.
-  \`retryable: false\` with \`INTERNAL_ERROR\`: the service is not set up for the job, and only its operator can help.`
+  \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator can help.`
 
 /** Said once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
@@ -77,7 +77,7 @@ function section(method, path, { summary, description, security, parameters, req
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
-    `Answer: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
+    `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]
     .filter(Boolean)

@@ -1,8 +1,25 @@
+import { Keyv } from 'keyv'
 import { describe, expect, test } from 'vitest'
+import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { keyvApplications, keyvJobs } from '../../src/adapters/stores/keyv/index.js'
+import { DelayingMap } from '../contract/delaying-map.js'
+import { randomSource } from '../../src/contract/random-source.js'
 import { durableStores } from '../http/durable-stores.js'
 import { recordingLogger, testEngine, textWorkflow } from './harness.js'
 
-describe.each(durableStores)('limits of an application (%s)', (_, open, missing) => {
+const close = async () => {}
+const stores: typeof durableStores = [
+  ...durableStores,
+  ['memory', async () => ({ jobs: memoryJobs(), applications: memoryApplications(), close }), undefined],
+  ['Keyv, a backend of random delays', async () => ({ ...openKeyv(), close }), undefined],
+]
+
+function openKeyv() {
+  const backend = () => new Keyv({ store: new DelayingMap(randomSource(5), 3) })
+  return { jobs: keyvJobs({ keyv: backend() }), applications: keyvApplications({ keyv: backend() }) }
+}
+
+describe.each(stores)('limits of an application (%s)', (_, open, missing) => {
   test.skipIf(missing !== undefined)(
     `that one process sets hold in the others${missing === undefined ? '' : `: ${missing}`}`,
     async () => {

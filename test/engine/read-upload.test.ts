@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { readUpload } from '../../src/core/engine/dispatch/read-upload.js'
 
@@ -70,6 +71,23 @@ describe('an uploaded input', () => {
     for (const large of [song, await formOf({ filedata: song }), Buffer.alloc(300_000)]) {
       await expect(readOf(large, 699)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_large' })
     }
+  })
+
+  test('is copied as it is from a store that clients cannot write to', async () => {
+    const blobs = fsBlobs({ directory: join(directory, 'blobs') })
+    const { signal } = new AbortController()
+    const path = join(directory, randomUUID())
+    const form = await formOf({ filedata: song })
+    for (const file of [song, Buffer.alloc(0), form]) {
+      await blobs.put(key, file)
+      // Over what an interrupted attempt left.
+      expect(await readUpload(blobs, key, path, { signal, maxBytes: 2000 })).toEqual({ bytes: file.byteLength })
+      expect((await readFile(path)).equals(file)).toBe(true)
+    }
+    const limit = { signal, maxBytes: form.byteLength - 1 }
+    await expect(readUpload(blobs, key, path, limit)).rejects.toMatchObject({ reason: 'too_large' })
+    await blobs.delete(key)
+    await expect(readUpload(blobs, key, path, limit)).rejects.toMatchObject({ reason: 'upload_missing' })
   })
 
   test('that is gone is missing', async () => {

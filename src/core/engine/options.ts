@@ -133,9 +133,9 @@ export const checkpointsSchema = z.strictObject({
     .describe('Work of a job before its first checkpoint: shorter jobs keep none.'),
   everyMs: milliseconds
     .positive()
-    .default(seconds)
+    .default(seconds / 2)
     .describe(
-      'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 15 times this value.',
+      'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 30 times this value.',
     ),
   maxBytes: z
     .number()

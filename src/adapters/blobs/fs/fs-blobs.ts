@@ -105,6 +105,12 @@ export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobSt
       }
     },
 
+    async localFile(key) {
+      const found = await statOf(key)
+      if (found === 'damaged') throw damaged(key)
+      return found && { path: pathOf(key), bytes: found.bytes }
+    },
+
     async stat(key) {
       const found = await statOf(key)
       if (found === 'damaged') throw damaged(key)

@@ -102,11 +102,10 @@ export class AttemptCheckpoint implements RunCheckpoint {
     const { afterMs, everyMs, maxBytes } = this.#ports.options.checkpoints
     const parts: KeptPart[] = []
     for (const [part, key] of this.#parts.entries()) {
-      const path = join(directory, `earlier-${partName(part)}`)
-      const bytes = await this.#fetch(key, path, signal)
+      const kept = await this.#partFile(key, join(directory, `earlier-${partName(part)}`), signal)
       // A missing part ends the chain: the rest would not fit.
-      if (bytes === undefined) break
-      parts.push({ path, bytes })
+      if (!kept) break
+      parts.push(kept)
     }
     return { parts, afterMs, everyMs, maxBytes }
   }
@@ -189,6 +188,14 @@ export class AttemptCheckpoint implements RunCheckpoint {
       await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), { signal })
       this.#downloads.delete(index)
     }
+  }
+
+  /** Parts are only read, and by their length, so the store's own files will do. */
+  async #partFile(key: string, path: string, signal: AbortSignal): Promise<KeptPart | undefined> {
+    const { blobs } = this.#ports
+    if (blobs.localFile) return await blobs.localFile(key)
+    const bytes = await this.#fetch(key, path, signal)
+    return bytes === undefined ? undefined : { path, bytes }
   }
 
   async #fetch(key: string, path: string, signal: AbortSignal): Promise<number | undefined> {

@@ -61,6 +61,12 @@ export interface BlobStore {
     options?: { range?: ByteRange; signal?: AbortSignal },
   ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
+  /**
+   * The file that holds the blob, for stores that keep each blob in one; `undefined` if there is no blob. Its first `bytes` bytes are the blob,
+   * others may follow. For reading only, until the blob is deleted or replaced.
+   */
+  localFile?(key: string): Promise<{ path: string; bytes: number } | undefined>
+
   stat(key: string): Promise<BlobStat | undefined>
 
   /** Removes the blob. An absent one is not an error. */

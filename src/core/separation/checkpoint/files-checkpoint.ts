@@ -6,7 +6,7 @@ import type { EncoderState } from '../encode/audio-encoder.js'
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { OverlapAddState } from '../pipeline/overlap-add.js'
 import { type StemName, stemNames } from '../stems.js'
-import { checkSpace, PartWriter, planesOf, planesSchema, readBytes, readJson, readPlanes } from './part-file.js'
+import { checkSpace, PartWriter, planesOf, planesSchema, readInto, readJson, readPlanes } from './part-file.js'
 import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
 
 const count = z.number().int().nonnegative()
@@ -192,6 +192,12 @@ async function appendRange(writer: PartWriter, path: string, range: Range): Prom
   return offset
 }
 
+/** Each piece is valid until the next one is requested. */
 async function* piecesOf(file: FileHandle, { from, to }: Range): AsyncGenerator<Uint8Array> {
-  for (let at = from; at < to; at += pieceBytes) yield await readBytes(file, at, Math.min(pieceBytes, to - at))
+  const buffer = new Uint8Array(Math.min(pieceBytes, to - from))
+  for (let at = from; at < to; at += pieceBytes) {
+    const piece = buffer.subarray(0, to - at)
+    await readInto(piece, file, at)
+    yield piece
+  }
 }

@@ -125,10 +125,15 @@ export async function readPlanes(
 /** Returns `length` bytes from `position` on. @throws if there are fewer */
 export async function readBytes(file: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length)
-  for (let done = 0; done < length;) {
-    const { bytesRead } = await file.read(bytes, done, length - done, position + done)
+  await readInto(bytes, file, position)
+  return bytes
+}
+
+/** Fills `bytes` with those from `position` on. @throws if there are fewer */
+export async function readInto(bytes: Uint8Array, file: FileHandle, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesRead } = await file.read(bytes, done, bytes.length - done, position + done)
     if (bytesRead === 0) throw new Error('a part of a checkpoint is shorter than its index says')
     done += bytesRead
   }
-  return bytes
 }
