@@ -6,7 +6,8 @@ import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { Archive, Job, JobFilters, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import type { AnyOffer, JobId, Offer, OfferBy, OffersOf } from './offer.js'
 import { minResumableBytes, putResumable } from './resumable-upload.js'
-import { isWhole, putFile, sizeOf, type UploadOptions, type UploadSource } from './upload.js'
+import { putFile, type UploadOptions } from './upload.js'
+import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
 import { waitForJob, type WaitOptions } from './wait.js'
 
 export { ClientError } from './client-error.js'
@@ -32,7 +33,8 @@ export type {
   WorkflowSummary,
 } from './job.js'
 export type { JobId, Offer, OffersOf } from './offer.js'
-export type { TransferOptions, TransferProgress, UploadOptions, UploadSource } from './upload.js'
+export type { UploadOptions } from './upload.js'
+export type { TransferOptions, TransferProgress, UploadSource } from './upload-source.js'
 export type { GrowingResults, WaitOptions } from './wait.js'
 
 export interface PeaksOptions extends RequestOptions {

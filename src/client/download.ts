@@ -1,7 +1,7 @@
 import { ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
 import { pause } from './pause.js'
-import type { TransferOptions } from './upload.js'
+import type { TransferOptions } from './upload-source.js'
 
 export interface DownloadOptions extends TransferOptions {
   /** Only these bytes, both ends included. */

@@ -1,7 +1,8 @@
 import { badAnswer, ClientError } from './client-error.js'
 import type { Connection } from './connection.js'
 import { backOff, pause } from './pause.js'
-import { sendBytes, sizeOf, type UploadOptions } from './upload.js'
+import { sendBytes, type UploadOptions } from './upload.js'
+import { sizeOf } from './upload-source.js'
 
 /** For less, a cut costs no more than sending it again. */
 export const minResumableBytes = 8 * 1024 ** 2

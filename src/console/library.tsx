@@ -4,7 +4,7 @@ import { BulkBar } from './bulk-bar.js'
 import type { Deletions } from './deletions.js'
 import { DropZone } from './drop-zone.js'
 import { ErrorNotice } from './error-notice.js'
-import { type Choices, JobChoices } from './job-choices.js'
+import { type Choices, JobChoices, type Refusals } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { useJobPages } from './job-pages.js'
 import { LibraryFilters } from './library-filters.js'
@@ -22,20 +22,31 @@ interface LibraryProps {
   commands: JobCommands
   workflows: readonly WorkflowSummary[]
   choices: Choices
+  refusals: Refusals
   onChoices(choices: Choices): void
   filters: ListFilters
 }
 
 /** One row for each song, from its upload to its stems. */
 export function Library(props: LibraryProps) {
-  const { client, live, uploads, deletions, commands, workflows, choices, onChoices, filters } = props
+  const { client, live, uploads, deletions, commands, workflows, choices, refusals, onChoices, filters } = props
   const pages = useJobPages(client, live, filters)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const heading = useRef<HTMLHeadingElement>(null)
   const rows = useRef<HTMLUListElement>(null)
+  const sending = useRef<HTMLElement>(null)
   useEffect(() => {
     document.title = 'Library – stemwork'
   }, [])
+
+  /** Nothing is sent with a setting that is wrong; the person is led to it. */
+  const isCorrected = () => {
+    const wrong = sending.current?.querySelector<HTMLElement>('[aria-invalid="true"]')
+    const options = wrong?.closest('details')
+    if (options) options.open = true
+    wrong?.focus()
+    return !wrong
+  }
 
   const jobs = pages.jobs?.filter(({ id }) => !deletions.hidden.has(id))
   const selected = jobs?.filter(({ id }) => chosen.has(id)) ?? []
@@ -60,12 +71,12 @@ export function Library(props: LibraryProps) {
 
   return (
     <>
-      <section class="send" aria-labelledby="send-title">
+      <section class="send" ref={sending} aria-labelledby="send-title">
         <h1 id="send-title" tabIndex={-1}>
           {/stems/.test(choices.workflow) ? 'Separate a song' : 'Send a song'}
         </h1>
-        <DropZone onFiles={(files) => uploads.add(files, choices)} />
-        <JobChoices client={client} workflows={workflows} choices={choices} onChange={onChoices} />
+        <DropZone onFiles={(files) => isCorrected() && uploads.add(files)} />
+        <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
       </section>
       <section class="jobs" aria-labelledby="jobs-title">
         <div class="line">

@@ -1,6 +1,8 @@
 import { createClient, type Client } from '../client/client.js'
+import type { Choices } from './job-choices.js'
 
 const keyName = 'stemwork.key'
+const choicesName = 'stemwork.choices'
 
 /** The page lies at `<base>/console`, so the service is one step up. */
 export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
@@ -28,6 +30,17 @@ export function isRemembered(): boolean {
 export function forgetKey(): void {
   sessionStorage.removeItem(keyName)
   localStorage.removeItem(keyName)
+  sessionStorage.removeItem(choicesName)
+}
+
+/** What was chosen in this tab, for the case that it is loaded again. */
+export function keptChoices(): Choices | undefined {
+  const kept = sessionStorage.getItem(choicesName)
+  return kept === null ? undefined : (JSON.parse(kept) as Choices)
+}
+
+export function keepChoices(choices: Choices): void {
+  sessionStorage.setItem(choicesName, JSON.stringify(choices))
 }
 
 /** The key of a printed link, `#key=...`. It is taken out of the address, so that no history keeps it. */

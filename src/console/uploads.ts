@@ -1,12 +1,15 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type Client, type NewJob } from '../client/client.js'
 import { checkFile } from './check-file.js'
-import { type Choices, choosable } from './job-choices.js'
+import type { Choices, Refusals } from './job-choices.js'
+import { paramFields, paramsOf } from './param-fields.js'
 import { explain, type Explanation } from './words.js'
 
 export interface Upload {
   number: number
   file: File
+  /** Its job takes the settings of this workflow; undefined for a job like an earlier one. */
+  workflow: string | undefined
   /** `refused`: the page thinks that the service would not take it. */
   state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
   /** 0..1 */
@@ -16,11 +19,11 @@ export interface Upload {
 
 export interface Uploads {
   list: readonly Upload[]
-  /** Sends files one after the other and makes a job of each. */
-  add(files: readonly File[], choices: Choices): void
+  /** Sends files one after the other and makes a job of each, as is chosen now. */
+  add(files: readonly File[]): void
   /** Sends a file for a job like an earlier one. */
   addLike(file: File, job: Omit<NewJob, 'params'> & { params: Record<string, unknown> }): void
-  /** Sends a failed one once more, or a refused one all the same. */
+  /** Sends a failed one once more, with the settings as they are now, or a refused one all the same. */
   retry(number: number): void
   /** Stops it, or takes a failed one off the list. */
   remove(number: number): void
@@ -37,9 +40,11 @@ const longestPauseMs = 15_000
 interface UploadListener {
   onCreated(jobId: string, file: File): void
   onRefused(file: File, problem: Explanation): void
+  /** The service does not take the settings of the workflow. */
+  onParamsRefused(workflow: string, refusals: Refusals): void
 }
 
-export function useUploads(client: Client, listener: UploadListener): Uploads {
+export function useUploads(client: Client, choices: Choices, listener: UploadListener): Uploads {
   const [list, setList] = useState<readonly Upload[]>([])
   const stops = useRef(new Map<number, AbortController>())
   const orders = useRef(new Map<number, MakeJob>())
@@ -50,6 +55,8 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
   const count = useRef(0)
   const listening = useRef(listener)
   listening.current = listener
+  const latest = useRef(choices)
+  latest.current = choices
 
   const isSending = list.some(({ state }) => state !== 'failed' && state !== 'refused')
   useEffect(() => {
@@ -68,7 +75,7 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
     setList((all) => all.filter((one) => one.number !== number))
   }
 
-  async function send(number: number, file: File, signal: AbortSignal): Promise<void> {
+  async function send({ number, file, workflow }: Upload, signal: AbortSignal): Promise<void> {
     try {
       const problem = await checks.current.get(number)
       signal.throwIfAborted()
@@ -90,18 +97,33 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
       drop(number)
       listening.current.onCreated(id, file)
     } catch (error) {
-      if (!signal.aborted) change(number, { state: 'failed', problem: explain(error) })
+      if (signal.aborted) return
+      change(number, { state: 'failed', problem: explain(error) })
+      const refusals = paramRefusals(error)
+      if (refusals && workflow !== undefined) listening.current.onParamsRefused(workflow, refusals)
     }
   }
 
-  const queue = (number: number, file: File) => {
+  const queue = (upload: Upload) => {
     const stop = new AbortController()
-    stops.current.set(number, stop)
-    last.current = last.current.then(() => send(number, file, stop.signal))
+    stops.current.set(upload.number, stop)
+    last.current = last.current.then(() => send(upload, stop.signal))
   }
-  const order = (file: File, workflow: string, makeJob: MakeJob) => {
-    const upload: Upload = { number: count.current++, file, state: 'waiting', progress: 0 }
-    orders.current.set(upload.number, makeJob)
+  const chosenJob =
+    (workflow: string, { batchName, settings }: Choices): MakeJob =>
+    async (inputUrl, { name }) => {
+      const params = { inputUrl, ...paramsOf(await paramFields(client, workflow), settings[workflow] ?? {}) }
+      return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
+    }
+  const order = (file: File, workflow: string, likeEarlier?: MakeJob) => {
+    const upload: Upload = {
+      number: count.current++,
+      file,
+      workflow: likeEarlier ? undefined : workflow,
+      state: 'waiting',
+      progress: 0,
+    }
+    orders.current.set(upload.number, likeEarlier ?? chosenJob(workflow, latest.current))
     setList((all) => [...all, upload])
     // At once, not when its turn comes: a person who dropped twenty files hears of the wrong ones now.
     const check = checkFile(client, workflow, file).catch(() => undefined)
@@ -111,24 +133,13 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
       change(upload.number, { state: 'refused', problem })
       listening.current.onRefused(file, problem)
     })
-    queue(upload.number, file)
+    queue(upload)
   }
 
   return {
     list,
-    add(added, choices) {
-      for (const file of added)
-        order(file, choices.workflow, async (inputUrl, { name }) => {
-          const { workflow, batchName, model, format } = choices
-          const { models, formats } = await choosable(client, workflow)
-          const params = {
-            inputUrl,
-            // Another workflow may have been chosen since, which knows neither.
-            ...(model !== undefined && models.includes(model) ? { model } : {}),
-            ...(format !== undefined && formats.includes(format) ? { format } : {}),
-          }
-          return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
-        })
+    add(added) {
+      for (const file of added) order(file, latest.current.workflow)
     },
     addLike(file, job) {
       order(file, job.workflow, async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } }))
@@ -138,7 +149,8 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
       if (!upload) return
       checks.current.delete(number)
       change(number, { state: 'waiting', progress: 0, problem: undefined })
-      queue(number, upload.file)
+      if (upload.workflow !== undefined) orders.current.set(number, chosenJob(upload.workflow, latest.current))
+      queue(upload)
     },
     remove(number) {
       stops.current.get(number)?.abort()
@@ -146,6 +158,15 @@ export function useUploads(client: Client, listener: UploadListener): Uploads {
     },
     fileOf: (jobId) => files.current.get(jobId),
   }
+}
+
+/** What the service said against params of a job. */
+function paramRefusals(error: unknown): Refusals | undefined {
+  if (!ClientError.is(error)) return undefined
+  const refused = error.errors.filter(({ path }) => path.startsWith('params.'))
+  return refused.length > 0
+    ? Object.fromEntries(refused.map(({ path, message }) => [path.slice('params.'.length), message]))
+    : undefined
 }
 
 /** Tries again, with pauses, for as long as the connection is what is missing. */

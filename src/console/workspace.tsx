@@ -2,7 +2,8 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { type Client, hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import { Brand } from './brand.js'
 import { useDeletions } from './deletions.js'
-import { type Choices, stemsWorkflowId } from './job-choices.js'
+import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'
+import { keepChoices, keptChoices } from './session.js'
 import { useJobCommands } from './job-commands.js'
 import { JobPage } from './job-page.js'
 import { KeysPage } from './keys-page.js'
@@ -28,15 +29,17 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
   const live = useLiveJobs(client, onRefused)
   const { announce } = useMessages()
   const noteSent = useAnnouncedEnds(live)
-  const uploads = useUploads(client, {
+  const [choices, setChoices] = useState<Choices>(() => keptChoices() ?? { workflow: stemsWorkflowId, settings: {} })
+  const [refusals, setRefusals] = useState<{ workflow: string; of: Refusals }>()
+  const uploads = useUploads(client, choices, {
     onCreated(id, { name }) {
       if (!noteSent(id)) announce(`${name} was sent.`)
     },
     onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
+    onParamsRefused: (workflow, of) => setRefusals({ workflow, of }),
   })
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
-  const [choices, setChoices] = useState<Choices>({ workflow: stemsWorkflowId })
   const workflows = useWorkflows(client, choices, setChoices)
   useFocusOnReturn(route.name)
 
@@ -67,7 +70,8 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
           <span class={`chip ${live.state}`} role="status">
             {live.state === 'connected' ? 'Connected' : live.state === 'connecting' ? 'Connecting' : 'Reconnecting'}
           </span>
-          <span class="quiet application">{application}</span>
+          {/* The name where nobody has named one says nothing. */}
+          {application !== 'default' && <span class="quiet application">Application: {application}</span>}
           {hasKey && (
             <button type="button" class="plain" onClick={onLeave}>
               Sign out
@@ -85,7 +89,13 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
             commands={commands}
             workflows={workflows}
             choices={choices}
-            onChoices={setChoices}
+            refusals={refusals?.workflow === choices.workflow ? refusals.of : {}}
+            onChoices={(next) => {
+              setChoices(next)
+              keepChoices(next)
+              // What was wrong together may be right now.
+              if (next.workflow === choices.workflow) setRefusals(undefined)
+            }}
             filters={route.filters}
           />
         )}
@@ -109,7 +119,7 @@ function useWorkflows(
     client.workflows({ signal: stop.signal }).then(
       (all) => {
         setWorkflows(all)
-        if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ workflow: all[0].id })
+        if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ ...choices, workflow: all[0].id })
       },
       // Without them there is nothing to choose; sending a song tells what is wrong.
       () => undefined,

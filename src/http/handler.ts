@@ -6,6 +6,7 @@ import { authenticate } from './routing/authenticate.js'
 import { Call, type Service } from './routing/call.js'
 import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
+import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
 import { ListTurns } from './routing/list-turns.js'
@@ -20,6 +21,7 @@ import { RequestIds } from './routing/request-ids.js'
 import type { RequestUrl } from './routing/request-url.js'
 import { type Match, RouteTable } from './routing/route-table.js'
 import { allRoutes } from './routes.js'
+import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inServerSpan } from './routing/server-span.js'
@@ -81,19 +83,22 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       if (options.cors) Object.assign(headers, corsHeaders(request, options.cors))
       const { url, match, basePath, deprecated } = locate(request, mountPath)
       if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
+      const facts = { service, request, requestId, body, headers, url, basePath, trace: undefined }
       if (match.kind === 'route') {
         const { route, params } = match
         operation = route.operation
         answer = await inServerSpan(engine.options.tracing, request, route, async (trace) => {
           const caller = route.access === 'key' ? await authenticate(request, service) : undefined
           if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-          const facts = { service, request, requestId, body, headers, url, basePath, trace }
-          return await route.run(new Call(facts, caller), params)
+          return await route.run(new Call({ ...facts, trace }, caller), params)
         })
         if (request.method === 'HEAD') answer.body = null
       } else {
         if (match.kind === 'none') tellMisplaced(url.pathname, basePath)
-        answer = withoutRoute(request, match, basePath)
+        const isRead = request.method === 'GET' || request.method === 'HEAD'
+        const wantsPage = match.kind === 'none' && isRead && prefersHtml(request.headers.get('accept'))
+        answer = wantsPage ? notFoundPage(new Call(facts, undefined)) : withoutRoute(request, match, basePath)
+        if (request.method === 'HEAD') answer.body = null
       }
     } catch (error) {
       const problem = toProblem(error)

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
 import type { StageContext } from '../engine/workflow/workflow.js'
@@ -13,8 +13,6 @@ export const audioSettingsSchema = stemsSettingsSchema.pick({
 })
 
 export type AudioSettings = z.infer<typeof audioSettingsSchema>
-
-export const inputUrlParam = z.url({ protocol: /^https?$/ }).max(8192)
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong */
 export function checkedSettings(workflow: string, settings: unknown): AudioSettings {

@@ -7,6 +7,7 @@ import type { TraceContext } from './job/trace-context.js'
 import { prioritySchema } from './job/scheduling.js'
 import type { JobRequest } from './job/new-job.js'
 import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
+import { checkParams } from './workflow/check-params.js'
 import type { Workflow } from './workflow/workflow.js'
 
 export interface SubmitInput {
@@ -139,22 +140,17 @@ export function checkSubmitInput(input: unknown): SubmitInput {
  */
 export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitInput {
   const input = withAddresses(given, workflow)
-  const checked = workflow.params.safeParse(input.params)
+  const checked = checkParams(workflow.params, input.params)
   if (!checked.success) {
-    const found = checked.error.issues
-    const issues = fieldIssues(found, ['params'])
+    const issues = fieldIssues(checked.issues, ['params'])
     throw new StemworkError(
       'INVALID_PARAMS',
-      `Invalid params for ${workflow.id}: ${issuesText(issues, found.length)}.`,
+      `Invalid params for ${workflow.id}: ${issuesText(issues, checked.issues.length)}. Correct them, then submit the job again.`,
       { details: { issues } },
     )
   }
   refuseImpossibleTimes(input)
-  refuseUnknownOutputs(
-    input.copyResultsTo ?? {},
-    workflow,
-    Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
-  )
+  refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data)))
   return input
 }
 

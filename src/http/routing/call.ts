@@ -80,6 +80,13 @@ export class Call {
     return !this.#url.pathname.startsWith(this.#basePath)
   }
 
+  /** Where pages of the service are, as seen from this address; ends with a slash. Relative if possible, for proxies that add a path. */
+  get pageBase(): string {
+    if (this.isAtRoot) return `${this.baseUrl}/`
+    const depth = this.#url.pathname.slice(this.#basePath.length).split('/').length - 1
+    return depth > 1 ? '../'.repeat(depth - 1) : './'
+  }
+
   /** Absolute address of the service as this client sees it, without a slash at the end. */
   get baseUrl(): string {
     const { publicUrl, trustProxy } = this.service.options

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { empty, json } from '../routing/answer.js'
+import { prefersHtml } from '../routing/prefers-html.js'
 import { defineRoute } from '../routing/route.js'
 
 const indexSchema = z.object({ name: z.string(), links: z.record(z.string(), z.string()) }).meta({ id: 'Index' })
@@ -18,8 +19,8 @@ export const indexRoute = defineRoute({
   async handle(call) {
     const { console: hasConsole, docs } = call.service.options
     const page = hasConsole ? 'console' : docs ? 'docs' : undefined
-    const wantsPage = /\btext\/html\b/.test(call.request.headers.get('accept') ?? '')
-    if (page && wantsPage) return empty(307, { location: `${call.baseUrl}/${page}`, vary: 'accept' })
+    if (page && prefersHtml(call.request.headers.get('accept')))
+      return empty(307, { location: `${call.baseUrl}/${page}`, vary: 'accept' })
     const paths = [...(hasConsole ? ['console'] : []), ...(docs ? ['docs', 'openapi.json'] : []), 'workflow', 'job']
     const links = Object.fromEntries(paths.map((path) => [path, `${call.baseUrl}/${path}`]))
     return json({ name: 'stemwork', links }, { headers: { vary: 'accept' } })

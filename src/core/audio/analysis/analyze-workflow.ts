@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { inputUrlParam } from '../../separation/decode/input-url-param.js'
+import { type AudioSettings, checkedSettings, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/analyze'
 
@@ -40,8 +41,12 @@ export function defineAnalyze(
   const checked = { ...checkedSettings(id, others), ...(beats === undefined ? {} : { beats }) }
   const file = beats === undefined ? 'audio/analysis/analyze-module.js' : 'beats/analyze-beats-module.js'
   const params: z.ZodType<AnalyzeParams> = z.strictObject({
-    inputUrl: inputUrlParam,
-    peaks: z.boolean().default(false).describe('Whether to add peaks for players (JSON).'),
+    inputUrl: inputUrlParam(checked.decoders),
+    peaks: z
+      .boolean()
+      .default(false)
+      .describe('Whether to add peaks for players (JSON).')
+      .meta({ title: 'Peaks for players' }),
   })
   return defineWorkflow({
     id,

@@ -9,7 +9,7 @@ import { withProgress } from '../progress.js'
 import { edited } from '../transcode/edits.js'
 import { fitted, writeAudio } from '../transcode/write-audio.js'
 import { loudnessPicture } from './loudness-picture.js'
-import { defineLoudness, type LoudnessParams } from './loudness-workflow.js'
+import { defineLoudness, type LoudnessParams, usualCeiling } from './loudness-workflow.js'
 import { loudnessFigures, loudnessReport, measureLoudness } from './measure-loudness.js'
 import { normalisation } from './normalise.js'
 
@@ -26,7 +26,7 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
   const { inputs, limits, params, signal } = context
   const { inputUrl } = inputs
   if (!inputUrl) throw new Error('the loudness workflow needs the input "inputUrl"; it was given none')
-  const { normalizeTo, ceiling, picture, format = settings.format ?? '16' } = params
+  const { normalizeTo, ceiling = usualCeiling, picture, format = settings.format ?? '16' } = params
   const passes = normalizeTo === undefined ? 1 : 2
   const open = async (pass: number) => {
     const options = { signal, maxSeconds: limits.maxAudioSeconds, decoders: settings.decoders }

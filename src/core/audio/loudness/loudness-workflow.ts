@@ -1,18 +1,25 @@
 import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { formatParam } from '../../separation/encode/format-param.js'
+import { formatParam, keepTagsParam } from '../../separation/encode/format-param.js'
 import { fileType, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { inputUrlParam } from '../../separation/decode/input-url-param.js'
+import { type AudioSettings, checkedSettings, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/loudness'
+
+/** True peak in dBTP of the written audio where a job names none. */
+export const usualCeiling = -1
+
+/** Params of the audio that is written, which `normalizeTo` asks for. */
+const writingParams = ['ceiling', 'format', 'keepTags'] as const
 
 /** Parameters of a job. */
 export interface LoudnessParams {
   inputUrl: string
   picture: boolean
   normalizeTo?: number
-  ceiling: number
+  ceiling?: number
   format?: OutputFormat
   keepTags?: boolean
 }
@@ -34,26 +41,38 @@ export function defineLoudness(
 ): Workflow {
   const checked = checkedSettings(id, settings)
   const { format: usualFormat = '16', formats = outputFormats } = checked
-  const params: z.ZodType<LoudnessParams> = z.strictObject({
-    inputUrl: inputUrlParam,
-    picture: z.boolean().default(true).describe('Whether to draw the loudness over time (SVG).'),
-    normalizeTo: z
-      .number()
-      .min(-70)
-      .max(0)
-      .optional()
-      .describe('Integrated loudness in LUFS of the audio to write. Default: none is written.'),
-    ceiling: z
-      .number()
-      .min(-30)
-      .max(0)
-      .default(-1)
-      .describe(
-        'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if necessary.',
-      ),
-    format: formatParam(formats, usualFormat).describe('Format of the audio to write.'),
-    keepTags: z.boolean().optional().describe('Whether the written audio carries the tags and the name of the input.'),
-  })
+  const params: z.ZodType<LoudnessParams> = z
+    .strictObject({
+      inputUrl: inputUrlParam(checked.decoders),
+      picture: z.boolean().default(true).describe('Whether to draw the loudness over time (SVG).'),
+      normalizeTo: z
+        .number()
+        .min(-70)
+        .max(0)
+        .optional()
+        .describe('Integrated loudness in LUFS of the audio to write. Default: none is written.')
+        .meta({ title: 'Normalize to', 'x-unit': 'LUFS' }),
+      ceiling: z
+        .number()
+        .min(-30)
+        .max(0)
+        .optional()
+        .describe(
+          'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if necessary.',
+        )
+        .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
+      format: formatParam(formats, usualFormat, 'Format of the audio to write.'),
+      keepTags: keepTagsParam(checked.keepTags),
+    })
+    .superRefine((given, context) => {
+      if (given.normalizeTo !== undefined) return
+      for (const name of writingParams) {
+        if (given[name] === undefined) continue
+        const message = `is of the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
+        context.addIssue({ code: 'custom', path: [name], message })
+      }
+    })
+    .meta({ dependentRequired: Object.fromEntries(writingParams.map((name) => [name, ['normalizeTo']])) })
   return defineWorkflow({
     id,
     name: 'Loudness',

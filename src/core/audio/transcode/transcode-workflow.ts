@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { formatParam } from '../../separation/encode/format-param.js'
+import { formatParam, keepTagsParam } from '../../separation/encode/format-param.js'
 import { fileType, mp3Rates, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { inputUrlParam } from '../../separation/decode/input-url-param.js'
+import { type AudioSettings, checkedSettings, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/transcode'
 
@@ -45,8 +46,8 @@ export function defineTranscode(
   const fade = z.number().min(0).max(mostFadeSeconds).default(0)
   const params: z.ZodType<TranscodeParams> = z
     .strictObject({
-      inputUrl: inputUrlParam,
-      format: formatParam(formats, usualFormat).describe('Format of the file, including its sample width.'),
+      inputUrl: inputUrlParam(checked.decoders),
+      format: formatParam(formats, usualFormat, 'Format of the file, including its sample width.'),
       sampleRate: z
         .number()
         .int()
@@ -55,18 +56,34 @@ export function defineTranscode(
         .optional()
         .describe(
           `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that it has.`,
-        ),
-      channels: z
-        .union([z.literal(1), z.literal(2)])
+        )
+        .meta({ 'x-unit': 'Hz' }),
+      channels: z.literal([1, 2]).optional().describe('1 or 2. Default: those of the input; for MP3, at most 2.'),
+      startSeconds: z
+        .number()
+        .min(0)
+        .max(mostSeconds)
+        .default(0)
+        .describe('Position in seconds; audio before it is left out.')
+        .meta({ title: 'Start', 'x-unit': 's' }),
+      lengthSeconds: z
+        .number()
+        .positive()
+        .max(mostSeconds)
         .optional()
-        .describe('Default: those of the input; for MP3, at most 2.'),
-      startSeconds: z.number().min(0).max(mostSeconds).default(0).describe('Audio before this is left out.'),
-      lengthSeconds: z.number().positive().max(mostSeconds).optional().describe('Default: up to the end.'),
-      fadeInSeconds: fade.describe('Length of a linear fade at the start.'),
-      fadeOutSeconds: fade.describe('Length of a linear fade at the end.'),
-      gainDb: z.number().min(-120).max(60).default(0).describe('Amplification in dB. Integers clip at full scale.'),
+        .describe('Seconds to keep. Default: up to the end.')
+        .meta({ title: 'Length', 'x-unit': 's' }),
+      fadeInSeconds: fade.describe('Seconds of a linear fade at the start.').meta({ title: 'Fade in', 'x-unit': 's' }),
+      fadeOutSeconds: fade.describe('Seconds of a linear fade at the end.').meta({ title: 'Fade out', 'x-unit': 's' }),
+      gainDb: z
+        .number()
+        .min(-120)
+        .max(60)
+        .default(0)
+        .describe('Amplification in dB. Integers clip at full scale.')
+        .meta({ title: 'Gain', 'x-unit': 'dB' }),
       dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
-      keepTags: z.boolean().optional().describe('Whether the file carries the tags and the name of the input.'),
+      keepTags: keepTagsParam(checked.keepTags),
     })
     .superRefine(({ format = usualFormat, sampleRate }, context) => {
       if (format !== 'mp3' || sampleRate === undefined || mp3Rates.includes(sampleRate)) return

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { checkParams, shapeOf } from './check-params.js'
 import { needsOf } from './needs.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText } from './schema-issues.js'
@@ -201,17 +202,22 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
     const issues: [PropertyKey[], string][] = []
     const made = new Map<string, readonly string[]>()
     for (const each of steps) {
-      const result = each.workflow.params.safeParse(each.params(given))
+      const result = checkParams(each.workflow.params, each.params(given))
       if (result.success) {
-        made.set(each.name, Object.keys(each.workflow.outputs(result.data as Record<string, unknown>)))
+        made.set(each.name, Object.keys(each.workflow.outputs(result.data)))
         continue
       }
-      for (const { path, message } of result.error.issues) {
-        const param = Object.entries(params).find(([, text]) => text === `${each.name}.${String(path[0])}`)?.[0]
+      for (const { path, message } of result.issues) {
+        const its = String(path[0])
+        const param = Object.entries(params).find(([, text]) => text === `${each.name}.${its}`)?.[0]
         // Not repeated for what the composition's schema has already refused.
-        if (each.inputs[String(path[0])]?.step === undefined && String(path[0]) in each.inputs) continue
+        if (each.inputs[its]?.step === undefined && its in each.inputs) continue
         if (param === undefined) issues.push([[], `step ${each.name}: ${path.join('.')}: ${message}`])
-        else if (!shapeOf(each.workflow.params)) issues.push([[param], message])
+        else if (
+          given[param] === undefined ||
+          shapeOf(each.workflow.params)?.[its]?.safeParse(given[param]).success !== false
+        )
+          issues.push([[param], message])
       }
     }
     const needed = [
@@ -268,11 +274,6 @@ function inOrder(
 function referred(text: string): { step: string; name: string } {
   const at = text.indexOf('.')
   return { step: text.slice(0, at), name: text.slice(at + 1) }
-}
-
-/** The members of an object schema, if available. */
-function shapeOf(schema: z.ZodType): Record<string, z.ZodType> | undefined {
-  return schema instanceof z.ZodObject ? schema.shape : undefined
 }
 
 function isWorkflow(value: unknown): boolean {

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { fileExtensions } from './file-extensions.js'
-import { formatParam } from '../encode/format-param.js'
+import { formatParam, keepTagsParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
 import { ensembleAlgorithms } from '../ensemble-algorithm.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
+import { inputUrlParam } from '../decode/input-url-param.js'
 
 const modelName = z.string().min(1)
 
@@ -224,22 +224,13 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
   if (!checked.success) {
     throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
   }
-  const {
-    id,
-    name,
-    description,
-    stems,
-    format: usualFormat = '16',
-    formats = outputFormats,
-    allowedModels,
-    decoders,
-  } = checked.data
+  const { id, name, description, stems, format: usualFormat = '16' } = checked.data
   const { separate, draw, prepare } = work(checked.data)
   return defineWorkflow({
     id,
     name,
     description,
-    params: paramsSchema(formats, usualFormat, allowedModels, fileExtensions(Boolean(decoders?.ffmpeg))),
+    params: paramsSchema(checked.data, usualFormat),
     outputs: ({ pictures, format = usualFormat }) => ({
       ...stemOutputs(stems, format),
       ...(pictures ? pictureOutputs(stems) : {}),
@@ -258,23 +249,21 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
 }
 
 function paramsSchema(
-  formats: readonly OutputFormat[],
+  { formats, allowedModels, decoders, keepTags }: StemsDefinition,
   usualFormat: OutputFormat,
-  allowedModels: readonly string[] | undefined,
-  extensions: readonly string[],
 ): z.ZodType<StemsParams, StemsRequest> {
   const shape = {
-    inputUrl: z
-      .url({ protocol: /^https?$/ })
-      .max(8192)
-      .describe('Address of the song.')
-      // For clients that look at a file before they send it.
-      .meta({ 'x-fileExtensions': extensions }),
-    pictures: z.boolean().default(false),
-    format: formatParam(formats, usualFormat),
-    keepTags: z.boolean().optional(),
+    inputUrl: inputUrlParam(decoders),
+    pictures: z
+      .boolean()
+      .default(false)
+      .describe('Whether to add peaks for players (JSON) and a picture (SVG) of each stem.'),
+    format: formatParam(formats ?? outputFormats, usualFormat, 'Format of the stems.'),
+    keepTags: keepTagsParam(keepTags),
   }
-  return allowedModels ? z.strictObject({ ...shape, model: z.enum(allowedModels).optional() }) : z.strictObject(shape)
+  if (!allowedModels) return z.strictObject(shape)
+  const model = z.enum(allowedModels).optional().describe('Model that separates. Default: chosen by the service.')
+  return z.strictObject({ ...shape, model })
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {

@@ -1,0 +1,63 @@
+import { isWhole, sizeOf, type TransferOptions, type UploadSource } from './upload-source.js'
+
+/** A request's body that tells its progress. */
+export function streamedBody(source: UploadSource, { onProgress, signal }: TransferOptions): RequestInit {
+  const totalBytes = isWhole(source) ? sizeOf(source) : undefined
+  const iterator = counted(chunksIn(source), (bytes) => onProgress?.({ bytes, totalBytes }))
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      // Node's fetch reads an aborted body on to its end.
+      if (signal?.aborted) await iterator.return(undefined)
+      signal?.throwIfAborted()
+      const { done, value } = await iterator.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: async () => void (await iterator.return(undefined)),
+  })
+  const streamed: RequestInit & { duplex: 'half' } = { body, duplex: 'half' }
+  return streamed
+}
+
+function chunksIn(source: UploadSource): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  if (source instanceof Uint8Array) return [source]
+  if (source instanceof Blob) return chunksOf(source.stream())
+  return 'getReader' in source ? chunksOf(source) : source
+}
+
+async function* counted(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let bytes = 0
+  for await (const chunk of chunks) {
+    for (const piece of pieces(chunk)) {
+      yield piece
+      bytes += piece.byteLength
+      onBytes(bytes)
+    }
+  }
+}
+
+const pieceBytes = 64 * 1024
+
+/** Sources may hand out the whole at once, which would be progress in one step. */
+function* pieces(source: Uint8Array): Generator<Uint8Array, void, undefined> {
+  for (let at = 0; at < source.byteLength; at += pieceBytes) yield source.subarray(at, at + pieceBytes)
+}
+
+/** Streams are not iterable in every browser. */
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = stream.getReader()
+  let isDone = false
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      isDone = done
+      if (done) return
+      yield value
+    }
+  } finally {
+    if (!isDone) await reader.cancel().catch(() => undefined)
+  }
+}

@@ -1,0 +1,23 @@
+import type { RequestOptions } from './connection.js'
+
+/** What can be sent: a `File` or other `Blob`, bytes, or a stream of them. In Node, `fs.openAsBlob(path)` makes a Blob of a file. */
+export type UploadSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
+
+export interface TransferProgress {
+  /** Bytes that have gone over to the network so far. */
+  bytes: number
+  /** Bytes of the whole; undefined for a stream of unknown length. */
+  totalBytes: number | undefined
+}
+
+export interface TransferOptions extends RequestOptions {
+  onProgress?(progress: TransferProgress): void
+}
+
+export function isWhole(source: UploadSource): source is Blob | Uint8Array {
+  return source instanceof Uint8Array || source instanceof Blob
+}
+
+export function sizeOf(source: Blob | Uint8Array): number {
+  return source instanceof Uint8Array ? source.byteLength : source.size
+}

@@ -1,0 +1,86 @@
+import type { Client } from '../client/client.js'
+import { knownWorkflow } from './known-workflow.js'
+import { outputWords } from './words.js'
+
+/** What a person set, by param: as it was typed, chosen or ticked. What is absent or empty is left to the service. */
+export type Settings = Record<string, string | boolean | undefined>
+
+/** What the service says of a param, as JSON Schema. */
+interface ParamSchema {
+  type?: string
+  format?: string
+  title?: string
+  description?: string
+  default?: unknown
+  enum?: readonly unknown[]
+  minimum?: number
+  exclusiveMinimum?: number
+  maximum?: number
+  'x-unit'?: string
+}
+
+/** A param that a person can set. */
+export interface ParamField extends ParamSchema {
+  name: string
+  label: string
+  /** The params without which it means nothing. */
+  needs: readonly string[]
+}
+
+interface ParamsSchema {
+  properties?: Record<string, ParamSchema>
+  dependentRequired?: Record<string, readonly string[]>
+}
+
+/** The params of a workflow, except addresses of files and what no simple field can hold. */
+export async function paramFields(client: Client, workflow: string): Promise<ParamField[]> {
+  const { properties = {}, dependentRequired = {} }: ParamsSchema = (await knownWorkflow(client, workflow)).params
+  return Object.entries(properties)
+    .filter(
+      ([, { enum: names, type = '', format }]) => names ?? (/boolean|number|integer|string/.test(type) && !format),
+    )
+    .map(([name, schema]) => {
+      const title = schema.title ?? outputWords(name)
+      const unit = schema['x-unit']
+      return { ...schema, name, label: unit ? `${title} (${unit})` : title, needs: dependentRequired[name] ?? [] }
+    })
+}
+
+/** The set params with their types. A stale one, of which the service knows nothing any more, is left out. */
+export function paramsOf(fields: readonly ParamField[], settings: Settings): Record<string, unknown> {
+  return Object.fromEntries(
+    usable(fields, settings)
+      .map((field) => [field.name, valueOf(field, settings)] as const)
+      .filter(([, value]) => value !== undefined),
+  )
+}
+
+/** Those that mean something with these settings. */
+export function usable(fields: readonly ParamField[], settings: Settings): ParamField[] {
+  return fields.filter(({ needs }) =>
+    fields.every((other) => !needs.includes(other.name) || valueOf(other, settings) !== undefined),
+  )
+}
+
+/** What is wrong with what was typed. */
+export function problemOf(field: ParamField, settings: Settings): string | undefined {
+  const value = valueOf(field, settings)
+  const { type, minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = field
+  if (typeof value !== 'number') return undefined
+  const isWhole = type === 'integer'
+  if (value >= minimum && value > exclusiveMinimum && value <= maximum && (!isWhole || value % 1 === 0))
+    return undefined
+  const least = Math.max(minimum, exclusiveMinimum)
+  const bounds = `${least > -Infinity ? ` from ${least}` : ''}${maximum < Infinity ? ` to ${maximum}` : ''}`
+  return `Enter a ${isWhole ? 'whole ' : ''}number${bounds}.`
+}
+
+function valueOf(field: ParamField, settings: Settings): unknown {
+  const given = settings[field.name]
+  if (typeof given !== 'string') return given
+  const text = given.trim()
+  if (field.enum) return field.enum.find((one) => String(one) === text)
+  if (text === '') return undefined
+  // A comma for decimals, and the minus of typesetters, where a keyboard has these.
+  return field.type === 'string' ? text : Number(text.replace(',', '.').replace('−', '-'))
+}

@@ -1,0 +1,80 @@
+import { useState } from 'preact/hooks'
+import { type ParamField, problemOf, type Settings } from './param-fields.js'
+import { formatWords } from './words.js'
+
+interface ParamInputProps {
+  field: ParamField
+  settings: Settings
+  /** What the service said against it. */
+  refusal: string | undefined
+  onChange(value: string | boolean | undefined): void
+}
+
+/** One param, with what it means and what is wrong with it. */
+export function ParamInput({ field, settings, refusal, onChange }: ParamInputProps) {
+  const { name, label, description, type, enum: names, default: usual, minimum = -1 } = field
+  const [isTyping, setTyping] = useState(false)
+  const problem = refusal ?? (isTyping ? undefined : problemOf(field, settings))
+  const given = settings[name]
+  const id = `param-${name}`
+  // The names of the choices say what they are.
+  const hint = names ? undefined : description
+  const common = {
+    id,
+    'aria-invalid': problem !== undefined,
+    'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
+  }
+  const words = (one: unknown) => (name === 'format' ? formatWords(String(one)) : String(one))
+  return (
+    <div class={type === 'boolean' ? 'field check' : 'field'}>
+      <label for={id}>{label}</label>
+      {type === 'boolean' ? (
+        <input
+          {...common}
+          type="checkbox"
+          checked={(given ?? usual) === true}
+          onChange={({ currentTarget: { checked } }) => onChange(checked === usual ? undefined : checked)}
+        />
+      ) : names ? (
+        <select
+          {...common}
+          value={String(given ?? '')}
+          onChange={(event) => onChange(event.currentTarget.value || undefined)}
+        >
+          <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
+          {names
+            .filter((one) => one !== usual)
+            .map((one) => (
+              <option key={one} value={String(one)}>
+                {words(one)}
+              </option>
+            ))}
+        </select>
+      ) : (
+        <input
+          {...common}
+          type="text"
+          // Keyboards of phones for decimals have no minus.
+          inputMode={minimum < 0 ? 'text' : 'decimal'}
+          placeholder={String(usual ?? '')}
+          value={String(given ?? '')}
+          onInput={({ currentTarget: { value } }) => {
+            setTyping(true)
+            onChange(value || undefined)
+          }}
+          onBlur={() => setTyping(false)}
+        />
+      )}
+      {hint && (
+        <p class="quiet" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {problem && (
+        <p class="wrong" id={`${id}-problem`} role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,34 @@
+import type { ApiAnswer } from '../routing/answer.js'
+import { text } from '../routing/answer.js'
+import type { Call } from '../routing/call.js'
+import { escape } from './docs-html.js'
+import { pageHeaders } from './page.js'
+
+/** What a person sees who has opened an address that the service does not have. */
+export function notFoundPage(call: Call): ApiAnswer {
+  const { console: hasConsole, docs: hasDocs } = call.service.options
+  const base = escape(call.pageBase)
+  const links = [
+    ...(hasConsole ? [`<li><a href="${base}console">Console</a>: send songs and listen to the results</li>`] : []),
+    ...(hasDocs ? [`<li><a href="${base}docs">HTTP interface</a>: its addresses, with examples</li>`] : []),
+  ]
+  const style = hasConsole ? 'console/console.css' : hasDocs ? 'docs/docs-style.css' : undefined
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Not found – stemwork</title>
+${style === undefined ? '' : `<link rel="stylesheet" href="${base}${style}">\n`}</head>
+<body>
+<main class="plain-page">
+<h1>There is nothing at this address</h1>
+<p>It may be mistyped, or what was there is gone (status 404).</p>
+${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>
+</body>
+</html>
+`
+  const headers = { ...pageHeaders(call), 'cache-control': 'no-store', vary: 'accept' }
+  return { ...text(html, 'text/html; charset=utf-8', headers), status: 404 }
+}

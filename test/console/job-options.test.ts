@@ -1,0 +1,176 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createClient, type Job } from '../../src/client/client.js'
+import { readAudio, sine, writeWav } from '../separation/tracks.js'
+import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  focused,
+  narrow,
+  overflow,
+  patienceMs,
+  phone,
+  rowOf,
+  send,
+} from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
+
+const rate = 44_100
+const amplitude = 0.4
+const sizes: [name: string, size: BrowserContextOptions][] = [
+  ['desktop', { colorScheme: 'light' }],
+  ['phone, dark', { ...phone, colorScheme: 'dark' }],
+]
+
+describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chromium)', () => {
+  let service: ConsoleService
+  let browser: Browser
+  let pages: ConsolePages
+  let folder: string
+  const song = (name: string) => join(folder, `${name}.wav`)
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-options-'))
+    const tone = sine(3 * rate, 440, rate, amplitude)
+    for (const name of ['quieter', 'shorter', 'other rate', 'never sent'])
+      await writeWav(song(name), [tone, tone], rate, '16')
+    ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
+    pages = new ConsolePages(browser, service)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(folder, { recursive: true })
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+    expect(pages.complaints.splice(0)).toEqual([])
+  })
+
+  /** The newest job with this name once its row says that it is done, as the service tells it. */
+  async function done(page: Page, name: string): Promise<Job> {
+    const row = rowOf(page, `${name}.wav`)
+    await row.locator('.status.succeeded').waitFor()
+    const client = createClient({ baseUrl: service.base, apiKey: service.key })
+    return client.getJob((await row.getAttribute('data-job')) ?? '')
+  }
+
+  async function resultFile(job: Job, output: string): Promise<string> {
+    const path = join(folder, `${job.id}.${job.files?.[output]?.fileName.split('.').at(-1)}`)
+    await writeFile(path, new Uint8Array(await (await fetch(job.result?.[output] ?? '')).arrayBuffer()))
+    return path
+  }
+
+  async function opened(size: BrowserContextOptions, workflow: string): Promise<Page> {
+    const page = await pages.signedIn(size)
+    await page.getByLabel('Workflow').first().selectOption(workflow)
+    await page.getByText('Options').click()
+    return page
+  }
+
+  async function checkLayout(page: Page): Promise<void> {
+    expect([await barriers(page), await overflow(page)]).toEqual([[], 0])
+    const before = page.viewportSize()
+    await page.setViewportSize(narrow.viewport)
+    expect(await overflow(page)).toBe(0)
+    if (before) await page.setViewportSize(before)
+  }
+
+  test.each(sizes)('a song is made as loud as is asked, and a wrong number is sent to nobody: %s', async (_, size) => {
+    const page = await opened(size, 'Loudness')
+    const target = page.getByLabel('Normalize to (LUFS)')
+    // It is of the audio that is written only then.
+    expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
+    await target.fill('-x')
+    await target.blur()
+    const problem = page.getByRole('alert')
+    expect(await problem.innerText()).toBe('Enter a number from -70 to 0.')
+    expect(await target.getAttribute('aria-describedby')).toBe('param-normalizeTo-hint param-normalizeTo-problem')
+    expect(await target.getAttribute('aria-invalid')).toBe('true')
+    await checkLayout(page)
+    await page.getByText('Options').click()
+    await send(page, song('never sent'))
+    await focused(target)
+    expect(await rowOf(page, 'never sent').count()).toBe(0)
+
+    await target.fill('-30')
+    await target.blur()
+    await eventually(() => problem.count()).toBe(0)
+    await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
+    await page.getByLabel('Picture', { exact: true }).uncheck()
+    await page.getByText('Options (3 set)').waitFor()
+    await checkLayout(page)
+    await send(page, song('quieter'))
+    const job = await done(page, 'quieter')
+    expect(job.workflowParams).toEqual({
+      inputUrl: expect.any(String),
+      normalizeTo: -30,
+      ceiling: -3.5,
+      picture: false,
+    })
+    expect(Object.keys(job.result ?? {}).sort()).toEqual(['normalized', 'report'])
+    const report = (await (await fetch(job.result?.report ?? '')).json()) as { integratedLufs: number }
+    const [left] = (await readAudio(await resultFile(job, 'normalized'))).channels
+    const gainDb = 20 * Math.log10(left!.reduce((most, value) => Math.max(most, value), 0) / amplitude)
+    expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
+  })
+
+  test.each(sizes)('a song is cut and written at another rate; the settings outlive a reload: %s', async (_, size) => {
+    const page = await opened(size, 'Transcode')
+    await page.getByLabel('Sample rate (Hz)').fill('22050')
+    await page.getByLabel('Channels').selectOption('1')
+    await page.getByLabel('Start (s)').fill('1')
+    await page.getByLabel('Length (s)').fill('0,5')
+    await page.getByLabel('Dither').uncheck()
+    await checkLayout(page)
+    await page.reload()
+    await page.getByText('Options (5 set)').click()
+    expect(await page.getByLabel('Length (s)').inputValue()).toBe('0,5')
+    // Another workflow has its own, and these come back.
+    await page.getByLabel('Workflow').first().selectOption('Analyze')
+    await page.getByLabel('Peaks for players').check()
+    await page.getByText('Options (1 set)').waitFor()
+    await page.getByLabel('Workflow').first().selectOption('Transcode')
+    await page.getByText('Options (5 set)').waitFor()
+    await send(page, song('shorter'))
+    const job = await done(page, 'shorter')
+    expect(job.workflowParams).toEqual({
+      inputUrl: expect.any(String),
+      sampleRate: 22_050,
+      channels: 1,
+      startSeconds: 1,
+      lengthSeconds: 0.5,
+      dither: false,
+    })
+    const { sampleRate, channels } = await readAudio(await resultFile(job, 'audio'))
+    expect([sampleRate, channels.map(({ length }) => length)]).toEqual([22_050, [11_025]])
+  })
+
+  test('what only the service can tell of a setting stands beside its field, and the corrected one is sent', async () => {
+    const page = await opened({}, 'Transcode')
+    const hertz = page.getByLabel('Sample rate (Hz)')
+    await page.getByLabel('Format').selectOption('MP3 320 kbit/s')
+    await hertz.fill('44000')
+    await send(page, song('other rate'))
+    const problem = page.locator('#param-sampleRate-problem')
+    expect(await problem.innerText()).toContain('MP3 has no rate of 44000 Hz: expected one of 48000, 44100')
+    expect(await hertz.getAttribute('aria-describedby')).toContain('param-sampleRate-problem')
+    expect(await barriers(page)).toEqual([])
+    await hertz.fill('44100')
+    await eventually(() => problem.count()).toBe(0)
+    await page.getByRole('button', { name: 'Send again: other rate.wav' }).click()
+    const job = await done(page, 'other rate')
+    expect(job.workflowParams).toMatchObject({ format: 'mp3', sampleRate: 44_100 })
+    expect(job.files?.audio?.contentType).toBe('audio/mpeg')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}')
+    expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
+  })
+})
