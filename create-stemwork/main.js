@@ -19,7 +19,7 @@ try {
   else {
     const made = await makeProject(folder ?? 'my-stems', template ?? (await askForTemplate()))
     process.stdout.write(
-      `Made ${made.files.length} files in ${made.folder}. Next:\n\n  cd ${made.folder}\n  npm install\n  ${made.start}\n`,
+      `Created ${made.files.length} files in ${made.folder}. Next:\n\n  cd ${made.folder}\n  npm install\n  ${made.start}\n`,
     )
   }
 } catch (error) {
