@@ -26,7 +26,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
   }
   const words = (one: unknown) => (name === 'format' ? formatWords(String(one)) : String(one))
   return (
-    <div class={type === 'boolean' ? 'field check' : 'field'}>
+    <div class={type === 'boolean' ? 'field switch' : 'field'}>
       <label for={id}>{label}</label>
       {type === 'boolean' ? (
         <input

@@ -22,6 +22,7 @@ export function notFoundPage(call: Call): ApiAnswer {
 <title>Not found – stemwork</title>
 ${style === undefined ? '' : `<link rel="stylesheet" href="${base}${style}">\n`}</head>
 <body>
+<header class="top"><p class="brand">stemwork</p></header>
 <main class="plain-page">
 <h1>There is nothing at this address</h1>
 <p>It may be mistyped, or what was there is gone (status 404). Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
