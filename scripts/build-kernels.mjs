@@ -1,21 +1,20 @@
 // Compiles each kernel of src/core/separation/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled TypeScript.
 import { readdirSync, rmSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import asc from 'assemblyscript/asc'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const kernels = 'core/separation/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
-/** Shared by the kernels, and no kernel itself. */
-const shared = 'memory.ts'
 
-const sources = readdirSync(join(root, assembly)).filter((file) => file.endsWith('.ts'))
+/** Those in the folder of parts are no kernels themselves. */
+const sources = readdirSync(join(root, assembly), { recursive: true }).filter((file) => file.endsWith('.ts'))
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/asc'))
 const inputs = [fileURLToPath(import.meta.url), compiler, ...sources.map((file) => join(root, assembly, file))]
 const changedAt = Math.max(...inputs.map(modifiedAt))
 const built = new Set()
-for (const source of sources.filter((file) => file !== shared)) {
+for (const source of sources.filter((file) => dirname(file) === '.')) {
   const output = `${basename(source, '.ts')}.wasm`
   built.add(output)
   if (modifiedAt(join(root, 'dist', kernels, output)) > changedAt) continue

@@ -19,8 +19,11 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, up to seven attempts over about 18 hours; the answer 410 stops them.
   While one secret replaces another, \`webhook-signature\` contains several signatures: one match is enough.
 - **The reason why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` is one of \`download_failed\`,
-  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`.
+  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`, \`deadline\`.
   \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator can help.`
+
+/** Schemas of which an example was shown; a list shows its items where there is one alone. */
+const shownExamples = new Set()
 
 /** Said once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
@@ -77,11 +80,22 @@ function section(method, path, { summary, description, security, parameters, req
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
+    example('Request', requestBody?.content['application/json']),
     `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
+    example('Response', success.content?.['application/json']),
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]
     .filter(Boolean)
     .join('\n\n')
+}
+
+/** The example of a JSON body, once for each schema. */
+function example(title, body) {
+  if (body?.example === undefined || body.schema.type === 'array') return undefined
+  const { $ref } = body.schema
+  if (shownExamples.has($ref)) return undefined
+  if ($ref) shownExamples.add($ref)
+  return `${title}:\n\n\`\`\`json\n${JSON.stringify(body.example, null, 2)}\n\`\`\``
 }
 
 function fields({ properties = {}, required = [], ...schema }) {
@@ -95,12 +109,13 @@ function fields({ properties = {}, required = [], ...schema }) {
 
 /** A JSON schema in few words. */
 function typeText(schema) {
-  const { $ref, anyOf, enum: values, type, items, additionalProperties, properties, format } = schema
+  const { $ref, anyOf, const: only, enum: values, type, items, additionalProperties, properties, format } = schema
   if ($ref) {
     const name = $ref.split('/').at(-1)
     return `[${name}](#${name.toLowerCase()})`
   }
   if (anyOf) return anyOf.map(typeText).join(' or ')
+  if (only !== undefined) return code(only)
   if (values) return values.map(code).join(', ')
   if (type === 'array') return `list of ${typeText(items)}`
   if (properties)

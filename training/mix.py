@@ -198,11 +198,15 @@ class Mixer:
 
 def part_of_bank(task):
     options, first, count, path = task
-    mixer = Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs, stretch=options.stretch)
+    return fill(path, first, count, Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs, stretch=options.stretch))
+
+
+def fill(path, first, count, maker):
+    """Writes the maker's next examples into a bank. Returns the names of the sources of each."""
     bank = np.lib.format.open_memmap(path, mode='r+')
     sources = []
     for number in range(first, first + count):
-        example, names = mixer.example()
+        example, names = maker.example()
         bank[number] = np.clip(example, -HALF_FLOAT, HALF_FLOAT)
         sources.append(names)
     return sources

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.fft
 
 from bands import BINS, COLUMNS, HOP, RATE, SIZE, mid_side_spectra, source
-from mix import AUDIBLE, FRAMES, HALF_FLOAT, VOICE_SHARES, Mixer, gain, level
+from mix import AUDIBLE, FRAMES, VOICE_SHARES, Mixer, fill, gain, level
 
 IMAGES = dict(dry=0.2, room=0.32, wide=0.16, panned=0.12, harmony=0.12, choir=0.08)
 LAYERS = (0.45, 0.35, 0.2)
@@ -177,14 +177,7 @@ class Sources(Mixer):
 
 def part_of_bank(task):
     options, first, count, path = task
-    made = Sources(options.work, options.of, [options.seed, first], options.songs)
-    bank = np.lib.format.open_memmap(path, mode='r+')
-    names = []
-    for number in range(first, first + count):
-        example, of = made.example()
-        bank[number] = np.clip(example, -HALF_FLOAT, HALF_FLOAT)
-        names.append(of)
-    return names
+    return fill(path, first, count, Sources(options.work, options.of, [options.seed, first], options.songs))
 
 
 def main():

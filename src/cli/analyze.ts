@@ -13,7 +13,7 @@ export const analyzeCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     peaks: { type: 'string', value: 'file.json', help: 'Write peaks for players.' },
-    beats: { type: 'string', value: 'model', help: 'Let a model that was pulled find the beats: beat-this-small.' },
+    beats: { type: 'string', value: 'model', help: 'Pulled model that finds the beats: beat-this-small.' },
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the times of beats and bars.',

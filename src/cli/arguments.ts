@@ -64,5 +64,10 @@ function checkCount(
 
 function unknownOption(rawName: string, known: string[]): UsageError {
   const match = rawName.startsWith('--') ? nearest(rawName.slice(2), known) : undefined
-  return new UsageError(`Unknown option ${rawName}.${match ? ` Did you mean --${match}?` : ''}`)
+  const hint = match
+    ? ` Did you mean --${match}?`
+    : rawName.startsWith('--')
+      ? ''
+      : ' A file name that starts with a dash is written ./-name.'
+  return new UsageError(`Unknown option ${rawName}.${hint}`)
 }

@@ -1,7 +1,6 @@
-import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { copyFile, rename, rm } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
-import { badInput, StemworkError } from '../core/engine/errors.js'
 import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { checkParams } from '../core/engine/workflow/check-params.js'
@@ -9,11 +8,12 @@ import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
 import { type Report, runInForeground } from './foreground-run.js'
+import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import type { ProgressLine } from './progress-line.js'
 
 /** Options of the commands that run a workflow on one file of this machine. */
 export const audioCommandOptions = {
-  ffmpeg: { type: 'boolean', help: 'Let the ffmpeg on the PATH decode what the package cannot.' },
+  ffmpeg: { type: 'boolean', help: 'Use the ffmpeg on the PATH for formats that the package cannot decode.' },
   json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
 } satisfies Record<string, CommandOption>
 
@@ -49,11 +49,11 @@ async function runOnFile(
   const checked = checkParams(workflow.params, given)
   if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), options)}.`)
   for (const target of Object.values(keep)) await refuseInput(path, target)
-  const bytes = await sizeOf(path)
+  const file = await requireFile(path)
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
-  const directory = await mkdtemp(join(parent, '.stemwork-'))
+  const directory = await unfinishedFolder(parent, '.stemwork-')
   // The user waits for it: no nicer than this process.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
@@ -64,7 +64,7 @@ async function runOnFile(
         module: workflow.module?.url ?? null,
         settings: workflow.module?.settings ?? null,
         params: given,
-        inputs: { inputUrl: { path: resolve(path), bytes, name: basename(path) } },
+        inputs: { inputUrl: file },
         directory,
         limits: { maxAudioSeconds },
       },
@@ -91,27 +91,10 @@ async function move(from: string, to: string): Promise<void> {
   })
 }
 
-async function sizeOf(path: string): Promise<number> {
-  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    const message =
-      error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`
-    throw new StemworkError('NOT_FOUND', message, { cause: error })
-  })
-  if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
-  return stats.size
-}
-
 /** The user knows the option, not the param. */
 function namedByOption(issue: string, options: Record<string, string>): string {
   const [name = ''] = issue.split(':', 1)
   return Object.hasOwn(options, name) ? `--${options[name]}${issue.slice(name.length)}` : issue
-}
-
-/** @throws UsageError if a result would replace the file that it is made of */
-async function refuseInput(path: string, target: string): Promise<void> {
-  const [input, output] = await Promise.all([path, target].map((each) => stat(each).catch(() => undefined)))
-  if (input && output && input.ino === output.ino && input.dev === output.dev)
-    throw new UsageError(`The output "${target}" is the input file. Choose another name; the input is kept as it is.`)
 }
 
 /** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */

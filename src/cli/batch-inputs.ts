@@ -1,7 +1,6 @@
 import type { Dirent, Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, extname, join, relative, resolve, sep } from 'node:path'
-import { StemworkError } from '../core/engine/errors.js'
 
 /** A file to separate, as it was when it was looked at. */
 export interface BatchInput {
@@ -34,19 +33,6 @@ export interface InputSearch {
   /** Whether an earlier run made this file. */
   isResult(path: string): boolean
   ffmpeg: boolean
-}
-
-/** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
-export async function requireSources(sources: readonly string[]): Promise<void> {
-  for (const source of sources) {
-    await stat(source).catch((error: NodeJS.ErrnoException) => {
-      throw new StemworkError(
-        'NOT_FOUND',
-        error.code === 'ENOENT' ? `There is no file "${source}".` : `"${source}" cannot be read: ${error.message}.`,
-        { cause: error },
-      )
-    })
-  }
 }
 
 /**

@@ -65,7 +65,7 @@ export class BatchReport {
     if (this.#failures.length > 0) {
       stderr.write(`\nFailed:\n${this.#failures.map(({ input, message }) => `  ${input}: ${message}\n`).join('')}`)
     }
-    const counts = `${this.#done} separated, ${this.#skipped} finished before, ${this.#failures.length} failed.\n`
+    const counts = `${this.#done} separated, ${this.#skipped} already done, ${this.#failures.length} failed.\n`
     const hint = this.#hint === undefined ? '' : `${this.#hint}\n`
     if (this.#json) stderr.write(counts)
     else stdout.write(counts + hint)

@@ -31,7 +31,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./mcp.js')).mcpCommand,
   },
   keys: {
-    summary: 'Make, list, rotate and revoke API keys; replace webhook secrets.',
+    summary: 'Create, list, rotate and revoke API keys; replace webhook secrets.',
     load: async () => (await import('./keys.js')).keysCommand,
   },
   jobs: {
@@ -39,15 +39,15 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./jobs.js')).jobsCommand,
   },
   schedule: {
-    summary: 'Pause, resume, drain and limit the start of jobs.',
+    summary: 'Pause, resume, drain or limit jobs.',
     load: async () => (await import('./schedule.js')).scheduleCommand,
   },
   limits: {
-    summary: 'Show and set the daily quota of an application and its number of waiting jobs.',
+    summary: 'Show and set the daily quota of an application and how many of its jobs may wait.',
     load: async () => (await import('./limits.js')).limitsCommand,
   },
   doctor: {
-    summary: 'Check what a service needs, and say what to do.',
+    summary: 'Check that a service has what it needs, and say what to do.',
     load: async () => (await import('./doctor.js')).doctorCommand,
   },
   worker: {

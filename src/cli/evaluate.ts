@@ -49,8 +49,8 @@ export const evaluateCommand: Command = {
     },
   },
   notes:
-    'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is the median. "False vocals"\n' +
-    'is the level of the predicted vocals where nobody sings, in dB relative to the mixture. "Sum error" is the largest |mixture - vocals -\n' +
+    'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is the median. "False vocals" ' +
+    'is the level of the predicted vocals where nobody sings, in dB relative to the mixture. "Sum error" is the largest |mixture - vocals - ' +
     'accompaniments|. The audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const json = input.values.json === true

@@ -17,7 +17,7 @@ import {
 } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storageOptions, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const store = ['data', 'store', 'blobs']
@@ -26,10 +26,11 @@ const filters = ['status', 'app', 'workflow']
 export const jobsCommand: Command = {
   usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
-    'Jobs of all applications, in the store of a service that is stopped (--data, SQLite) or shared (--store postgres://...).',
+    'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or whose store is shared (--store postgres://...).',
   positionals: { min: 1, max: 2 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store, blobs: storageOptions.blobs }),
+    ...storeOptions,
+    ...withEnvironment({ blobs: storageOptions.blobs }),
     all: {
       type: 'boolean',
       help: 'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of the store.',

@@ -11,8 +11,7 @@ import {
   textOf,
   UsageError,
 } from './command.js'
-import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
@@ -22,10 +21,10 @@ type Action = (typeof actions)[number]
 export const keysCommand: Command = {
   usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
   description:
-    'API keys of a service that is stopped (--data, SQLite) or shared (--store postgres://...). A key is shown once, when it is made; so is the secret that signs the webhooks of an application, which webhook-secret replaces.',
+    'Manages the API keys of a service that is stopped (--data, SQLite) or whose store is shared (--store postgres://...). Keys, and the secrets that sign webhooks, are shown only once, when they are created.',
   positionals: { min: 1, max: 2 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    ...storeOptions,
     app: {
       type: 'string',
       value: 'name',
@@ -52,10 +51,10 @@ export const keysCommand: Command = {
     list: { description: 'Lists the keys of an application.', options: ['data', 'store', 'app', 'json'] },
     rotate: {
       usage: '<key id>',
-      description: 'Creates a new key to replace one that keeps working for a while.',
+      description: 'Creates a new key to replace another, which keeps working for a while.',
       options: ['data', 'store', 'overlap-hours', 'json'],
     },
-    revoke: { usage: '<key id>', description: 'Ends a key at once.', options: ['data', 'store', 'json'] },
+    revoke: { usage: '<key id>', description: 'Revokes a key immediately.', options: ['data', 'store', 'json'] },
     'webhook-secret': {
       description:
         'Replaces the secret that signs the webhooks of an application. For a while, the old one also signs.',

@@ -3,8 +3,7 @@ import type { LimitChange, Limits } from '../core/engine/job/quota.js'
 import { DeploymentLimits } from '../core/engine/limits.js'
 import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
-import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 /** Options by the figure that they set. */
@@ -17,12 +16,12 @@ const figures = {
 const figureNames = Object.keys(figures) as (keyof Limits)[]
 
 export const limitsCommand: Command = {
-  usage: 'limits <show | set> [--app <name>] [figures] (--data <dir> | --store <url>)',
+  usage: 'limits <show | set> [--app <name>] [limits] (--data <dir> | --store <url>)',
   description:
-    'What an application may use in a day (UTC), and how many of its jobs may wait. Figures of its own replace those for all, which are options of the program that runs the service. Jobs that were accepted are run. The service must be stopped (--data, SQLite) or shared (--store postgres://...).',
+    'Shows and sets how much an application may use per day (UTC), and how many of its jobs may wait. These values override the defaults for all applications, which are options of the program that runs the service. Jobs that were already accepted still run. The service must be stopped (--data, SQLite), or its store shared (--store postgres://...).',
   positionals: { min: 1, max: 1 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    ...storeOptions,
     app: { type: 'string', value: 'name', help: 'Name of an application. With show, default: all.' },
     'max-queued': { type: 'string', value: 'n', help: 'With set: jobs that may wait.' },
     jobs: { type: 'string', value: 'n', help: 'With set: jobs per day that are created or retried.' },

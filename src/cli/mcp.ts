@@ -13,7 +13,7 @@ export const mcpCommand: Command = {
     'api-key': {
       type: 'string',
       value: 'key',
-      help: 'The key of the application whose jobs are used. Better set STEMWORK_API_KEY: process lists do not show it.',
+      help: 'The key of the application whose jobs are used. Prefer STEMWORK_API_KEY, which does not appear in process lists.',
     },
   }),
   notes:

@@ -17,12 +17,12 @@ const threads: CommandOption = {
 const provider: CommandOption = {
   type: 'string',
   value: executionProviders.join('|'),
-  help: 'What runs the network; if it is not available, the CPU does, with a warning. Default: cpu.',
+  help: 'What runs the network. If it is not available, the CPU is used, with a warning. Default: cpu.',
 }
 
 const ffmpeg: CommandOption = {
   type: 'boolean',
-  help: 'Let the ffmpeg on the PATH decode what the package cannot, for example MPEG-TS, FLV or WMV videos.',
+  help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as MPEG-TS, FLV or WMV videos.',
 }
 
 /** Command-line options of one separation. */

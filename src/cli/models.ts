@@ -79,7 +79,7 @@ export const modelsCommand: Command = {
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
       options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
     },
-    verify: { usage: '<model>', description: 'Reads the files of a model and checks their hashes.', options: ['json'] },
+    verify: { usage: '<model>', description: 'Checks the files of a model against their hashes.', options: ['json'] },
     path: { usage: '<model>', description: 'Prints where the files of a model are.', options: ['json'] },
     remove: { usage: '<model>', description: 'Removes a pulled model.', options: ['json'] },
     check: {
@@ -91,8 +91,8 @@ export const modelsCommand: Command = {
   },
   notes:
     '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled.\n' +
-    "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder. STEMWORK_MODEL_MIRROR\n" +
-    'names a folder or base URL with all files under their names, used instead of their addresses.',
+    "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder.\n" +
+    'STEMWORK_MODEL_MIRROR names a folder or base URL that has all files under their own names; it replaces their addresses.',
   async run(input, terminal) {
     const action = firstPositional(input)
     const name = input.positionals[1]
@@ -140,7 +140,9 @@ async function pull(choice: string, input: CommandInput, terminal: Terminal): Pr
   if (choice !== 'best' && (wishes.commercial || wishes.fast))
     throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
   const name = choice === 'best' ? bestModel(wishes) : choice
-  const { terms, termsAccepted, installed } = await modelInfo(name)
+  const info = await modelInfo(name)
+  const { terms, termsAccepted, installed } = info
+  if (!installed) terminal.stderr.write(`${name}: ${size(info)}, licence: ${info.licence}\n`)
   let acceptLicence = input.values['accept-licence'] === true
   if (terms !== undefined && !installed && termsAccepted !== true) {
     if (acceptLicence) terminal.stderr.write(`${terms}\n`)
@@ -191,6 +193,8 @@ async function check(names: string[] | undefined, input: CommandInput, terminal:
       )
   }
   if (input.values.json === true) terminal.stdout.write(`${JSON.stringify(checks, null, 2)}\n`)
+  else if (checks.length === 0)
+    terminal.stdout.write(`${String(names)} has no addresses: its files are on this machine.\n`)
   return checks.some(({ problem }) => problem !== undefined) ? exitStatus.failed : exitStatus.done
 }
 

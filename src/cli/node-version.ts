@@ -1,4 +1,4 @@
-const needed = 'Install Node 20.19, 22.12 or newer.'
+const needed = 'Install Node 20.19+ or 22.12+.'
 
 /** What to do about a version of Node that package.json excludes; `undefined`: nothing. */
 export function nodeVersionRemedy(version = process.versions.node): string | undefined {

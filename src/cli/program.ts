@@ -11,7 +11,11 @@ import { systemErrorText } from './system-error.js'
 const { stdout, stderr } = process
 // A reader that closes early (`stemwork --help | head -1`) is no failure.
 stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
+  if (error.code === 'EPIPE') return
+  stderr.write(
+    `stemwork: The output could not be written: ${error.message}. Free some space, or redirect it elsewhere.\n`,
+  )
+  process.exit(exitStatus.failed)
 })
 process.exitCode = await main(process.argv.slice(2), { stdout, stderr })
 
@@ -32,10 +36,10 @@ async function main([name, ...rest]: string[], terminal: Terminal): Promise<numb
 
 async function dispatch(name: string | undefined, argv: string[], terminal: Terminal): Promise<number> {
   if (name === undefined) {
-    terminal.stderr.write(programHelp(commands))
+    terminal.stderr.write(programHelp(commands, helpWidth(terminal)))
     return exitStatus.usage
   }
-  if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands))
+  if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands, helpWidth(terminal)))
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!entry) {
@@ -48,7 +52,8 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   const command = await entry.load()
   const input = parseArguments(argv, command)
   if (input.values.help !== true) return command.run(input, terminal)
-  return show(actionHelp(name, command, input.positionals[0] ?? '') ?? commandHelp(command))
+  const width = helpWidth(terminal)
+  return show(actionHelp(name, command, input.positionals[0] ?? '', width) ?? commandHelp(command, width))
 
   function show(text: string): number {
     terminal.stdout.write(
@@ -56,6 +61,11 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
     )
     return exitStatus.done
   }
+}
+
+/** Longer lines than these are hard to read. */
+function helpWidth({ stderr }: Terminal): number {
+  return Math.min(100, stderr.columns ?? 100)
 }
 
 function version(): string {

@@ -9,8 +9,7 @@ import {
   textOf,
   UsageError,
 } from './command.js'
-import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const changes: Record<string, (input: CommandInput) => RuleChange> = {
@@ -25,10 +24,10 @@ export const scheduleCommand: Command = {
   usage:
     'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
   description:
-    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite) or shared (--store postgres://...).',
+    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite), or its store shared (--store postgres://...).',
   positionals: { min: 1, max: 1 },
   options: {
-    ...withEnvironment({ data: storageOptions.data, store: storageOptions.store }),
+    ...storeOptions,
     app: { type: 'string', value: 'name', help: 'Name of an application.' },
     workflow: { type: 'string', value: 'id', help: 'Id of a workflow.' },
     max: { type: 'string', value: 'n', help: 'With limit: number of jobs that may run at a time. Default: no limit.' },

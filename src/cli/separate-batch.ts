@@ -12,12 +12,13 @@ import { fileType } from '../core/separation/encode/output-format.js'
 import { requireModel } from '../core/separation/models/index.js'
 import { takeLock } from '../core/separation/models/pull-lock.js'
 import { readTags } from '../core/separation/tags/read-tags.js'
-import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding, requireSources } from './batch-inputs.js'
+import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding } from './batch-inputs.js'
 import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
 import { BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
 import { onInterruption } from './interruption.js'
+import { requirePath } from './local-file.js'
 import { type BatchRequest, maxAudioSeconds } from './separation-request.js'
 
 /** Between two looks at the folders. A file that is the same at both is taken to be complete. */
@@ -35,7 +36,7 @@ const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILAB
  * @throws StemworkError for what keeps all songs from being separated
  */
 export async function separateBatch(request: BatchRequest, json: boolean, terminal: Terminal): Promise<number> {
-  await requireSources(request.sources)
+  for (const source of request.sources) await requirePath(source)
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const progress = new BatchProgress(terminal.stderr)
   const report = new BatchReport(terminal, progress, json)
@@ -101,13 +102,18 @@ class Batch {
   async once(signal: AbortSignal): Promise<void> {
     const { inputs, unreadable } = await this.#find()
     for (const { input, message } of unreadable) this.#report.failed(input, new Error(message))
+    if (inputs.length === 0 && unreadable.length === 0)
+      throw new StemworkError(
+        'NOT_FOUND',
+        `There are no audio or video files to separate in ${this.#request.sources.join(', ')}. Name files, or folders that contain them.`,
+      )
     await this.#separateAll(inputs, signal)
   }
 
   /** Until the signal fires. */
   async follow(signal: AbortSignal): Promise<void> {
     const growing = new GrowingFiles()
-    this.#report.note('Waiting for files. Press Ctrl-C to end.')
+    this.#report.note('Waiting for files. Press Ctrl-C to stop.')
     for (;;) {
       const startedAt = performance.now()
       const { inputs } = await this.#find()

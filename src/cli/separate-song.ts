@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { mkdir, rename, rm, rmdir } from 'node:fs/promises'
 import { getPriority } from 'node:os'
-import { basename, join, resolve } from 'node:path'
-import { badInput, StemworkError } from '../core/engine/errors.js'
+import { join } from 'node:path'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
 import { policyOf } from '../core/engine/dispatch/policy.js'
 import { runSteps } from '../core/engine/dispatch/run-steps.js'
@@ -13,6 +12,7 @@ import type { Step } from '../core/engine/workflow/workflow.js'
 import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { requireModel } from '../core/separation/models/index.js'
+import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import { duration, type ProgressLine } from './progress-line.js'
 import { maxAudioSeconds, type SongRequest } from './separation-request.js'
 
@@ -43,12 +43,17 @@ export async function separateSong(
   progress: ProgressLine,
 ): Promise<SeparationReport> {
   const startedAt = performance.now()
-  const local = request.isUrl ? undefined : await localFile(request.source)
+  const local = request.isUrl ? undefined : await requireFile(request.source)
   for (const model of request.models) await requireModel(model)
   const { workflow } = request
+  // The workflow requires a URL, but it reads the local file.
+  const params = { inputUrl: request.isUrl ? request.source : 'http://localhost/' }
+  if (local)
+    for (const { fileName } of Object.values(workflow.outputs(params)))
+      await refuseInput(local.path, join(request.folder, fileName))
   const firstMade = await mkdir(request.folder, { recursive: true })
   // In the folder of the results, so that a finished file only needs to be renamed.
-  const directory = await mkdtemp(join(request.folder, '.unfinished-'))
+  const directory = await unfinishedFolder(request.folder, '.unfinished-')
   const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
   process.once('exit', removeAtOnce)
   // The user waits for it: no nicer than this process.
@@ -62,8 +67,7 @@ export async function separateSong(
       workflow: workflow.id,
       module: workflow.module?.url ?? null,
       settings: workflow.module?.settings ?? null,
-      // The workflow requires a URL, but it reads the local file.
-      params: { inputUrl: request.isUrl ? request.source : 'http://localhost/' },
+      params,
       inputs: { inputUrl: input },
       directory,
       limits: { maxAudioSeconds },
@@ -87,18 +91,6 @@ export async function separateSong(
 function stepRunner(runner: Runner) {
   const options = resolveEngineOptions({ limits: { jobTimeoutMs: longestRunMs } })
   return { runner, logger: silentLogger, policy: (step: Step) => policyOf(step.workflow.id, step.policy, options) }
-}
-
-async function localFile(path: string): Promise<InputFile> {
-  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new StemworkError(
-      'NOT_FOUND',
-      error.code === 'ENOENT' ? `There is no file "${path}".` : `"${path}" cannot be read: ${error.message}.`,
-      { cause: error },
-    )
-  })
-  if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
-  return { path: resolve(path), bytes: stats.size, name: basename(path) }
 }
 
 async function download(

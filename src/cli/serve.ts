@@ -45,7 +45,7 @@ export const serveCommand: Command = {
     ...storageOptions,
     'api-only': {
       type: 'boolean',
-      help: 'Accept jobs and leave running them to `stemwork worker` nodes (needs --store postgres://...).',
+      help: 'Accept jobs but let `stemwork worker` nodes run them (needs --store postgres://...).',
     },
     workflows: {
       type: 'string',
@@ -63,14 +63,14 @@ export const serveCommand: Command = {
       value: 'key',
       multiple: true,
       variable: 'STEMWORK_API_KEYS',
-      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several and keeps them out of process lists. Default: a key is created and shown once.',
+      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several keys and does not appear in process lists. Default: a key is created and shown once.',
     },
     'operator-key': {
       type: 'string',
       value: 'key',
-      help: `Serve ${basePath}/operator, a page to see and control all applications, with this key of 16 or more characters. Better set STEMWORK_OPERATOR_KEY: process lists do not show it.`,
+      help: `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.`,
     },
-    console: { type: 'boolean', help: `Serve ${basePath}/console, a page to send songs and listen to stems.` },
+    console: { type: 'boolean', help: `Serve ${basePath}/console, a page for uploading songs and listening to stems.` },
     mcp: {
       type: 'boolean',
       help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
@@ -81,8 +81,8 @@ export const serveCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'Ctrl-C stops it: running jobs get 10 seconds, then wait for the next start (with --data). A second Ctrl-C stops at once.\n' +
-    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; others have their own (keys webhook-secret).',
+    'Ctrl-C stops it: running jobs get 10 seconds; with --data, the rest continue after the next start. A second Ctrl-C stops at once.\n' +
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other applications have their own secrets (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
     setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)

@@ -6,6 +6,7 @@ import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/pr
 import type { Logger } from '../core/engine/ports/logger.js'
 import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
+import { withEnvironment } from './environment.js'
 import { linkSecret } from './link-secret.js'
 
 /** Where a service keeps what it knows. */
@@ -39,6 +40,20 @@ export const storageOptions = {
     help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].',
   },
 } satisfies Record<string, CommandOption>
+
+/** Where a command finds the store of a service that exists. */
+export const storeOptions = withEnvironment({
+  data: {
+    type: 'string',
+    value: 'dir',
+    help: 'Data folder of the service, as its --data. The service must be stopped.',
+  },
+  store: {
+    type: 'string',
+    value: 'url',
+    help: 'Store of the service, as its --store: postgres://... or sqlite:<path>.',
+  },
+})
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {
   return {

@@ -44,14 +44,14 @@ export const workerCommand: Command = {
     lease: {
       type: 'string',
       value: 'seconds',
-      help: 'How long after the last heartbeat of a worker another one takes over its job. Default: 30.',
+      help: 'Seconds after the last heartbeat of a worker until another worker takes over its jobs. Default: 30.',
     },
     ...serviceModelOptions,
     workflows: {
       type: 'string',
       value: 'file',
       multiple: true,
-      help: 'ES module with your own workflows, or JSON file with compositions. Use the same on every node.',
+      help: 'ES module with your own workflows, or JSON file with compositions. Use the same files on every node.',
     },
     'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
     'health-port': {
@@ -64,7 +64,7 @@ export const workerCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; then other workers take them over, without counting an attempt.\n' +
+    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; other workers then take over the rest, without counting an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
     const given = deploymentUrls(input)

@@ -50,7 +50,7 @@ export interface ManyJobs {
   ): Promise<{ name: string; ids: string[] }>
   /** Throws `NOT_FOUND` where there is no job with this `batchName`. */
   getBatch(name: string, options?: RequestOptions): Promise<Batch>
-  /** Cancels the jobs that match, newest first; go on with `next`. */
+  /** Cancels the jobs that match, newest first; continue with `next`. */
   cancelJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
   /** Runs failed jobs again. */
   retryJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>

@@ -38,21 +38,21 @@ export type { TransferOptions, TransferProgress, UploadSource } from './upload-s
 export type { GrowingResults, WaitOptions } from './wait.js'
 
 export interface PeaksOptions extends RequestOptions {
-  /** Most entries that are wanted. Default: all, at most 8,192. */
+  /** Maximum number of entries. Default: all, at most 8,192. */
   length?: number
 }
 
 export interface CreateOptions extends RequestOptions {
-  /** A repeated call with the same key and job makes no second job. Default: a random one for each call. */
+  /** A repeated call with the same key and job creates no second job. Default: a random one for each call. */
   idempotencyKey?: string
 }
 
 /**
- * All methods throw `ClientError`, or the signal's reason when it fires. Of a client that knows the engine's type, the methods that
+ * All methods throw `ClientError`, or the signal's reason when it fires. If the client knows the engine's type, methods that
  * take the id of a new job return that workflow's params and results.
  */
 export interface Client<Offered extends AnyOffer = Offer> extends ManyJobs {
-  /** Sends a file, of 8 MiB or more so that it goes on after a cut where the service offers that. The returned address is what a job takes as its input. */
+  /** Uploads a file. If the service supports it, uploads of 8 MiB or more resume after an interruption. The returned address is the input of a job. */
   upload(source: UploadSource, options?: UploadOptions): Promise<{ downloadUrl: string }>
   createJob<Id extends Offered['id']>(
     job: { workflow: Id } & NewJobOf<OfferBy<Offered, Id>>,
@@ -66,9 +66,9 @@ export interface Client<Offered extends AnyOffer = Offer> extends ManyJobs {
     id: string | JobId<Id>,
     options?: WaitOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
-  /** Reports every change of the application's jobs, over connections that break too, until the signal fires. */
+  /** Reports every change of the application's jobs, also across lost connections, until the signal fires. */
   followJobs(options: FollowOptions): Promise<never>
-  /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and ends after a while. */
+  /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and expires after a while. */
   archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
   /** What a player needs to draw an audio result. The first call for a result may take a while. */
   peaks(id: string, output: string, options?: PeaksOptions): Promise<Peaks>

@@ -16,7 +16,7 @@ export interface FollowOptions extends RequestOptions {
 const silenceMs = 35_000
 const reconnect = { firstMs: 500, longestMs: 5000 }
 
-/** @throws ClientError for a key that is refused and the like; the signal's reason */
+/** @throws ClientError for a rejected key and similar errors; the signal's reason */
 export async function followJobs(connection: Connection, options: FollowOptions): Promise<never> {
   const { signal } = options
   for (let turn = 0; ; turn++) {

@@ -81,7 +81,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
   expiresAt: string | null
   /** From -2 to 2; higher is begun first. */
   priority?: number
-  /** The job is not begun before this time. */
+  /** The job does not start before this time. */
   notBefore?: string | null
   deadline?: string | null
   /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob` and in events. */
@@ -92,7 +92,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
   waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
 }
 
-/** What a status request tells of a job. */
+/** What a status request returns about a job. */
 export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
   Partial<Pick<Job, 'place' | 'estimate' | 'waiting'>>
 
@@ -107,7 +107,7 @@ export interface NewJob {
   webhook?: { url: string; events?: string[] | null } | null
   /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
   priority?: number
-  /** The job is not begun before this time, in ISO 8601. */
+  /** The job does not start before this time, in ISO 8601. */
   notBefore?: string | null
   /** A job that has not ended by this time ends FAILED with the reason `deadline`. */
   deadline?: string | null

@@ -25,7 +25,7 @@ const maxBrokenStreams = 2
 /**
  * The job when it has ended, SUCCEEDED or FAILED. Broken connections are waited out as long as the service comes back.
  *
- * @throws ClientError `NOT_FOUND` once the job is deleted, `UNAUTHORIZED` and the like; the signal's reason
+ * @throws ClientError `NOT_FOUND` once the job is deleted, `UNAUTHORIZED` and similar errors; the signal's reason
  */
 export async function waitForJob(connection: Connection, id: string, options: WaitOptions = {}): Promise<Job> {
   let brokenStreams = options.by === 'polling' ? maxBrokenStreams : 0

@@ -60,7 +60,7 @@ export const handlerOptionsSchema = z.strictObject({
     .describe('Replaces the key check. It gets every request except storage links and health checks.'),
   anonymous: callerSchema
     .optional()
-    .describe('Application of requests without a key. Only for services that nobody else can reach.'),
+    .describe('Application for requests without a key. Use it only if nobody else can reach the service.'),
   links: z
     .strictObject({
       uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),
@@ -74,7 +74,7 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Give out links of the blob store itself (S3 and the like) for uploads and results. Its uploads accept no chunked bodies, and their size is checked when a job is created.',
+      'Return links to the blob store itself (S3 or similar) for uploads and results. Such uploads do not accept chunked bodies, and their size is checked only when a job is created.',
     ),
   limits: z
     .strictObject({
@@ -113,7 +113,7 @@ export const handlerOptionsSchema = z.strictObject({
         .int()
         .positive()
         .default(30_000)
-        .describe('Longest wait for the next bytes of a body, or for a reader to take more.'),
+        .describe('Longest wait for the next bytes of a body, or for a client to read more.'),
       waitingRequests: z
         .number()
         .int()
@@ -137,7 +137,7 @@ export const handlerOptionsSchema = z.strictObject({
         .nonnegative()
         .default(64 * 1024 ** 2)
         .describe(
-          'How much of a rejected body is still read before the answer, so that clients that continue to send can read the answer.',
+          'How much of a rejected body is still read before the response, so that clients that keep sending receive it.',
         ),
     })
     .prefault({}),
@@ -169,7 +169,7 @@ export const handlerOptionsSchema = z.strictObject({
   console: z
     .boolean()
     .default(false)
-    .describe('Serve /console, a page to send songs, follow jobs and listen to stems.'),
+    .describe('Serve /console, a page for uploading songs, following jobs and listening to stems.'),
   operator: z
     .strictObject({ key: z.string().min(16) })
     .optional()

@@ -48,7 +48,7 @@ export const jobViewSchema = z
         }),
       )
       .nullable()
-      .describe('Output name to facts about the file behind its link; null until SUCCEEDED.'),
+      .describe('Output name to name, type and size of the file; null until SUCCEEDED.'),
     details: z
       .record(z.string(), z.unknown())
       .nullable()
@@ -76,7 +76,7 @@ export const jobViewSchema = z
       .int()
       .nullable()
       .describe(
-        'For a waiting job, its place among the jobs of the application: 1 is the next, 1001 means beyond 1000. Only in the response of `GET /job/{id}` and in events.',
+        'For a waiting job, its place among the jobs of the application: 1 is next; 1001 means more than 1000. Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z
       .object({

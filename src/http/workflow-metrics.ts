@@ -49,18 +49,18 @@ export class WorkflowMetrics {
       }),
     ]
     return [
-      ...gauge('stemwork_pool_queued', 'Jobs that wait and are due, in the whole store.', ({ queued }) => queued),
+      ...gauge('stemwork_pool_queued', 'Jobs that are due and waiting, in the whole store.', ({ queued }) => queued),
       ...gauge(
         'stemwork_pool_oldest_wait_seconds',
         'How long the first of them has been due.',
         ({ oldestMs }) => oldestMs / 1000,
       ),
       ...gauge('stemwork_pool_running', 'Jobs that run, on all workers.', ({ running }) => running),
-      ...gauge('stemwork_pool_workers', 'Living workers that take such jobs.', ({ workers }) => workers),
-      ...gauge('stemwork_pool_slots', 'Jobs that these run at a time.', ({ slots }) => slots),
+      ...gauge('stemwork_pool_workers', 'Active workers that accept such jobs.', ({ workers }) => workers),
+      ...gauge('stemwork_pool_slots', 'Number of jobs that these workers run at a time.', ({ slots }) => slots),
       ...gauge(
         'stemwork_pool_backlog_seconds',
-        'Work that waits, in seconds for one slot, by the mean of the last jobs; absent while none has ended.',
+        'Waiting work in seconds of one slot, based on the mean of recent jobs; absent until a job has ended.',
         ({ backlogSeconds }) => backlogSeconds,
       ),
       ...counter('stemwork_workflow_attempts_total', 'Attempts that this process began.', this.#attempts),

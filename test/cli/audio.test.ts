@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -63,7 +63,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     [['song.wav', 'out.wav', '--gain', '+1e3'], '--gain: Too big: expected number to be <=60.', 2],
     [['song.wav', 'out.wav', '--length', '0'], '--length: Too small: expected number to be >0.', 2],
     [['song.wav', 'out.wav', '--start', '1e9'], '--start: Too big: expected number to be <=1000000.', 2],
-    [['song.wav', 'out.wav', '--start', '1e5'], 'Nothing is left of the audio. Choose a start before its end', 1],
+    [['song.wav', 'out.wav', '--start', '1e5'], 'No audio is left. Choose a start before the end', 1],
     [
       ['song.wav', 'out.mp3', '--rate', '96000'],
       '--rate: MP3 has no rate of 96000 Hz: expected one of 48000, 44100',
@@ -71,6 +71,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     ],
     [['song.wav', './song.wav'], 'The output "./song.wav" is the input file.', 2],
     [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
+    [['song.wav', 'nowhere/out.wav'], `There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`, 1],
     [['letter.mp3', 'out.wav'], 'audio', 1],
   ] as const) {
     const refused = await stemwork(['transcode', ...given], folder)

@@ -105,7 +105,7 @@ describe('separating a folder', () => {
 
     const { status, stdout, stderr } = await stemwork(args)
     expect(status, stderr).toBe(0)
-    expect(stdout).toContain(`${6 - before.length} separated, ${before.length} finished before, 0 failed.`)
+    expect(stdout).toContain(`${6 - before.length} separated, ${before.length} already done, 0 failed.`)
     const inputs = Array.from({ length: 6 }, (_, index) => `../${songs.slice(folder.length + 1)}/song ${index}.flac`)
     expect(await finishedInputs()).toEqual(inputs)
     const results = await filesIn(out)
@@ -140,7 +140,7 @@ describe('separating a folder', () => {
     ])
     expect(status).toBe(1)
     expect(stdout).toContain(`${join(out, 'AC_DC/One_Two - vocals.flac')}\n`)
-    expect(stdout).toContain('2 separated, 0 finished before, 1 failed.')
+    expect(stdout).toContain('2 separated, 0 already done, 1 failed.')
     expect(stderr.slice(stderr.indexOf('\nFailed:\n'))).toMatch(/^\nFailed:\n {2}\S+bad\.mp3: .*audio.*\n$/)
   })
 
@@ -199,6 +199,13 @@ describe('separating a folder', () => {
     const missing = await stemwork(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "') })
     await expect(stat(out)).rejects.toThrow('ENOENT')
+    await writeFile(join(songs, 'notes.txt'), 'no song')
+    const none = await stemwork(['separate', songs, '-o', out])
+    expect(none).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: `stemwork: There are no audio or video files to separate in ${songs}. Name files, or folders that contain them.\n`,
+    })
   })
 
   it('waits with --watch for files that come later, and lets no other run into its folder', async () => {

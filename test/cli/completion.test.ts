@@ -66,7 +66,7 @@ describe('the help of an action', () => {
       const command = await load()
       for (const [action, { description }] of Object.entries(command.actions ?? {})) {
         expect(actionHelp(name, command, action)).toMatch(`Usage: stemwork ${name} ${action}`)
-        expect(actionHelp(name, command, action)).toContain(description)
+        expect(actionHelp(name, command, action, 1000)).toContain(description)
         count++
       }
       // What the usage line offers has a help of its own.

@@ -10,7 +10,7 @@ describe('on a Node that is too old, the command line', () => {
     const { status, stdout, stderr } = await new Stemwork(['--version'], undefined, {
       NODE_OPTIONS: `--require "${fixture('old-node.cjs')}"`,
     }).finished()
-    expect(stderr).toBe('stemwork: This is Node 18.20.8, which is too old. Install Node 20.19, 22.12 or newer.\n')
+    expect(stderr).toBe('stemwork: This is Node 18.20.8, which is too old. Install Node 20.19+ or 22.12+.\n')
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   })
 

@@ -90,7 +90,9 @@ describe('stemwork models', () => {
     const pulled = await stemwork(['models', 'pull', manifest, '--accept-licence'])
     expect(pulled).toMatchObject({
       status: 0,
-      stderr: expect.stringMatching(/For research only\.\nDownloading own\.onnx \d+%[^]*100%/),
+      stderr: expect.stringMatching(
+        /^\S+own\.json: 2\.0 MB, licence: .+\nFor research only\.\nDownloading own\.onnx \d+%[^]*100%/,
+      ),
     })
     const { stdout } = await stemwork(['models', 'path', manifest])
     expect(sha256(await readFile(stdout.trim()))).toBe(sha256(bytes))
@@ -157,6 +159,9 @@ describe('stemwork models', () => {
       status: 0,
       stdout: 'ok      own: https://weights.example/own.onnx\n',
     })
+    expect((await stemwork(['models', 'check', 'embedded'])).stdout).toBe(
+      'embedded has no addresses: its files are on this machine.\n',
+    )
     server.files.set('own.onnx', weightBytes(2_000_000, 2))
     const { status, stdout } = await stemwork(['models', 'check', manifest, '--json'])
     expect(status).toBe(1)

@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs'
-import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
@@ -133,7 +134,31 @@ describe('stemwork separate', () => {
     expect(stderr).toMatch(/^stemwork: .*audio/)
     expect(existsSync(join(folder, 'letter'))).toBe(false)
     const missing = await stemwork(['separate', 'nothing.mp3'], folder)
-    expect(missing).toMatchObject({ status: 1, stderr: 'stemwork: There is no file "nothing.mp3".\n' })
+    expect(missing).toMatchObject({
+      status: 1,
+      stderr: `stemwork: There is no file "nothing.mp3". Check the path; the current folder is ${await realpath(folder)}.\n`,
+    })
+  })
+
+  it('never replaces the song with one of its stems', async () => {
+    const own = join(folder, 'own')
+    await mkdir(own)
+    await writeFile(join(own, 'vocals.wav'), 'the only copy')
+    const { status, stderr } = await stemwork(['separate', 'vocals.wav', '-o', '.'], own)
+    expect([status, stderr]).toEqual([2, expect.stringContaining('vocals.wav" is the input file. Choose another name')])
+    expect(await readdir(own)).toEqual(['vocals.wav'])
+    expect(await readFile(join(own, 'vocals.wav'), 'utf8')).toBe('the only copy')
+  })
+
+  it.skipIf(!existsSync('/dev/full'))('says that its output could not be written', () => {
+    const main = new URL('../../dist/cli/main.js', import.meta.url).pathname
+    const full = openSync('/dev/full', 'w')
+    const { status, stderr } = spawnSync(process.execPath, [main, '--help'], { stdio: ['ignore', full, 'pipe'] })
+    closeSync(full)
+    expect([status, String(stderr)]).toEqual([
+      1,
+      expect.stringMatching(/^stemwork: The output could not be written: .*\n$/),
+    ])
   })
 
   it('says what is missing of a file that was cut off', async () => {
@@ -142,7 +167,7 @@ describe('stemwork separate', () => {
     const { status, stdout } = await stemwork(['separate', 'cut.flac'], folder)
     expect(status).toBe(0)
     expect(stdout).toMatch(
-      /^The file states a length of 1\.00 seconds, and 0\.\d\d were decoded: it was cut off or is damaged\.$/m,
+      /^The file states a length of 1\.00 seconds, but 0\.\d\d were decoded: it was cut off or is damaged\.$/m,
     )
   })
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
+import { commandHelp } from '../../src/cli/help.js'
 import { stemwork } from './stemwork.js'
 
 describe('the command line', () => {
@@ -18,6 +19,17 @@ describe('the command line', () => {
     for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
   })
 
+  it('keeps its help within the width of the terminal, at most 100 characters, where words allow it', async () => {
+    for (const { load } of Object.values(commands)) {
+      const command = await load()
+      for (const width of [70, 100]) {
+        const [, ...lines] = commandHelp(command, width).split('\n')
+        const isNameAlone = (line: string) => /^ +(-\w, )?(--\S+ <\S+>( \.\.\.)?|\S+)$/.test(line)
+        expect(lines.filter((line) => line.length > width && !isNameAlone(line))).toEqual([])
+      }
+    }
+  })
+
   it('tells the version of the package', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
     expect(await stemwork(['--version'])).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
@@ -26,7 +38,7 @@ describe('the command line', () => {
   it.each([
     [['separate', 'song.mp3', '--jsn'], 'Unknown option --jsn. Did you mean --json?'],
     [['separate', 'song.mp3', '--ouput=here'], 'Unknown option --ouput. Did you mean --output?'],
-    [['separate', 'song.mp3', '-x'], 'Unknown option -x.'],
+    [['separate', '-song.mp3'], 'Unknown option -s. A file name that starts with a dash is written ./-name.'],
     [['serve', '--prot', '80'], 'Unknown option --prot. Did you mean --port?'],
     [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
     [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],

@@ -32,7 +32,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
     await page.goto(`${page.url().replace(/#.*/, '')}#/job/${id}`)
-    await page.getByText('No living worker takes jobs of service/held').waitFor()
+    await page.getByText('No active worker accepts jobs of service/held').waitFor()
     await page.getByText('Next in your queue').waitFor()
     const before = await submit(2)
     await page.getByText('Number 2 in your queue').waitFor()

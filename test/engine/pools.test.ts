@@ -67,7 +67,7 @@ describe('pools', () => {
     clock.advance(60_000)
     const later = testEngine(onGpu, {}, { jobs })
     expect((await later.engine.health()).warnings).toEqual([
-      'No living worker takes jobs of test/text with the labels gpu, and 1 wait.',
+      'No active worker accepts jobs of test/text with the labels gpu, and 1 wait.',
     ])
     const worker = testEngine(onGpu, { dispatch: { ...never, labels: ['gpu'] } }, { jobs })
     await worker.engine.schedule({ kind: 'deployment' }, { state: 'paused' })

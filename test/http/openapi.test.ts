@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { analyzeWorkflow } from '../../src/core/audio/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../../src/core/audio/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from '../../src/core/audio/transcode/transcode-workflow.js'
+import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
 import { createEngine } from '../../src/create-engine.js'
 import { createHandler } from '../../src/http/handler.js'
 import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
@@ -60,6 +63,44 @@ test('the params of every workflow are described, as what the params of a new jo
   expect(newJob).toMatchObject({
     properties: { params: { anyOf: [{ $ref: '#/components/schemas/ServiceLoudnessParams' }, { type: 'object' }] } },
   })
+})
+
+test('the params of every workflow have an example that the workflow accepts', async () => {
+  const workflows = [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow()]
+  const engine = createEngine({ workflows })
+  const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
+  const { schemas } = ((await answer.json()) as OpenApiDocument).components
+  await engine.close()
+  const examples = Object.entries(schemas).flatMap(([name, { examples }]) =>
+    name.endsWith('Params') ? (examples as unknown[]) : [],
+  )
+  expect(examples).toHaveLength(workflows.length)
+  workflows.forEach(({ params }, index) => expect(params.safeParse(examples[index]).error).toBeUndefined())
+})
+
+test('every JSON body that is sent or returned has an example, with the address of the service', () => {
+  const bodies = operations.flatMap(([path, method, { requestBody, responses }]) =>
+    [requestBody?.content, responses[200]?.content].flatMap((content) => {
+      const json = content?.['application/json']
+      return json ? [{ route: `${method} ${path}`, ...json }] : []
+    }),
+  )
+  expect(bodies.length).toBeGreaterThan(20)
+  expect(bodies.filter(({ example }) => example === undefined)).toEqual([])
+  expect(JSON.stringify(document)).not.toContain('{base}')
+  expect(bodies.find(({ route }) => route === 'get /upload')?.example).toMatchObject({
+    uploadUrl: expect.stringContaining(`${service.base}/storage/`),
+  })
+})
+
+test('the example of every JSON body that is sent passes the check of its route', () => {
+  const routes = allRoutes({ docs: true, manageKeys: true }).filter(({ body }) => body !== undefined)
+  expect(routes.length).toBeGreaterThan(5)
+  for (const route of routes) {
+    const { requestBody } = operations.find(([, , { operationId }]) => operationId === route.operation)?.[2] ?? {}
+    const result = route.body?.safeParse(requestBody?.content['application/json']?.example)
+    expect({ route: route.path, problem: result?.error?.message }).toEqual({ route: route.path, problem: undefined })
+  }
 })
 
 test('every path parameter is declared', () => {

@@ -59,6 +59,8 @@ describe('the best model on this machine', () => {
     const cache = at('pulled')
     await install(cache, 'umx-hq')
     expect(await modelInfo('best', cache)).toMatchObject({ name: 'umx-hq', installed: true })
+    await install(cache, 'htdemucs')
+    expect(await modelInfo('best', cache)).toMatchObject({ name: 'htdemucs', installed: true })
     await install(cache, 'kim-vocal-2')
     expect(await modelInfo('best', cache)).toMatchObject({ name: 'kim-vocal-2', installed: true })
   })

@@ -125,8 +125,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Sets an application's own limits, for all processes; null: the default again. Omitted ones stay as they are. Accepted jobs still run.
-   * With the `revision` of `limits`, nothing changes if others have been set since then.
+   * Sets an application's own limits, for all processes. `null` restores the default; omitted limits do not change. Accepted jobs still run.
+   * Given the `revision` of `limits`, it changes nothing if the limits have been set since then.
    *
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
    * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while others change them).
@@ -161,7 +161,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Up to `limit` jobs that also meet `where`, newest first, for conditions that no index has; one call checks up to 2,000 matching jobs.
+   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index; one call checks up to 2,000 matching jobs.
    * Continue with `after: next` until there is none.
    *
    * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
@@ -240,7 +240,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     await this.#parts.intake.notify()
   }
 
-  /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs stay as they are. */
+  /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs do not change. */
   cancel(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     return this.#parts.ends.cancel(id, scope)
   }
@@ -300,7 +300,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * a network. Later calls are free; after a failure, the check is repeated.
    *
    * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`, `MODEL_UNAVAILABLE` and
-   * the like from the workflows.
+   * similar errors from the workflows.
    */
   ready(): Promise<void> {
     return this.#parts.lifecycle.ready()
@@ -332,7 +332,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
 
   /**
    * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also whether it can: the first
-   * call awaits `ready()`, later ones are free. The blob store takes a small file, once a minute at most.
+   * call awaits `ready()`, later ones are free. At most once a minute, a small file is written to the blob store.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()

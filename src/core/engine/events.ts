@@ -19,7 +19,7 @@ export interface EngineEvents {
 
 export type EngineEventName = keyof EngineEvents
 
-/** Calls listeners one by one, so that one that fails harms neither the job, nor the others, nor the host. */
+/** Calls listeners one by one; a listener that fails affects neither the job, the other listeners nor the host. */
 export class JobEvents extends EventEmitter<EngineEvents> {
   readonly #logger: Logger
 

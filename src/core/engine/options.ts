@@ -33,12 +33,12 @@ export const limitsSchema = z.strictObject({
   jobTimeoutMs: milliseconds
     .positive()
     .default(2 * hours)
-    .describe('Longest run of one attempt; then the job ends with TIMEOUT.'),
+    .describe('Longest duration of one attempt, after which the job ends with TIMEOUT.'),
 })
 
 export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
-  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload is kept that no job uses.'),
+  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload that no job uses is kept.'),
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(
@@ -83,7 +83,7 @@ export const dispatchSchema = z.strictObject({
     .int()
     .positive()
     .default(3)
-    .describe('Attempts before a job whose failure may be temporary ends FAILED.'),
+    .describe('Number of attempts after which a job with temporary failures ends FAILED.'),
   maxLapses: z
     .number()
     .int()

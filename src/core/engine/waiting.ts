@@ -18,7 +18,7 @@ export async function waitingOf(
 ): Promise<Waiting | undefined> {
   if (job.status !== 'QUEUED') return undefined
   if (job.notBefore > Date.now())
-    return { reason: 'scheduled', message: `It is not begun before ${new Date(job.notBefore).toISOString()}.` }
+    return { reason: 'scheduled', message: `It does not start before ${new Date(job.notBefore).toISOString()}.` }
   if (await rules.isPaused(job))
     return { reason: 'paused', message: 'The operator has paused such jobs; they wait until the pause ends.' }
   const able = (await workers.recent()).some((worker) => serves(worker, job))
@@ -29,5 +29,5 @@ export async function waitingOf(
 
 export function noWorkerText(workflow: string, needs: readonly string[]): string {
   const labels = needs.length === 0 ? '' : ` with the labels ${needs.join(', ')}`
-  return `No living worker takes jobs of ${workflow}${labels}`
+  return `No active worker accepts jobs of ${workflow}${labels}`
 }

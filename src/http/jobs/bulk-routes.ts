@@ -37,7 +37,7 @@ const actions: { action: BulkAction; summary: string; description: string }[] = 
   {
     action: 'cancel',
     summary: 'Cancel matching jobs',
-    description: 'Waiting jobs end FAILED with CANCELED, running ones as soon as they are stopped.',
+    description: 'Waiting jobs become FAILED with the code CANCELED, running ones as soon as they are stopped.',
   },
   {
     action: 'retry',

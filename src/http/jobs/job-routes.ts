@@ -114,7 +114,7 @@ export const jobRoutes = [
     operation: 'cancelJob',
     summary: 'Cancel a job',
     description:
-      'A waiting job ends FAILED with CANCELED, a running one as soon as it is stopped; an ended one stays as it is.',
+      'A waiting job becomes FAILED with the code CANCELED, a running one as soon as it is stopped; an ended job does not change.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },

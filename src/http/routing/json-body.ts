@@ -111,7 +111,8 @@ async function readBytes(body: RequestBody, limits: { jsonBytes: number; discard
 /** JSON.parse makes `__proto__` an own key, which a later copy by assignment would turn into a prototype. */
 function clean(value: unknown, depth: number): void {
   if (typeof value !== 'object' || value === null) return
-  if (depth >= maxDepth) throw new Problem('BAD_INPUT', `The body nests deeper than ${maxDepth} levels.`)
+  if (depth >= maxDepth)
+    throw new Problem('BAD_INPUT', `The body is nested deeper than ${maxDepth} levels. Send a flatter one.`)
   if (Object.hasOwn(value, '__proto__')) delete (value as Record<string, unknown>)['__proto__']
   for (const inner of Object.values(value)) clean(inner, depth + 1)
 }

@@ -16,6 +16,9 @@ const known: Record<string, unknown> = {
   batchName: 'First takes',
   metadata: { album: 'First takes' },
   copyResultsTo: undefined,
+  // A filter is shown, not a request that affects every job.
+  all: undefined,
+  after: undefined,
   webhook: { url: 'https://example.org/hooks/stems', events: ['job.succeeded', 'job.failed'] },
   details: { seconds: 212.4, sampleRate: 44_100 },
   app: 'a1b2c3',
@@ -32,11 +35,19 @@ const known: Record<string, unknown> = {
   contentType: 'audio/wav',
   problems: [],
   ok: true,
-  secret: 'whsec_...',
+  secret: 'whsec_ZXhhbXBsZS1leGFtcGxlLWV4YW1wbGUt',
+  notBefore: null,
+  deadline: null,
   overlapSeconds: 86_400,
   links: { docs: '{base}/docs', job: '{base}/job' },
   jobs: 1,
   priority: 0,
+  inputUrl: 'https://example.org/my-song.mp3',
+  format: 'flac',
+  normalizeTo: -14,
+  sampleRate: 48_000,
+  channels: 2,
+  lengthSeconds: 30,
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */
@@ -64,7 +75,10 @@ export function exampleOf(schema: unknown, schemas: Record<string, JsonObject>, 
       description: 'Separates a mixed audio track.',
     }
   if (name === 'params' && !properties && $ref === undefined && rest.propertyNames === undefined) return known.params
-  if (Object.hasOwn(known, name)) return known[name]
+  const value = known[name]
+  // Of an object with a known value, a schema may have fewer fields; a list is never a known single value.
+  if (Object.hasOwn(known, name) && (type !== 'array' || Array.isArray(value)))
+    return isObject(value) ? withFieldsOf(Array.isArray(anyOf) ? anyOf[0] : schema, value) : value
   if (typeof $ref === 'string') return exampleOf(schemas[$ref.split('/').at(-1) ?? ''], schemas, name)
   if (Array.isArray(examples)) return examples[0]
   if (usual !== undefined) return usual
@@ -83,10 +97,25 @@ export function exampleOf(schema: unknown, schemas: Record<string, JsonObject>, 
   return 'text'
 }
 
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function withFieldsOf(schema: unknown, value: JsonObject): JsonObject {
+  const { properties } = (schema ?? {}) as { properties?: JsonObject }
+  if (!properties) return value
+  return Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
+}
+
 function objectOf(properties: Record<string, unknown>, schemas: Record<string, JsonObject>): JsonObject {
+  // Of a batch, not of a song.
+  const isBatch = ['jobs', 'ids', 'counts'].some((name) => Object.hasOwn(properties, name))
   return Object.fromEntries(
     Object.entries(properties)
-      .map(([name, field]): [string, unknown] => [name, exampleOf(field, schemas, name)])
+      .map(([name, field]): [string, unknown] => [
+        name,
+        isBatch && name === 'name' ? known.batchName : exampleOf(field, schemas, name),
+      ])
       .filter(([, value]) => value !== undefined),
   )
 }

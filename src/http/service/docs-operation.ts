@@ -1,4 +1,3 @@
-import { exampleOf } from './docs-examples.js'
 import { block, code, escape, prose, table } from './docs-html.js'
 import { snippetsOf } from './docs-snippets.js'
 import type { OpenApiDocument, Operation } from './openapi.js'
@@ -16,8 +15,7 @@ interface Place {
 export function operationSection(place: Place, operation: Operation): string {
   const { base, method, path, schemas } = place
   const { operationId: id, summary, description, parameters, responses } = operation
-  const json = operation.requestBody?.content['application/json']?.schema
-  const body = json && withBase(exampleOf(json, schemas), base)
+  const { schema: json, example: body } = operation.requestBody?.content['application/json'] ?? {}
   const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
   return `<section class="operation" id="${escape(id)}" aria-labelledby="${escape(id)}-title">
 <h3 id="${escape(id)}-title">${escape(summary)}</h3>
@@ -26,7 +24,7 @@ ${description ? `<p>${prose(description)}</p>` : ''}
 ${parameters.length > 0 ? `<h4>Parameters</h4>${parameterTable(operation)}` : ''}
 ${json ? `<h4>Body</h4>${fieldTable(json, schemas)}` : ''}
 ${tabs(id, curl, javaScript)}
-${answers(responses, base, schemas)}
+${answers(responses)}
 ${tryForm(place, operation, body)}
 </section>`
 }
@@ -68,13 +66,13 @@ function fieldTable(schema: unknown, schemas: Schemas): string {
   return table(['Field', 'Type', 'Meaning'], rows)
 }
 
-function answers(responses: Operation['responses'], base: string, schemas: Schemas): string {
+function answers(responses: Operation['responses']): string {
   const { 200: usual, 201: made, 204: done, ...others } = responses
   const success = usual ?? made ?? done
   const [[type, shown] = ['', undefined]] = Object.entries(success?.content ?? {})
   const example =
     type === 'application/json' && shown
-      ? block(JSON.stringify(withBase(exampleOf(shown.schema, schemas), base), null, 2), 'Example of the response')
+      ? block(JSON.stringify(shown.example, null, 2), 'Example of the response')
       : `<p>${code(type || (made ? '201' : '204'))}</p>`
   const headers = Object.entries((success?.headers ?? {}) as Record<string, { description?: string }>).map(
     ([name, { description }]) => `<li>${code(name)}: ${prose(description ?? '')}</li>`,
@@ -131,8 +129,4 @@ function typeText(schema: unknown): string {
 function resolved(schema: unknown, schemas: Schemas): unknown {
   const { $ref } = (schema ?? {}) as { $ref?: string }
   return $ref === undefined ? schema : schemas[$ref.split('/').at(-1) ?? '']
-}
-
-function withBase(value: unknown, base: string): unknown {
-  return JSON.parse(JSON.stringify(value).replaceAll('{base}', base))
 }

@@ -12,6 +12,7 @@ interface Group {
 const groups: readonly Group[] = [
   { id: 'files', title: 'Files', paths: ['/upload', '/storage', '/archive'] },
   { id: 'jobs', title: 'Jobs', paths: ['/job'] },
+  { id: 'batches', title: 'Batches', paths: ['/batch'] },
   { id: 'workflows', title: 'Workflows', paths: ['/workflow'] },
   { id: 'application', title: 'Application and keys', paths: ['/application'] },
   { id: 'service', title: 'Service', paths: ['/'] },

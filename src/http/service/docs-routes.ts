@@ -20,7 +20,8 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       routes,
       workflows.list().map((workflow) => workflowView(workflow, options.limits)),
     )
-    return { ...written, servers: [{ url: call.baseUrl }] }
+    const text = JSON.stringify(written).replaceAll('{base}', call.baseUrl)
+    return { ...(JSON.parse(text) as typeof written), servers: [{ url: call.baseUrl }] }
   }
   const pages = new Map<string, Promise<PackedText>>()
   const page = (call: Call): Promise<PackedText> => {

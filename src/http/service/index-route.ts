@@ -11,7 +11,7 @@ export const indexRoute = defineRoute({
   path: '/',
   operation: 'getIndex',
   summary: 'List the entry points of the service',
-  description: 'Answers a browser with a redirect to a page, if the service has one.',
+  description: 'Redirects browsers to a page, if the service has one.',
   access: 'open',
   atRoot: true,
   answer: { description: 'The addresses of the documentation and the pages.', schema: indexSchema },

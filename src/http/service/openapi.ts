@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { problemKinds } from '../routing/problem.js'
 import type { Route } from '../routing/route.js'
 import { problemSchema } from '../schemas.js'
+import { exampleOf } from './docs-examples.js'
 
 type JsonObject = Record<string, unknown>
 
@@ -11,11 +12,13 @@ export interface Operation {
   description?: string
   security: JsonObject[]
   parameters: { name: string; in: string; required?: boolean; description?: string; schema: JsonObject }[]
-  requestBody?: { required: boolean; content: Record<string, { schema: JsonObject }> }
-  responses: Record<
-    string,
-    { description: string; headers?: JsonObject; content?: Record<string, { schema: JsonObject }> }
-  >
+  requestBody?: { required: boolean; content: Record<string, MediaType> }
+  responses: Record<string, { description: string; headers?: JsonObject; content?: Record<string, MediaType> }>
+}
+
+interface MediaType {
+  schema: JsonObject
+  example?: unknown
 }
 
 export interface OpenApiDocument {
@@ -28,7 +31,7 @@ export interface OpenApiDocument {
 
 /**
  * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows. `servers` is left to the
- * caller.
+ * caller, as is the address of the service, `{base}` in examples.
  */
 export function openApiDocument(
   routes: readonly Route[],
@@ -41,6 +44,8 @@ export function openApiDocument(
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) }
   }
   describeParams(schemas.all, workflows)
+  for (const operations of Object.values(paths))
+    for (const each of Object.values(operations)) addExamples(each, schemas)
   return {
     openapi: '3.1.0',
     info: {
@@ -82,10 +87,19 @@ function describeParams(
     .map(({ id, params: { $schema: _dialect, ...params } }) => {
       const words = id.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1))
       const name = `${words.join('')}Params`
-      schemas[name] = { ...params, description: `The params of ${id}.` }
+      schemas[name] = { ...params, description: `The params of ${id}.`, examples: [exampleOf(params, schemas)] }
       return { $ref: `#/components/schemas/${name}` }
     })
   newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
+}
+
+/** Of the JSON that a request sends, and of that which a successful one returns. */
+function addExamples({ requestBody, responses }: Operation, schemas: Components): void {
+  const { 200: success } = responses
+  for (const content of [requestBody?.content, success?.content]) {
+    const json = content?.['application/json']
+    if (json) json.example = exampleOf(json.schema, schemas.all)
+  }
 }
 
 function operation(route: Route, schemas: Components): Operation {

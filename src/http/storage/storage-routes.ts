@@ -45,7 +45,7 @@ export const storageRoutes = [
     operation: 'uploadFile',
     summary: 'Upload a file',
     description:
-      'Use the `uploadUrl` of a ticket as it is. The file is the plain body, or the field `filedata` of a multipart form. A ticket writes once.',
+      'Use the `uploadUrl` of a ticket unchanged. Send the file as the plain body, or in the field `filedata` of a multipart form. Each ticket can be used once.',
     access: 'link',
     rawBody: ['application/octet-stream', 'multipart/form-data'],
     answer: {
@@ -69,7 +69,7 @@ export const storageRoutes = [
     path: '/storage/**:file',
     operation: 'downloadFile',
     summary: 'Download a file',
-    description: 'Use a result link or a `downloadUrl` as it is. Answers ranges, conditional requests and HEAD.',
+    description: 'Use a result link or a `downloadUrl` unchanged. Supports ranges, conditional requests and HEAD.',
     access: 'link',
     answer: { description: 'The file.', contentType: 'application/octet-stream' },
     otherAnswers: {

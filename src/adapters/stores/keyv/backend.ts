@@ -101,7 +101,7 @@ function keepsNamespace(store: unknown): store is { namespace: string | undefine
 function sharedBackend(own: string | undefined, other: string | undefined): StemworkError {
   return new StemworkError(
     'INVALID_OPTIONS',
-    `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend knows one namespace, that of the instance made last, so the entries of one of them would be lost with a change of order. Give each Keyv a backend of its own (new KeyvRedis(...) twice), or use one Keyv for both stores.`,
+    `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend has only one namespace, that of the instance created last, so a change of order would lose the entries of the other. Give each Keyv its own backend (new KeyvRedis(...) twice), or use one Keyv for both stores.`,
   )
 }
 
@@ -119,7 +119,7 @@ function text(key: string, value: unknown): string | undefined {
 export function damaged(key: string, cause: unknown): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The Keyv entry ${key} is not one that this library wrote. Give the store a namespace of its own, or restore the entry from a backup.`,
+    `The Keyv entry ${key} is not one that this library wrote. Give the store its own namespace, or restore the entry from a backup.`,
     { cause },
   )
 }

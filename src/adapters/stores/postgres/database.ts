@@ -208,7 +208,7 @@ function failure(error: unknown): StemworkError {
       const retryable = !/^(22|42)/.test(code)
       return new StemworkError(
         'STORE_UNAVAILABLE',
-        'Postgres did not answer as expected. Try again; if it goes on, look at the cause and at the server.',
+        'Postgres did not answer as expected. Try again. If this continues, check the cause and the server.',
         { retryable, cause: error },
       )
     }

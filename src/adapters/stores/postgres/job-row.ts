@@ -49,7 +49,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | u
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',
-    'A row of the jobs table does not hold a job record. Look for what else writes to the table, or for a newer version of the library on the same database.',
+    'A row of the jobs table is not a valid job record. Check what else writes to the table, and whether a newer version of the library uses the same database.',
     {
       cause: result.error,
       details: { problems: result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },

@@ -163,7 +163,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     if (needed > steps.length)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this version knows ${steps.length}). Start the newer version, or give this one a schema of its own.`,
+        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this version knows ${steps.length}). Start the newer version, or give this one its own schema.`,
       )
     for (const [index, step] of steps.entries()) {
       const number = index + 1

@@ -53,7 +53,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, record: string | null |
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',
-    'A row of the applications or the keys does not hold what it should. Look for what else writes to these tables.',
+    'A row of the applications or keys table is not valid. Check what else writes to these tables.',
     { cause: result.error },
   )
 }

@@ -127,6 +127,6 @@ async function* notEmpty(blocks: AsyncIterable<AudioBlock>): AsyncGenerator<Audi
   if (isEmpty)
     throw badInput(
       'no_audio',
-      'Nothing is left of the audio. Choose a start before its end, a length of at least one sample, and a file that holds sound.',
+      'No audio is left. Choose a start before the end, a length of at least one sample, and a file that contains audio.',
     )
 }

@@ -151,7 +151,7 @@ export interface JobStore {
   /** Operators' rules that differ from the default. Any order. */
   rules(): Promise<SchedulingRule[]>
 
-  /** After it returns, every claim of any process follows the change. Omitted fields stay as they are. */
+  /** After it returns, all claims in every process follow the change. Omitted fields do not change. */
   changeRule(target: RuleTarget, change: RuleChange): Promise<void>
 
   /**

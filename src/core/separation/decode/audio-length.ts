@@ -45,6 +45,6 @@ export function tooLong(maxSeconds: number): StemworkError {
 /** A sentence on the difference between the length that a file states and what was decoded, if it is more than padding. */
 export function lengthDifference(stated: number, decoded: number): string | undefined {
   if (Math.abs(stated - decoded) <= paddingSeconds) return undefined
-  const lengths = `The file states a length of ${stated.toFixed(2)} seconds, and ${decoded.toFixed(2)} were decoded`
+  const lengths = `The file states a length of ${stated.toFixed(2)} seconds, but ${decoded.toFixed(2)} were decoded`
   return decoded < stated ? `${lengths}: it was cut off or is damaged.` : `${lengths}; all of them are used.`
 }

@@ -113,7 +113,7 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
   if (isLocal(entry)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `${facts.name} was not pulled: its files are in ${entry.folder}. Only models in the cache can be removed.`,
+      `The model ${choice} was not pulled: its files are in ${entry.folder}. Only models in the cache can be removed.`,
     )
   }
   const folder = modelFolder(entry, cacheFolder)

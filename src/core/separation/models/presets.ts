@@ -19,18 +19,18 @@ export interface ModelPreset {
 export const modelPresets: readonly ModelPreset[] = [
   {
     name: 'vocals-mean',
-    description: 'The mean of three strong models of two architectures: seldom worse than the best of them.',
+    description: 'The mean of three strong models of two architectures: rarely worse than the best of them.',
     models: ['mel-band-roformer-kim-fp16', 'kim-vocal-2', 'voc-ft'],
   },
   {
     name: 'vocals-clean',
-    description: 'Least of the instruments in the vocals: the minimum of the spectra.',
+    description: 'As little of the instruments in the vocals as possible: the minimum of the spectra.',
     models: ['mel-band-roformer-kim-fp16', 'kim-vocal-2'],
     ensemble: 'min_fft',
   },
   {
     name: 'vocals-full',
-    description: 'Most of the vocals, harmonies and ends of words too: the maximum of the spectra.',
+    description: 'As much of the vocals as possible, including harmonies and word endings: the maximum of the spectra.',
     models: ['mel-band-roformer-kim-fp16', 'kim-vocal-2'],
     ensemble: 'max_fft',
   },

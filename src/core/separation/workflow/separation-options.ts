@@ -97,7 +97,7 @@ function checkEnsemble(models: readonly ModelChoice[], ensemble: EnsembleAlgorit
   const weighed = models.find(({ weight = 1 }) => weight !== (models[0]?.weight ?? 1))
   if (weighed && !ensemble.startsWith('avg_'))
     throw invalid(
-      `The model ${weighed.model} has a weight, which ${ensemble} has no use for. Leave weights out, or choose avg_wave.`,
+      `The model ${weighed.model} has a weight, which ${ensemble} does not use. Omit the weights, or choose avg_wave.`,
     )
   const bands = models.map(bandOf)
   const limited = models.find((choice) => bandOf(choice) !== undefined)

@@ -61,7 +61,7 @@ const settingsShape = {
     .enum(executionProviders)
     .optional()
     .describe(
-      'What should run the network; if it is not available, the CPU does, and the details of the job say so. Default: `cpu`.',
+      'What runs the network. If it is not available, the CPU is used, and the details of the job say so. Default: `cpu`.',
     ),
   maxWarmBytes: z
     .number()

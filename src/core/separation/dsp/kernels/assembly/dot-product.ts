@@ -1,4 +1,4 @@
-import { at, float, vector } from './memory'
+import { at, float, vector } from './parts/memory'
 
 /** See `DotProduct` in `../dot-product.ts`, and `plainDotProduct` there for the same in plain TypeScript. */
 export function dotProduct(a: usize, b: usize, count: i32): f32 {

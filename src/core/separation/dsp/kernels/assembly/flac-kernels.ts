@@ -1,4 +1,4 @@
-import { at, double, float, vector } from './memory'
+import { at, double, float, vector } from './parts/memory'
 
 // See `FlacKernels` in `../flac-kernels.ts`, and `plainFlacKernels` there for the same in plain TypeScript.
 

@@ -1,4 +1,4 @@
-import { at, float, vector } from './memory'
+import { at, float, vector } from './parts/memory'
 
 // See `FrameKernels` in `../frame-kernels.ts`, and `plainFrameKernels` there for the same in plain TypeScript.
 

@@ -1,4 +1,4 @@
-import { at, float, vector } from './memory'
+import { at, float, vector } from './parts/memory'
 
 /** See `StereoPacking` in `../pack-stereo.ts`, and `plainStereoPacking` there for the same in plain TypeScript. */
 export function pack(left: usize, right: usize, packed: usize, count: i32): i32 {

@@ -1,4 +1,4 @@
-import { at, double, float, vector } from './memory'
+import { at, double, float, vector } from './parts/memory'
 
 // See `WienerKernels` in `../wiener-kernels.ts` for what these do, for the fields of both records and for their order, and `plainWienerKernels`
 // there for the same in plain TypeScript.

@@ -1,0 +1,40 @@
+import type { Stats } from 'node:fs'
+import { mkdtemp, stat } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { badInput, StemworkError } from '../core/engine/errors.js'
+import type { InputFile } from '../core/engine/ports/runner.js'
+import { UsageError } from './command.js'
+
+/** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
+export async function requirePath(path: string): Promise<Stats> {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new StemworkError(
+      'NOT_FOUND',
+      error.code === 'ENOENT'
+        ? `There is no file "${path}". Check the path; the current folder is ${process.cwd()}.`
+        : `"${path}" cannot be read: ${error.message}. Check its path and permissions.`,
+      { cause: error },
+    )
+  })
+}
+
+/** @throws StemworkError unless the path is that of a file */
+export async function requireFile(path: string): Promise<InputFile> {
+  const stats = await requirePath(path)
+  if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
+  return { path: resolve(path), bytes: stats.size, name: basename(path) }
+}
+
+/** @throws UsageError if a result would replace the file that it is made from */
+export async function refuseInput(path: string, target: string): Promise<void> {
+  const [input, output] = await Promise.all([path, target].map((each) => stat(each).catch(() => undefined)))
+  if (input && output && input.ino === output.ino && input.dev === output.dev)
+    throw new UsageError(`The output "${target}" is the input file. Choose another name; the input is kept as it is.`)
+}
+
+/** A new folder for unfinished files. An error names the folder that the user chose, not the new one. */
+export async function unfinishedFolder(parent: string, prefix: string): Promise<string> {
+  return mkdtemp(join(parent, prefix)).catch((error: unknown) => {
+    throw error instanceof Error ? Object.assign(error, { path: parent }) : error
+  })
+}
