@@ -106,6 +106,19 @@ async function pictures(colours, device, options) {
   await page.locator('.rows li').last().scrollIntoViewIfNeeded()
   await page.waitForTimeout(1000)
   await save(page, 'library', true)
+  for (const [workflow, set] of [
+    ['Loudness', { 'Normalize to (LUFS)': '-14', 'Peak ceiling (dBTP)': '3' }],
+    ['Transcode', { 'Sample rate (Hz)': '48000', 'Start (s)': '12.5' }],
+  ]) {
+    await page.getByLabel('Workflow').first().selectOption(workflow)
+    const options = page.locator('.choices')
+    if (!(await options.evaluate((one) => one.open))) await options.locator('summary').click()
+    for (const [label, text] of Object.entries(set)) {
+      await page.getByLabel(label).fill(text)
+      await page.getByLabel(label).blur()
+    }
+    await save(page, `options-${workflow.toLowerCase()}`, true)
+  }
   await openPlayer(page)
   await save(page, 'player', true)
   await page.getByRole('link', { name: 'Details' }).click()
@@ -114,6 +127,8 @@ async function pictures(colours, device, options) {
   await page.goto(new URL('docs', service.link).href)
   await page.waitForTimeout(300)
   await save(page, 'docs')
+  await page.goto(new URL('nothing', service.link).href)
+  await save(page, 'not-found')
   const stranger = await (await browser.newContext(options)).newPage()
   await stranger.goto(service.link.replace(/#.*/, ''))
   await stranger.getByLabel('API key').waitFor()

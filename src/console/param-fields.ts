@@ -11,8 +11,8 @@ interface ParamSchema {
   format?: string
   title?: string
   description?: string
-  default?: unknown
-  enum?: readonly unknown[]
+  default?: string | number | boolean
+  enum?: readonly (string | number)[]
   minimum?: number
   exclusiveMinimum?: number
   maximum?: number

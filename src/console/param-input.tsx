@@ -24,9 +24,9 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
     'aria-invalid': problem !== undefined,
     'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
   }
-  const words = (one: unknown) => (name === 'format' ? formatWords(String(one)) : String(one))
+  const words = (one: string | number | boolean) => (name === 'format' ? formatWords(String(one)) : String(one))
   return (
-    <div class={type === 'boolean' ? 'field check' : 'field'}>
+    <div class={type === 'boolean' ? 'field switch' : 'field'}>
       <label for={id}>{label}</label>
       {type === 'boolean' ? (
         <input

@@ -12,8 +12,12 @@ export function currentKey(): string | undefined {
   return sessionStorage.getItem(keyName) ?? localStorage.getItem(keyName) ?? undefined
 }
 
+/** The key that this tab works with: the stored one may be gone before other tabs hear of it. */
+let keyInUse: string | undefined
+
 export function sessionClient(): Client {
-  return createClient({ baseUrl, apiKey: currentKey() })
+  keyInUse = currentKey()
+  return createClient({ baseUrl, apiKey: keyInUse })
 }
 
 /** @param onDevice also for later visits, until the person signs out */
@@ -28,6 +32,7 @@ export function isRemembered(): boolean {
 }
 
 export function forgetKey(): void {
+  keyInUse = undefined
   sessionStorage.removeItem(keyName)
   localStorage.removeItem(keyName)
   sessionStorage.removeItem(choicesName)
@@ -59,10 +64,9 @@ const answerMs = 150
 /** Gives the key to other tabs of this page that have none. @param onLeave called when another tab with this key signs out */
 export function shareWithTabs(onLeave: () => void): void {
   channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
-    const key = currentKey()
-    if (key === undefined) return
-    if ('ask' in data) channel.postMessage({ key } satisfies TabMessage)
-    if ('leave' in data && data.leave === key) onLeave()
+    if (keyInUse === undefined) return
+    if ('ask' in data) channel.postMessage({ key: keyInUse } satisfies TabMessage)
+    if ('leave' in data && data.leave === keyInUse) onLeave()
   })
 }
 

@@ -87,6 +87,7 @@ describe('an address that the service does not have', () => {
     ])('looks like the service and leads to its pages: %s', async (_, path, options) => {
       const page = await pages.open(options, path)
       await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor()
+      expect(await page.locator('main').innerText()).toContain(`begin with ${service.base}/.`)
       const ground = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
       expect(ground).toBe(options.colorScheme === 'dark' ? 'rgb(20, 22, 26)' : 'rgb(246, 245, 242)')
       expect([await barriers(page), await overflow(page)]).toEqual([[], 0])

@@ -1,7 +1,7 @@
 import type { ApiAnswer } from '../routing/answer.js'
 import { text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { escape } from './docs-html.js'
+import { code, escape } from './docs-html.js'
 import { pageHeaders } from './page.js'
 
 /** What a person sees who has opened an address that the service does not have. */
@@ -22,9 +22,10 @@ export function notFoundPage(call: Call): ApiAnswer {
 <title>Not found – stemwork</title>
 ${style === undefined ? '' : `<link rel="stylesheet" href="${base}${style}">\n`}</head>
 <body>
+<header class="top"><p class="brand">stemwork</p></header>
 <main class="plain-page">
 <h1>There is nothing at this address</h1>
-<p>It may be mistyped, or what was there is gone (status 404).</p>
+<p>It may be mistyped, or what was there is gone (status 404). Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
 ${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>
 </body>
 </html>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { inputUrlParam } from '../../separation/decode/input-url-param.js'
+import { inputUrlParam } from '../../separation/workflow/stems-workflow.js'
 import { type AudioSettings, checkedSettings, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/analyze'

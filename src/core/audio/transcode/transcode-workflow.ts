@@ -3,7 +3,7 @@ import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../separation/encode/format-param.js'
 import { fileType, mp3Rates, type OutputFormat, outputFormats } from '../../separation/encode/output-format.js'
-import { inputUrlParam } from '../../separation/decode/input-url-param.js'
+import { inputUrlParam } from '../../separation/workflow/stems-workflow.js'
 import { type AudioSettings, checkedSettings, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/transcode'

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { fileExtensions } from './file-extensions.js'
 import { formatParam, keepTagsParam } from '../encode/format-param.js'
 import { type OutputFormat, outputFormats, fileType } from '../encode/output-format.js'
 import { type StemName, stemNames } from '../stems.js'
@@ -9,7 +10,6 @@ import { ensembleAlgorithms } from '../ensemble-algorithm.js'
 import { executionProviders } from '../runtime/execution-provider.js'
 import { pictureOutputs } from '../pictures/picture-outputs.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
-import { inputUrlParam } from '../decode/input-url-param.js'
 
 const modelName = z.string().min(1)
 
@@ -264,6 +264,24 @@ function paramsSchema(
   if (!allowedModels) return z.strictObject(shape)
   const model = z.enum(allowedModels).optional().describe('Model that separates. Default: chosen by the service.')
   return z.strictObject({ ...shape, model })
+}
+
+/** The param `inputUrl` of a job: where the song is. */
+export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefined) {
+  return (
+    z
+      .url({
+        protocol: /^https?$/,
+        error: ({ input }) =>
+          input === undefined
+            ? 'is missing: expected the address of the song'
+            : 'expected an address that begins with http:// or https://',
+      })
+      .max(8192)
+      .describe('Address of the song (http or https).')
+      // For clients that look at a file before they send it.
+      .meta({ 'x-fileExtensions': fileExtensions(Boolean(decoders?.ffmpeg)) })
+  )
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
