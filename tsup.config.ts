@@ -11,14 +11,6 @@ const licences = Object.entries(contained).map(
   ([name, path]) => `${name}:\n\n${readFileSync(`node_modules/${path}`, 'utf8').trim()}`,
 )
 
-/** No page does anything with many jobs in one request, which the client offers to programs. */
-const withoutBatches = {
-  name: 'without-batches',
-  setup({ onLoad }: { onLoad: (of: { filter: RegExp }, load: () => { contents: string }) => void }) {
-    onLoad({ filter: /\/client\/batch\.ts$/ }, () => ({ contents: 'export const manyJobs = () => ({})' }))
-  },
-}
-
 export default defineConfig([
   {
     entry: ['src/**/*.ts', '!src/container.ts', '!src/console/**', '!src/**/kernels/assembly/**'],
@@ -58,7 +50,6 @@ export default defineConfig([
     minify: 'terser',
     terserOptions: { compress: { ecma: 2020, lhs_constants: false, inline: 1 } },
     splitting: false,
-    esbuildPlugins: [withoutBatches],
     noExternal: [/./],
     clean: true,
     silent: true,

@@ -1,4 +1,5 @@
 import type { Connection, RequestOptions } from './connection.js'
+import { randomKey } from './idempotency-key.js'
 import type { JobStatus, NewJob } from './job.js'
 
 export interface NewBatch {
@@ -58,7 +59,7 @@ export interface ManyJobs {
   deleteJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
 }
 
-export function manyJobs(connection: Connection, randomKey: () => string): ManyJobs {
+export function manyJobs(connection: Connection): ManyJobs {
   const bulk =
     (action: 'cancel' | 'retry' | 'delete'): ManyJobs['cancelJobs'] =>
     async (filter, { signal } = {}) =>

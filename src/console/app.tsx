@@ -1,6 +1,7 @@
 import { render } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { type Client, ClientError } from '../client/client.js'
+import { ClientError } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
 import { keepFocus } from './keep-focus.js'
 import { ErrorNotice } from './error-notice.js'

@@ -1,4 +1,4 @@
-import type { Client } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { knownWorkflow } from './known-workflow.js'
 import { type Explanation, sizeWords, timeWords } from './words.js'
 

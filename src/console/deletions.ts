@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type { Client } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { toastMs, useMessages } from './messages.js'
 import { explain } from './words.js'
 

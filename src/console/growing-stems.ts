@@ -1,4 +1,5 @@
-import type { Client, Job } from '../client/client.js'
+import type { Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import type { PcmSource, RangeReader } from './pcm-source.js'
 import type { Stem } from './stems.js'
 import { type WavFormat, wavFormat, wavFrameBytes, wavSource } from './wav-source.js'

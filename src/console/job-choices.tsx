@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Client, WorkflowSummary } from '../client/client.js'
+import type { WorkflowSummary } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { type ParamField, paramFields, paramsOf, type Settings, usable } from './param-fields.js'
 import { ParamInput } from './param-input.js'
 

@@ -1,4 +1,5 @@
-import type { Client, Job, NewJob } from '../client/client.js'
+import type { Job, NewJob } from '../client/client.js'
+import type { Client } from './page-client.js'
 import type { Deletions } from './deletions.js'
 import { useMessages } from './messages.js'
 import { chooseFile, sendAgain } from './send-again.js'

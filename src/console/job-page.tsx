@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type Job } from '../client/client.js'
+import { hasEnded, type Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { Details } from './details.js'
 import { ErrorNotice } from './error-notice.js'
 import type { JobCommands } from './job-commands.js'

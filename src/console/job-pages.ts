@@ -1,5 +1,6 @@
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
-import type { Client, Job } from '../client/client.js'
+import type { Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import type { LiveJobs } from './live-jobs.js'
 import type { ListFilters } from './route.js'
 import { explain, type Explanation } from './words.js'

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type ApiKey, type Client, ClientError, type IssuedKey } from '../client/client.js'
+import { type ApiKey, ClientError, type IssuedKey } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { ErrorNotice } from './error-notice.js'
 import { useMessages } from './messages.js'
 import { baseUrl, currentKey, isRemembered, keepKey } from './session.js'

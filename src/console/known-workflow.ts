@@ -1,4 +1,5 @@
-import type { Client, Workflow } from '../client/client.js'
+import type { Workflow } from '../client/client.js'
+import type { Client } from './page-client.js'
 
 const known = new WeakMap<Client, Map<string, Promise<Workflow>>>()
 

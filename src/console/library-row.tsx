@@ -1,4 +1,5 @@
-import { type Client, hasEnded, type Job } from '../client/client.js'
+import { hasEnded, type Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type WorkflowSummary } from '../client/client.js'
+import { hasEnded, type WorkflowSummary } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { BulkBar } from './bulk-bar.js'
 import type { Deletions } from './deletions.js'
 import { DropZone } from './drop-zone.js'

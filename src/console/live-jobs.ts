@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { type Client, ClientError, type Job } from '../client/client.js'
+import { ClientError, type Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting'
 

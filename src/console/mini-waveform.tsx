@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Client, Job } from '../client/client.js'
+import type { Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { canvasSize, useRedraws } from './canvas.js'
 import { isAudio, stemColour } from './stems.js'
 

@@ -1,4 +1,5 @@
-import { ClientError, type Client, type Job } from '../client/client.js'
+import { ClientError, type Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import type { RangeReader } from './pcm-source.js'
 
 /** The files of a job. Their links end after a while; then the job is asked for new ones. */

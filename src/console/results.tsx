@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
-import type { Client, Job } from '../client/client.js'
+import type { Job } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { Downloads } from './downloads.js'
 import { ErrorNotice } from './error-notice.js'
 import { openGrowingStems } from './growing-stems.js'

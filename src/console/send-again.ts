@@ -1,4 +1,5 @@
-import { ClientError, type Client, type Job, type NewJob } from '../client/client.js'
+import { ClientError, type Job, type NewJob } from '../client/client.js'
+import type { Client } from './page-client.js'
 
 export type SentAgain =
   | { kind: 'created'; id: string }

@@ -1,4 +1,4 @@
-import { createClient, type Client } from '../client/client.js'
+import { type Client, pageClient } from './page-client.js'
 import type { Choices } from './job-choices.js'
 
 const keyName = 'stemwork.key'
@@ -17,7 +17,7 @@ let keyInUse: string | undefined
 
 export function sessionClient(): Client {
   keyInUse = currentKey()
-  return createClient({ baseUrl, apiKey: keyInUse })
+  return pageClient({ baseUrl, apiKey: keyInUse })
 }
 
 /** @param onDevice also for later visits, until the person signs out */

@@ -1,4 +1,4 @@
-import type { Client } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { openPcm, type PcmSource } from './pcm-source.js'
 import type { ResultFiles } from './result-files.js'
 import { sampleAt } from './sample-at.js'

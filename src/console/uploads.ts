@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ClientError, type Client, type NewJob } from '../client/client.js'
+import { ClientError, type NewJob } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { checkFile } from './check-file.js'
 import type { Choices, Refusals } from './job-choices.js'
 import { paramFields, paramsOf } from './param-fields.js'

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Client, Job, JobProgress } from '../client/client.js'
+import type { Job, JobProgress } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { useTimeLeft } from './time-left.js'
 import { endWords, placeWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { type Client, hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
+import { hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
+import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
 import { useDeletions } from './deletions.js'
 import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'

@@ -1,0 +1,173 @@
+import type { Connection, RequestOptions } from './connection.js'
+import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
+import { followJobs, type FollowOptions } from './follow.js'
+import { randomKey } from './idempotency-key.js'
+import type { Archive, Job, JobFilters, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
+import type { ApiKey, IssuedKey, NewKey } from './key.js'
+import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
+import { minResumableBytes, putResumable } from './resumable-upload.js'
+import { putFile, type UploadOptions } from './upload.js'
+import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
+import { waitForJob, type WaitOptions } from './wait.js'
+
+export interface PeaksOptions extends RequestOptions {
+  /** Maximum number of entries. Default: all, at most 8,192. */
+  length?: number
+}
+
+export interface CreateOptions extends RequestOptions {
+  /** A repeated call with the same key and job creates no second job. Default: a random one for each call. */
+  idempotencyKey?: string
+}
+
+/** What a client does with one job at a time, and with what belongs to its application. */
+export interface SingleJobs<Offered extends AnyOffer = Offer> {
+  /** Uploads a file. If the service supports it, uploads of 8 MiB or more resume after an interruption. The returned address is the input of a job. */
+  upload(source: UploadSource, options?: UploadOptions): Promise<{ downloadUrl: string }>
+  createJob<Id extends Offered['id']>(
+    job: { workflow: Id } & NewJobOf<OfferBy<Offered, Id>>,
+    options?: CreateOptions,
+  ): Promise<{ id: JobId<Id> }>
+  getJob<Id extends Offered['id']>(id: string | JobId<Id>, options?: RequestOptions): Promise<Job<OfferBy<Offered, Id>>>
+  /** One page of jobs, newest first. */
+  listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage<Offered>>
+  /** The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted. */
+  waitForJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: WaitOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
+  /** Reports every change of the application's jobs, also across lost connections, until the signal fires. */
+  followJobs(options: FollowOptions): Promise<never>
+  /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and expires after a while. */
+  archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
+  /** What a player needs to draw an audio result. The first call for a result may take a while. */
+  peaks(id: string, output: string, options?: PeaksOptions): Promise<Peaks>
+  /** Opens a link of a job's `result`. */
+  download(url: string, options?: DownloadOptions): Promise<Download>
+  /**
+   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has succeeded, the result. Waits until
+   * the job has begun with it. Only the lengths in the file's header differ from the result. Throws `NOT_FOUND` once there can be none.
+   */
+  growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
+  /** The job as it is after the request; a running one stops a little later. */
+  cancelJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
+  /** Runs a FAILED job again, with the params and inputs that it was created with. The job as it is then, QUEUED. */
+  retryJob<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
+  /** In any state, with all its files. */
+  deleteJob(id: string, options?: RequestOptions): Promise<void>
+  workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
+  /** One of them, with what its params must look like. */
+  workflow(id: string, options?: RequestOptions): Promise<Workflow>
+  /** The application that the key belongs to. */
+  application(options?: RequestOptions): Promise<{ id: string; name: string }>
+  /** The application's working keys. This and the next two throw `NOT_FOUND` where the service does not manage keys. */
+  listKeys(options?: RequestOptions): Promise<ApiKey[]>
+  createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
+  /** The key stops working at once. */
+  endKey(id: string, options?: RequestOptions): Promise<void>
+}
+
+/** @param hasOwnFetch whether the host named a `fetch`, which then sends uploads too */
+export function singleJobs(connection: Connection, hasOwnFetch: boolean): SingleJobs {
+  const path = (id: string) => `/job/${encodeURIComponent(id)}`
+
+  return {
+    async upload(source, transfer = {}) {
+      const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
+      if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes)
+        return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
+      await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch })
+      return { downloadUrl: ticket.downloadUrl }
+    },
+    async createJob(job, { idempotencyKey = randomKey(), signal } = {}) {
+      const headers = { 'idempotency-key': idempotencyKey }
+      const { value } = await connection.json<{ id: string }>('/job', {
+        method: 'POST',
+        json: job,
+        headers,
+        signal,
+        isRepeatable: true,
+      })
+      return { id: value.id }
+    },
+    getJob: async (id, { signal } = {}) => (await connection.json<Job>(path(id), { signal })).value,
+    async listJobs(filters = {}, { signal } = {}) {
+      const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
+      return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
+    },
+    waitForJob: (id, wait) => waitForJob(connection, id, wait),
+    followJobs: (follow) => followJobs(connection, follow),
+    async archive(of, { signal } = {}) {
+      const query = new URLSearchParams('batchName' in of ? { batchName: of.batchName } : {})
+      if ('jobs' in of) for (const id of of.jobs) query.append('job', id)
+      return (await connection.json<Archive>('/archive', { query, signal })).value
+    },
+    async peaks(id, output, { length, signal } = {}) {
+      const query = new URLSearchParams(length === undefined ? {} : { length: String(length) })
+      return (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })).value
+    },
+    download: (url, download) => openDownload(connection, url, download),
+    growing: (id, output, download) =>
+      openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
+    cancelJob: async (id, { signal } = {}) =>
+      (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
+    // Not repeatable: a repeat would find the job QUEUED and be refused.
+    retryJob: async (id, { signal } = {}) =>
+      (await connection.json<Job>(`${path(id)}/retry`, { method: 'POST', signal })).value,
+    async deleteJob(id, { signal } = {}) {
+      await connection.json(path(id), { method: 'DELETE', signal })
+    },
+    workflows: async ({ signal } = {}) =>
+      (await connection.json<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).value.workflows,
+    workflow: async (id, { signal } = {}) =>
+      (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
+    application: async ({ signal } = {}) =>
+      (await connection.json<{ id: string; name: string }>('/application', { signal })).value,
+    listKeys: async ({ signal } = {}) =>
+      (await connection.json<{ keys: ApiKey[] }>('/application/key', { signal })).value.keys,
+    createKey: async (key = {}, { signal } = {}) =>
+      (await connection.json<IssuedKey>('/application/key', { method: 'POST', json: key, signal })).value,
+    async endKey(id, { signal } = {}) {
+      await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+    },
+  }
+}
+
+interface UploadTicket {
+  uploadUrl: string
+  downloadUrl: string
+  /** Where uploads that can be resumed are begun; absent in services that do not offer it. */
+  resumableUrl?: string
+}
+
+function listQuery({
+  status,
+  workflow,
+  batchName,
+  createdAfter,
+  createdBefore,
+  size,
+  cursor,
+}: JobFilters): URLSearchParams {
+  const query = new URLSearchParams()
+  for (const one of [status ?? []].flat()) query.append('status', one)
+  for (const one of [workflow ?? []].flat()) query.append('workflow', one)
+  if (batchName !== undefined) query.set('batchName', batchName)
+  if (createdAfter !== undefined) query.set('createdAfter', new Date(createdAfter).toISOString())
+  if (createdBefore !== undefined) query.set('createdBefore', new Date(createdBefore).toISOString())
+  if (size !== undefined) query.set('size', String(size))
+  if (cursor !== undefined) query.set('after', cursor)
+  return query
+}
+
+/** The cursor within the `Link` header, which may hold other links too (RFC 8288). */
+function nextCursor(link: string | null): string | undefined {
+  const url = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1]
+  return url === undefined ? undefined : (new URL(url, 'http://localhost').searchParams.get('after') ?? undefined)
+}
