@@ -190,6 +190,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await failures.getByRole('link', { name: 'The service failed' }).click()
     await page.getByRole('link', { name: 'Reel 7' }).click()
     const attempts = page.getByRole('region', { name: 'Attempts' })
+    await attempts.getByRole('listitem').first().waitFor()
     expect(await attempts.getByRole('listitem').allTextContents()).toEqual([
       expect.stringMatching(/^Failed, tried again.*Attempt 1 on studio-1:4711.*no disk at \/mnt\/tapes$/),
       expect.stringMatching(/^Failed.*Attempt 2 on studio-1:4711.*no disk at \/mnt\/tapes$/),
