@@ -9,7 +9,9 @@ const kernels = 'core/separation/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
 
 /** Those in the folder of parts are no kernels themselves. */
-const sources = readdirSync(join(root, assembly), { recursive: true }).filter((file) => file.endsWith('.ts'))
+const sources = readdirSync(join(root, assembly), { recursive: true, encoding: 'utf8' }).filter((file) =>
+  file.endsWith('.ts'),
+)
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/asc'))
 const inputs = [fileURLToPath(import.meta.url), compiler, ...sources.map((file) => join(root, assembly, file))]
 const changedAt = Math.max(...inputs.map(modifiedAt))
