@@ -257,7 +257,7 @@ describe('separate with an ensemble algorithm', () => {
   it.each<[Partial<SeparationOptions>, string]>([
     [
       { ensemble: 'max_fft', model: [{ model: 'a' }, { model: 'b', weight: 2 }] },
-      'b has a weight, which max_fft has no use for',
+      'b has a weight, which max_fft does not use',
     ],
     [
       { ensemble: 'avg_wave', model: [{ model: 'a', toHertz: 500 }, { model: 'b' }] },
