@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { readUpload } from '../../src/core/engine/dispatch/read-upload.js'
 
 const key = 'uploads/app/ticket'
@@ -88,6 +89,19 @@ describe('an uploaded input', () => {
     await expect(readUpload(blobs, key, path, limit)).rejects.toMatchObject({ reason: 'too_large' })
     await blobs.delete(key)
     await expect(readUpload(blobs, key, path, limit)).rejects.toMatchObject({ reason: 'upload_missing' })
+  })
+
+  test('is read from the store where its file cannot be copied, and the store says what is wrong with it', async () => {
+    const blobs = fsBlobs({ directory: join(directory, 'unreachable') })
+    const localFile = async () => ({ path: join(directory, 'nowhere'), bytes: song.byteLength })
+    const options = { signal: new AbortController().signal, maxBytes: 1000 }
+    const path = join(directory, randomUUID())
+    await blobs.put(key, song)
+    expect(await readUpload({ ...blobs, localFile }, key, path, options)).toEqual({ bytes: song.byteLength })
+    expect((await readFile(path)).equals(song)).toBe(true)
+    const away = new StemworkError('STORE_UNAVAILABLE', 'The disk is away.', { retryable: true })
+    const get = () => Promise.reject(away)
+    await expect(readUpload({ ...blobs, localFile, get }, key, path, options)).rejects.toBe(away)
   })
 
   test('that is gone is missing', async () => {

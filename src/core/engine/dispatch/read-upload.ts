@@ -23,9 +23,7 @@ export async function readUpload(
     const file = await blobs.localFile(key)
     if (!file) throw missing()
     if (file.bytes > maxBytes) throw tooLarge(maxBytes)
-    await copyFile(file.path, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-    await truncate(path, file.bytes)
-    return { bytes: file.bytes }
+    if (await copyStart(file, path)) return { bytes: file.bytes }
   }
   const blob = await blobs.get(key, { signal })
   if (!blob) throw missing()
@@ -42,6 +40,18 @@ export async function readUpload(
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(limited, file, { signal })
   return { bytes: file.bytesWritten }
+}
+
+/** Copies inside the kernel. Returns false if that fails: reading the blob then succeeds, or says why it cannot be read. */
+async function copyStart(source: { path: string; bytes: number }, path: string): Promise<boolean> {
+  try {
+    await copyFile(source.path, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+    await truncate(path, source.bytes)
+    return true
+  } catch {
+    await rm(path, { force: true })
+    return false
+  }
 }
 
 function missing(): StemworkError {
