@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { answering, type FoundServer, freePort, hasProgram, type NoServer } from './found-server.js'
 import { databaseOwner, ping } from './postgres.js'
+import { ServerProcess } from './server-process.js'
 
 /** PgBouncer before the given server, which gives every transaction whichever of its few connections is free. */
 export async function startPgBouncer(databaseUrl: string): Promise<FoundServer | NoServer> {
@@ -28,16 +27,9 @@ export async function startPgBouncer(databaseUrl: string): Promise<FoundServer |
   await writeFile(config, settings.join('\n'))
   if (owner.uid !== undefined)
     await Promise.all([directory, config].map((path) => chown(path, owner.uid as number, owner.gid ?? 0)))
-  const child = spawn('pgbouncer', ['-q', config], { ...owner, stdio: 'ignore' })
+  const own = new ServerProcess({ command: 'pgbouncer', args: ['-q', config], directory, signal: 'KILL', owner })
+  own.start()
   const url = `postgres://test@127.0.0.1:${port}/test`
   await answering(() => ping(url))
-  return {
-    url,
-    async release() {
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-      await rm(directory, { recursive: true, force: true })
-    },
-  }
+  return { url, release: () => own.release() }
 }

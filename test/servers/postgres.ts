@@ -1,10 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { chown, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+import { ServerProcess } from './server-process.js'
 
 const standardAddresses = ['postgres://root@127.0.0.1:5432/test', 'postgres://root@/test?host=/var/run/postgresql']
 
@@ -43,7 +43,7 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
   })
   if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.stderr}`)
   const url = `postgres://test@127.0.0.1:${port}/postgres`
-  const options = [
+  const args = [
     '-D',
     data,
     '-p',
@@ -59,28 +59,20 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
     '-c',
     'shared_buffers=16MB',
   ]
-  let child: ReturnType<typeof spawn> | undefined
-
+  // "Immediate shutdown": every connection is cut, and the next start recovers from the log, as after a crash.
+  const own = new ServerProcess({ command: 'postgres', args, directory, signal: 'QUIT', owner })
   const server: PrivateServer = {
     url,
     async start() {
-      child = spawn('postgres', options, { ...owner, cwd: directory, stdio: 'ignore' })
+      own.start()
       await answering(() => ping(url))
     },
-    async kill() {
-      const ended = child && child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
-      // "Immediate shutdown": every connection is cut, and the next start recovers from the log, as after a crash.
-      child?.kill('SIGQUIT')
-      await ended
-    },
+    kill: () => own.kill(),
     async restart() {
       await server.kill()
       await server.start()
     },
-    async release() {
-      await server.kill()
-      await rm(directory, { recursive: true, force: true })
-    },
+    release: () => own.release(),
   }
   await server.start()
   return server

@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+import { ServerProcess } from './server-process.js'
 
 const program = ['redis-server', 'valkey-server'].find(hasProgram)
 
@@ -27,35 +26,27 @@ export async function findRedis(): Promise<FoundServer | NoServer> {
 /** A server of the caller's own, without persistence: what it holds is gone when it stops. */
 export async function startRedis(): Promise<PrivateServer | NoServer> {
   if (program === undefined) return { missing: 'no Redis: set REDIS_URL, or install redis-server' }
-  const command = program
   const port = await freePort()
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-redis-'))
   const url = `redis://127.0.0.1:${port}`
-  let child: ChildProcess | undefined
-
+  const own = new ServerProcess({
+    command: program,
+    args: ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory],
+    directory,
+    signal: 'KILL',
+  })
   const server: PrivateServer = {
     url,
     async start() {
-      child = spawn(
-        command,
-        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory],
-        { stdio: 'ignore' },
-      )
+      own.start()
       await answering(() => ping(url))
     },
-    async kill() {
-      const ended = child && child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
-      child?.kill('SIGKILL')
-      await ended
-    },
+    kill: () => own.kill(),
     async restart() {
       await server.kill()
       await server.start()
     },
-    async release() {
-      await server.kill()
-      await rm(directory, { recursive: true, force: true })
-    },
+    release: () => own.release(),
   }
   await server.start()
   return server

@@ -1,0 +1,60 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
+
+// The shell outlives this process by a moment: when its input ends without the word "keep", as it also does after
+// `kill -9`, it ends the server and removes the folder. Ctrl-C, which reaches the shell too, only ends its `read`.
+const script = `
+trap : INT TERM
+signal=$1 directory=$2
+shift 2
+"$@" &
+read -r word
+kill -"$signal" $!
+wait $!
+[ "$word" = keep ] || rm -rf "$directory"`
+
+export interface ServerProgram {
+  command: string
+  args: readonly string[]
+  /** Its files. */
+  directory: string
+  /** Ends it at once. */
+  signal: 'QUIT' | 'KILL'
+  /** The user to run as. Default: this one. */
+  owner?: { uid?: number; gid?: number }
+}
+
+/** A server for tests. It and its files are removed as soon as this process ends, however that happens. */
+export class ServerProcess {
+  readonly #program: ServerProgram
+  #shell: ChildProcess | undefined
+
+  constructor(program: ServerProgram) {
+    this.#program = program
+  }
+
+  start(): void {
+    const { command, args, directory, signal, owner } = this.#program
+    this.#shell = spawn('sh', ['-c', script, 'sh', signal, directory, command, ...args], {
+      ...owner,
+      cwd: directory,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+  }
+
+  /** Ends it at once, and keeps its files. */
+  async kill(): Promise<void> {
+    const shell = this.#shell
+    this.#shell = undefined
+    if (!shell) return
+    const ended = once(shell, 'exit')
+    shell.stdin?.end('keep\n')
+    await ended
+  }
+
+  async release(): Promise<void> {
+    await this.kill()
+    await rm(this.#program.directory, { recursive: true, force: true })
+  }
+}
