@@ -31,7 +31,8 @@ export async function openSession(path: string, options: SessionOptions = {}): P
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena it would
-      // take 2.6 GB, but 25 % more time.
+      // take 2.6 GB, but 25 % more time. What is live at once is 0.6 GB: the planner holds buffers for later layers of the same
+      // shape. Its switch `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not in its C interface.
       enableMemPattern: false,
       // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 % more CPU time
       // on two busy processors and was no faster on idle ones.
