@@ -34,6 +34,7 @@ type Action =
   | { kind: 'reset' }
   | { kind: 'page'; jobs: readonly Job[]; total: number; next: string | undefined; isFirst: boolean }
   | { kind: 'changed'; job: Job }
+  | { kind: 'created'; job: Job }
   | { kind: 'gone'; id: string }
 
 /** The jobs of a list, page by page, and alive: what the stream of changes tells is in it at once. */
@@ -101,6 +102,9 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           const { filters: now, state: known } = newest.current
           if (passes(job, now) || known.jobs.has(job.id)) dispatch({ kind: 'changed', job })
         },
+        onCreated(job) {
+          if (passes(job, newest.current.filters) && !heard.current.has(job.id)) dispatch({ kind: 'created', job })
+        },
         onDeleted(id) {
           heard.current.set(id, 'deleted')
           dispatch({ kind: 'gone', id })
@@ -141,6 +145,9 @@ function reduce(state: State, action: Action): State {
       jobs.set(action.job.id, action.job)
       return { ...state, jobs, total: state.total + (isNew ? 1 : 0) }
     }
+    case 'created':
+      // What the stream has told is newer.
+      return state.jobs.has(action.job.id) ? state : reduce(state, { kind: 'changed', job: action.job })
     case 'gone': {
       if (!state.jobs.has(action.id)) return state
       const jobs = new Map(state.jobs)

@@ -7,6 +7,8 @@ export type ConnectionState = 'connecting' | 'connected' | 'reconnecting'
 export interface JobListener {
   onJob(job: Job): void
   onDeleted(id: string): void
+  /** A job that this page has made. */
+  onCreated?(job: Job): void
   /** Jobs as they were when the page asked for them. */
   onRead?(jobs: readonly Job[]): void
 }
@@ -17,6 +19,8 @@ export interface LiveJobs {
   /** Rises with each connection: what was shown before may have missed changes and has to be read again. */
   turn: number
   listen(listener: JobListener): () => void
+  /** Tells the listeners of a job that this page has made; the stream tells of it later, or only once it is connected again. */
+  created(job: Job): void
   /** Tells the listeners what the page was told on request. */
   read(jobs: readonly Job[]): void
 }
@@ -76,6 +80,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
         listeners.current.add(listener)
         return () => listeners.current.delete(listener)
       },
+      created: (job) => listeners.current.forEach((one) => one.onCreated?.(job)),
       read: (jobs) => listeners.current.forEach((one) => one.onRead?.(jobs)),
     }),
     [state, turn],

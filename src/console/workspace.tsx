@@ -35,6 +35,8 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
   const uploads = useUploads(client, choices, {
     onCreated(id, { name }) {
       if (!noteSent(id)) announce(`${name} was sent.`)
+      // For the list, should the stream of changes be away.
+      void client.getJob(id).then(live.created, () => undefined)
     },
     onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
     onParamsRefused: (workflow, of) => setRefusals({ workflow, of }),

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
@@ -52,6 +52,25 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     expect(pages.complaints).toEqual([])
   })
 
+  test('a song that was sent is in the list although the stream of changes is away', async () => {
+    const pages = new ConsolePages(browser, service)
+    const page = await pages.signedIn()
+    await page.context().setOffline(true)
+    await page.getByText('Reconnecting', { exact: true }).waitFor()
+    await page.route('**/events*', (route) => route.abort())
+    await page.context().setOffline(false)
+    const unheard = join(folder, 'unheard.wav')
+    await copyFile(song(), unheard)
+    await send(page, unheard)
+    await rowOf(page, 'unheard.wav').getByRole('link', { name: 'unheard.wav', exact: true }).waitFor()
+    expect(await page.locator('.chip').innerText()).toBe('Reconnecting')
+    await page.unrouteAll()
+    await rowOf(page, 'unheard.wav').locator('.status.succeeded').waitFor()
+    expect(await page.getByRole('link', { name: 'unheard.wav', exact: true }).count()).toBe(1)
+    await page.context().close()
+    expect(pages.complaints).toEqual([])
+  })
+
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
     'the chip says so, an upload in flight is sent after all, and the list and a song are up to date again: %s',
     async (_, device) => {
@@ -74,8 +93,9 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
       await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: -1 })
       service = await startConsole({ data: data(), port })
       await eventually(() => chip.innerText()).toBe('Connected')
+      await page.locator('.rows .upload').waitFor({ state: 'detached' })
+      await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
       await rowOf(page, 'song.wav').locator('.status.succeeded').waitFor()
-      expect(await page.locator('.rows li').count()).toBe(rows + 1)
 
       await openSong(page, 'song.wav')
       await service.kill()
