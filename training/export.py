@@ -47,6 +47,7 @@ def main():
     parser.add_argument('--out', required=True, help='folder to write')
     parser.add_argument('--name', default='tiny-band-unet')
     parser.add_argument('--version', default='0.0.0')
+    parser.add_argument('--lower', type=float, default=0, help='what is taken off the logits of the masks, so that less music is mistaken for a voice')
     options = parser.parse_args()
     torch.set_num_threads(1)
     # The exporter warns of constants that are meant as such; onnx.checker and `compare` below look at the result.
@@ -54,6 +55,7 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     path = os.path.join(options.out, 'model.onnx')
     net = folded(load(options.net))
+    net.lower(options.lower)
     spectrum = torch.randn(1, 4, 64, 2049, generator=torch.Generator().manual_seed(1))
     separator = Separator(net).eval()
     frames = dict(mix_spec={2: 'frames'}, vocals_spec={2: 'frames'})

@@ -178,6 +178,12 @@ class Masks(nn.Module):
         masks = torch.sigmoid(logits if self.gate is None else self.gate(features, logits))
         return masks * audible(masks)
 
+    @torch.no_grad()
+    def lower(self, logits):
+        """Takes `logits` off those of both masks: less music is mistaken for a voice, and a little less of the voice is found."""
+        last = self.unet.head if self.gate is None else self.gate.outer
+        last.bias.sub_(logits)
+
     def symmetries(self):
         """Tensors, each with the orders of its first two dimensions that change nothing in it."""
         for module in self.modules() if self.settings['symmetric'] else ():

@@ -14,7 +14,7 @@ python=${PYTHON:-/usr/bin/python3}
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
 # Sizes, so that smoke.sh can make next to nothing of each.
 : "${PREPARE=}" "${VOICES=12000}" "${MUSIC=9000}" "${SONGS=3000}" "${CHECK=100}" "${HELD_OUT=}" "${PROCESSES=2}" "${DEVICE=cpu}"
-: "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 1000 --rate 6e-4 --average 0.99}"
+: "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 450 --rate 6e-4 --average 0.99}" "${EXPORT=--lower 0.4}"
 
 made() { [ -e "$1" ]; }
 evaluate() { node "$here/../dist/cli/main.js" evaluate "$@"; }
@@ -44,7 +44,7 @@ if [ "$SONGS" != 0 ]; then
     song=$(basename "$folder")
     made "$work/folds/$song.json" && continue
     tune --hold-out "$song" --out "$work/folds/$song.pt"
-    "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song"
+    "$python" "$here/export.py" --net "$work/folds/$song.pt" --out "$work/folds/$song" $EXPORT
     evaluate "$folder" --model "$work/folds/$song" --model embedded --json > "$work/folds/$song.part"
     mv "$work/folds/$song.part" "$work/folds/$song.json"
   done
@@ -52,7 +52,7 @@ if [ "$SONGS" != 0 ]; then
   learnt=net
 fi
 
-made "$work/model/model.json" || "$python" "$here/export.py" --net "$work/$learnt.pt" --out "$work/model"
+made "$work/model/model.json" || "$python" "$here/export.py" --net "$work/$learnt.pt" --out "$work/model" $EXPORT
 made "$work/held-out.json" || {
   "$python" "$here/songs.py" --work "$work" --out "$work/held-out" $HELD_OUT
   evaluate "$work/held-out" --model "$work/model" --model embedded --json > "$work/held-out.part"

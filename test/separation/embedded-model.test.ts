@@ -29,13 +29,13 @@ afterAll(() => rm(folder, { recursive: true }))
 
 describe('the model in the package, on the demo song', () => {
   it('catches most of a voice', async () => {
-    expect(score(await vocalsOf(mixture()), vocals)).toBeGreaterThan(7)
+    expect(score(await vocalsOf(mixture()), vocals)).toBeGreaterThan(10)
   })
 
   it('does as well in mono', async () => {
     const mono = (planes: Float32Array[]) => [planes[0].map((value, i) => (value + planes[1][i]) / 2)]
     const [truth] = mono(vocals)
-    expect(score(await vocalsOf(mono(mixture())), [truth, truth])).toBeGreaterThan(7)
+    expect(score(await vocalsOf(mono(mixture())), [truth, truth])).toBeGreaterThan(10)
   })
 
   it.each([-60, -30, 12])('gives the same at %i dB', async (decibels) => {
@@ -46,6 +46,19 @@ describe('the model in the package, on the demo song', () => {
     ]
     const back = scaled.map((plane) => plane.map((value) => value / gain))
     expect(score(back, plain)).toBeGreaterThan(40)
+  })
+
+  it('gives the same, with left and right exchanged, when they are exchanged in the mixture', async () => {
+    const [plain, exchanged] = [await vocalsOf(mixture()), await vocalsOf(mixture().toReversed())]
+    expect(score(exchanged.toReversed(), plain)).toBeGreaterThan(60)
+  })
+
+  it('gives the same when the mixture has a constant offset', async () => {
+    const [plain, moved] = [
+      await vocalsOf(mixture()),
+      await vocalsOf(mixture().map((plane) => plane.map((value) => value + 0.2))),
+    ]
+    expect(score(moved, plain)).toBeGreaterThan(60)
   })
 
   // A voice has little above 4 kHz, so a narrow band costs little of its score.
@@ -62,13 +75,13 @@ describe('the model in the package, on the demo song', () => {
 
 // Two kinds of music that it has never heard (HELD_OUT in training/mix.py).
 describe('the model in the package, on recorded instrumental music', () => {
-  it.skipIf(!existsSync(instrumental)).each(['helland-orchestral-piano-rock', 'gm3-hip-hop-beats'])(
-    'gives near-silent vocals on %s (skipped where ../shared/data/instrumental is missing)',
-    async (name) => {
-      const music = await beginningOf(join(instrumental, `${name}.ogg`), 60 * rate)
-      expect(decibels(await vocalsOf(music), music)).toBeLessThan(-20)
-    },
-  )
+  it.skipIf(!existsSync(instrumental)).each([
+    ['helland-orchestral-piano-rock', -20],
+    ['gm3-hip-hop-beats', -40],
+  ])('gives near-silent vocals on %s (skipped where ../shared/data/instrumental is missing)', async (name, bound) => {
+    const music = await beginningOf(join(instrumental, `${name}.ogg`), 60 * rate)
+    expect(decibels(await vocalsOf(music), music)).toBeLessThan(bound)
+  })
 })
 
 function mixture(): Float32Array[] {
