@@ -6,6 +6,7 @@ The manifest is that of ../models/embedded, whose contract the graph keeps, with
 """
 import argparse
 import hashlib
+import inspect
 import json
 import os
 import warnings
@@ -59,7 +60,9 @@ def main():
     spectrum = torch.randn(1, 4, 64, 2049, generator=torch.Generator().manual_seed(1))
     separator = Separator(net).eval()
     frames = dict(mix_spec={2: 'frames'}, vocals_spec={2: 'frames'})
-    torch.onnx.export(separator, spectrum, path, opset_version=16, input_names=['mix_spec'], output_names=['vocals_spec'], dynamic_axes=frames)
+    # Newer versions have another exporter by default, which needs another package and writes another opset.
+    traced = dict(dynamo=False) if 'dynamo' in inspect.signature(torch.onnx.export).parameters else {}
+    torch.onnx.export(separator, spectrum, path, opset_version=16, input_names=['mix_spec'], output_names=['vocals_spec'], dynamic_axes=frames, **traced)
     onnx.save(with_half_weights(onnx.load(path)), path)
     compare(path, net, spectrum)
     with open(os.path.join(EMBEDDED, 'model.json')) as file:

@@ -219,7 +219,7 @@ class Run:
             for kept, weight in zip(self.average.parameters(), self.net.parameters()):
                 kept.mul_(past).add_(weight, alpha=1 - past)
         self.step += 1
-        return float(loss)
+        return float(loss.detach())
 
     def share_gradients(self):
         if self.options.processes == 1:

@@ -81,6 +81,7 @@ describe.skipIf(!chromiumPath)(
       // A second tab needs no second sign-in.
       await other.goto(`${service.base}/console`)
       await other.getByText('Connected', { exact: true }).waitFor()
+      await other.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })
       const before = await other.locator('.rows li').count()
       await send(page, path('short song.wav'))
       await eventually(() => other.locator('.rows li').count()).toBe(before + 1)

@@ -50,6 +50,7 @@ export class ConsolePages {
     const page = await this.open(options, `/console#key=${this.#service.key}`)
     await page.getByRole('button', { name: 'Choose songs' }).waitFor()
     await page.getByText('Connected', { exact: true }).waitFor()
+    await page.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })
     return page
   }
 }
