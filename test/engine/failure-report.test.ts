@@ -1,5 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { Console } from 'node:console'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -111,6 +115,27 @@ describe('why a job failed', () => {
       ),
     ])
     expect(ended?.failure).toMatch(/ {4}at .*failure-report\.test\.ts/)
+  })
+
+  test.skipIf(!existsSync('/dev/full'))('names the folder whose disk is full (skipped without /dev/full)', async () => {
+    const { stream, output } = collected()
+    const scratchDirectory = await mkdtemp(join(tmpdir(), 'stemwork-full-'))
+    const engine = createTestEngine({
+      workflows: [textWorkflow(() => writeFile('/dev/full', 'x'))],
+      logger: textLogger(stream, 'info'),
+      scratchDirectory,
+      dispatch: { maxAttempts: 1 },
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    const ended = await engine.run(job.id)
+    await engine.close()
+    await rm(scratchDirectory, { recursive: true })
+    expect(output()).toContain(
+      `The disk with the files of running jobs (${scratchDirectory}) is full. Free some space, or set scratchDirectory to a folder on another disk.`,
+    )
+    expect(output()).toContain('caused by Error [ENOSPC]: ENOSPC: no space left on device, write')
+    expect(ended?.error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })
+    expect(ended?.error?.message).not.toContain('disk')
   })
 
   test('is kept in the record, attempt by attempt, until the job succeeds', async () => {

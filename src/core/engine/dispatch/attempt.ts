@@ -19,6 +19,7 @@ import { fetchInputs } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
+import { explainFullDisk } from './full-disk.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
@@ -149,7 +150,7 @@ export class Attempt {
       await this.#checkpoint.end()
       // The interrupted code may throw any error; the signal's reason is the real cause.
       const { signal } = this.#controller
-      const cause: unknown = signal.aborted ? signal.reason : error
+      const cause: unknown = signal.aborted ? signal.reason : explainFullDisk(error, this.#scratch.directory)
       if (published) await this.#discardResults()
       end = this.#failure(cause)
       if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()

@@ -8,21 +8,21 @@ const prefix = 'stemwork-scratch'
 
 /** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
 export class Scratch {
-  readonly #directory: string
+  /** Where the process's folder is created when first needed. */
+  readonly directory: string
   readonly #logger: Logger
   #root: Promise<string> | undefined
 
-  /** @param directory where the process's folder is created when first needed */
   constructor(directory: string, logger: Logger) {
-    this.#directory = directory
+    this.directory = directory
     this.#logger = logger
   }
 
   /** @throws StemworkError `RUNNER_UNAVAILABLE` if no folder can be made there. */
   async check(): Promise<void> {
     try {
-      await mkdir(this.#directory, { recursive: true })
-      await access(this.#directory, constants.W_OK | constants.X_OK)
+      await mkdir(this.directory, { recursive: true })
+      await access(this.directory, constants.W_OK | constants.X_OK)
     } catch (error) {
       throw this.#unusable(error)
     }
@@ -54,12 +54,12 @@ export class Scratch {
 
   /** Removes the leftovers of processes on this machine that ended without `close`. */
   async removeLeftovers(): Promise<void> {
-    await removeDeadFolders(this.#directory, prefix, this.#logger)
+    await removeDeadFolders(this.directory, prefix, this.#logger)
   }
 
   async #makeRoot(): Promise<string> {
     await this.check()
-    return await makeProcessFolder(this.#directory, prefix)
+    return await makeProcessFolder(this.directory, prefix)
   }
 
   #unusable(cause: unknown): unknown {
