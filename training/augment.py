@@ -9,6 +9,8 @@ from bands import BANDS, BINS, RATE, SEGMENTS
 
 # Levels of the vocals over the accompaniments in dB: mean, deviation, limits.
 BALANCE = (-6.5, 7, -24, 10)
+# Share of the examples in which nobody sings.
+UNSUNG = 0.12
 # Where a source pauses: the shortest, and how fast it goes and comes, in frames.
 PAUSE, FADE = 24, 3
 
@@ -27,6 +29,7 @@ class Augment:
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
+        self.unsung = UNSUNG
 
     def __call__(self, batch):
         count = len(batch)
@@ -35,7 +38,7 @@ class Augment:
         mean, deviation, low, high = BALANCE
         balance = (mean + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
         # Where nobody sings, nothing may come out.
-        sung = (self.uniform(count, 0, 1) > 0.12).float()
+        sung = (self.uniform(count, 0, 1) > self.unsung).float()
         mono = (self.uniform(count, 0, 1) > 0.15).float()
         widths = self.uniform(count, 0.5, 1.6) * mono, self.uniform(count, 0.5, 1.6) * mono
         # Left and right change places when the side turns.

@@ -43,6 +43,21 @@ class Block(nn.Sequential):
                 yield from ((tensor, outputs, None) for tensor in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
 
 
+class Halved(nn.Module):
+    """Every second frame, each the mean of three weighted 1 : 2 : 1, so that little depends on which frames are dropped."""
+
+    def forward(self, x):
+        channels = int(x.shape[1])
+        weights = torch.tensor([0.25, 0.5, 0.25], dtype=x.dtype, device=x.device).reshape(1, 1, 3, 1).repeat(channels, 1, 1, 1)
+        return F.conv2d(x, weights, stride=(2, 1), padding=(1, 0), groups=channels)
+
+
+def doubled(x):
+    """Twice as many frames: each, and the mean of it and the next."""
+    following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
+    return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
+
+
 class Residual(nn.Module):
     def __init__(self, channels, dilation, norm):
         super().__init__()
@@ -79,23 +94,25 @@ class AllFrequencies(nn.Module):
 class BandUNet(nn.Module):
     """Features `[batch, 4, frames, 256]` -> logits of the masks of mid and side `[batch, 2, frames, 256]`. Frames: a multiple of 8.
 
-    Neighbouring bands become channels first, so the widest maps have 128 bands.
+    Neighbouring bands become channels first, so the widest maps have 128 bands. `smooth`: frames are halved by `Halved` and doubled by `doubled`;
+    otherwise the convolutions do both.
     """
 
-    def __init__(self, norm, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
+    def __init__(self, norm, smooth, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1, 4, 1, BANDS))
         self.bias = nn.Parameter(torch.full((1, 4, 1, BANDS), -0.7))
         self.down, self.up, self.merge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
-        before = 8
+        self.smooth, before, stride = smooth, 8, (1, 2) if smooth else (2, 2)
         for level, count in enumerate(channels):
             swapped = (None, None) if level else (SWAPPED + [4 + channel for channel in SWAPPED], None)
-            first = Block(before, count, (3, 3), 2 if level else 1, norm=norm, swapped=swapped)
-            self.down.append(nn.Sequential(first, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
+            first = Block(before, count, (3, 3), stride if level else 1, norm=norm, swapped=swapped)
+            halved = [Halved()] if smooth and level else []
+            self.down.append(nn.Sequential(first, *halved, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
             before = count
         self.middle = AllFrequencies(channels[-1], BANDS // 2 >> (len(channels) - 1), norm)
         for level in range(len(channels) - 1, 0, -1):
-            self.up.append(nn.ConvTranspose2d(channels[level], channels[level - 1], 2, 2))
+            self.up.append(nn.ConvTranspose2d(channels[level], channels[level - 1], stride, stride))
             self.merge.append(Block(channels[level - 1], channels[level - 1], (3, 3), norm=norm))
         # Rows 0 and 1: mid of even and odd bands; 6 and 7: side.
         self.head = nn.Conv2d(channels[0], 8, 1)
@@ -120,7 +137,8 @@ class BandUNet(nn.Module):
             skips.append(x)
         x = self.middle(skips.pop())
         for up, merge in zip(self.up, self.merge):
-            x = merge(up(x) + skips.pop())
+            x = up(x)
+            x = merge((doubled(x) if self.smooth else x) + skips.pop())
         x = self.head(x)
         mid, side = torch.stack([x[:, 0], x[:, 1]], -1), torch.stack([x[:, 6], x[:, 7]], -1)
         return torch.stack([mid.flatten(-2), side.flatten(-2)], 1)
@@ -163,13 +181,13 @@ class Masks(nn.Module):
     """Features -> masks of mid and side.
 
     `symmetric`: the masks are the same when left and right change places, for any weights that `make_symmetric` left as they are. Weights of
-    before that was so are read with False.
+    before that was so are read with False, and so is `smooth`.
     """
 
-    def __init__(self, norm='batch', gate=True, symmetric=False):
+    def __init__(self, norm='batch', gate=True, symmetric=False, smooth=False):
         super().__init__()
-        self.settings = dict(norm=norm, gate=gate, symmetric=symmetric)
-        self.unet = BandUNet(norm)
+        self.settings = dict(norm=norm, gate=gate, symmetric=symmetric, smooth=smooth)
+        self.unet = BandUNet(norm, smooth)
         self.gate = CentreGate(symmetric) if gate else None
         make_symmetric(self)
 

@@ -23,7 +23,7 @@ import torch.distributed
 import torch.multiprocessing
 from torch import nn
 
-from augment import Augment, as_mixed
+from augment import UNSUNG, Augment, as_mixed
 from checkpoint import from_graph, load, save, write
 from network import Masks, features, folded, make_symmetric
 from objective import errors, objective
@@ -32,6 +32,9 @@ from pairs import paired
 # Batches from which the norms' statistics are measured for the weights that are kept.
 STATISTICS_BATCHES = 40
 WARM_UP = 100
+# Steps of a new network in which somebody always sings. Silence is the first thing that it would learn otherwise, and it stays there: after 1,500
+# steps it had 0.5 dB on the check; with these, 2.4 dB after 300.
+SUNG_ONLY = 500
 
 
 class Bank:
@@ -146,7 +149,7 @@ def parsed():
 
 def start(options):
     if not options.init:
-        return Masks(norm='batch', gate=not options.no_gate, symmetric=True)
+        return Masks(norm='batch', gate=not options.no_gate, symmetric=True, smooth=True)
     if options.init.endswith('.onnx'):
         return from_graph(options.init, gate=not options.no_gate)
     return load(options.init)
@@ -161,6 +164,7 @@ class Run:
         resumed = torch.load(self.state_path, map_location='cpu') if os.path.exists(self.state_path) else None
         cooled = torch.load(options.cool, map_location='cpu') if options.cool and not resumed else None
         saved = resumed or cooled
+        self.is_new = not options.init and not options.cool
         net = Masks(**saved['settings']) if saved else start(options)
         self.net = net.to(options.device, memory_format=torch.channels_last)
         if options.learn == 'gate':
@@ -201,6 +205,7 @@ class Run:
         """One step; returns its loss."""
         for group in self.optimizer.param_groups:
             group['lr'] = self.rate()
+        self.augment.unsung = 0 if self.is_new and self.step < SUNG_ONLY else UNSUNG
         batch = self.augment(next(self.turns))
         # Dropout and norms belong to what is learnt only.
         self.net.train(self.options.learn == 'all')
