@@ -131,11 +131,47 @@ describe('why a job failed', () => {
     await engine.close()
     await rm(scratchDirectory, { recursive: true })
     expect(output()).toContain(
-      `The disk with the files of running jobs (${scratchDirectory}) is full. Free some space, or set scratchDirectory to a folder on another disk.`,
+      `A disk is full, probably the one with the files of running jobs (${scratchDirectory}). Free some space, or set scratchDirectory to a folder on another disk.`,
     )
     expect(output()).toContain('caused by Error [ENOSPC]: ENOSPC: no space left on device, write')
     expect(ended?.error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })
     expect(ended?.error?.message).not.toContain('disk')
+  })
+
+  test('leaves what a workflow says of a full disk as it is, for the client', async () => {
+    const own = new StemworkError('INTERNAL_ERROR', 'The archive takes no more songs today.', {
+      cause: Object.assign(new Error('no space'), { code: 'ENOSPC' }),
+    })
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          throw own
+        }),
+      ],
+      logger: pino({ level: 'silent' }),
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    const ended = await engine.run(job.id)
+    await engine.close()
+    expect(ended?.error).toMatchObject({ message: 'The archive takes no more songs today.', retryable: false })
+    expect(ended?.failure).toContain('A disk is full, probably')
+  })
+
+  test('ends although its causes are a circle', async () => {
+    const one = new Error('one')
+    one.cause = new Error('other', { cause: one })
+    const engine = createTestEngine({
+      workflows: [
+        textWorkflow(() => {
+          throw one
+        }),
+      ],
+      logger: pino({ level: 'silent' }),
+      dispatch: { maxAttempts: 1 },
+    })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    expect((await engine.run(job.id))?.status).toBe('FAILED')
+    await engine.close()
   })
 
   test('is kept in the record, attempt by attempt, until the job succeeds', async () => {
