@@ -45,7 +45,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
   const stop = useRef(new AbortController())
-  /** What the stream has told since the page asked: the answer may be older. */
+  /** What the stream has told, and the page has made, since the page asked: the answer may be older. */
   const heard = useRef(new Map<string, Job | 'deleted'>())
   const newest = useRef({ filters, state })
   newest.current = { filters, state }
@@ -72,6 +72,8 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
         )
         const jobs = page.jobs.map((job) => heard.current.get(job.id) ?? job).filter((job) => job !== 'deleted')
         dispatch({ kind: 'page', ...page, jobs, isFirst: next === undefined })
+        for (const job of heard.current.values())
+          if (job !== 'deleted' && passes(job, newest.current.filters)) dispatch({ kind: 'created', job })
         live.read(jobs)
         next = page.next
         looked += page.jobs.length
@@ -85,13 +87,11 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     }
   }
 
+  useEffect(() => dispatch({ kind: 'reset' }), [client, serverKey])
   useEffect(() => {
     stop.current = new AbortController()
-    dispatch({ kind: 'reset' })
-    return () => stop.current.abort()
-  }, [client, serverKey])
-  useEffect(() => {
     void load(undefined, pageSize)
+    return () => stop.current.abort()
   }, [client, serverKey, search, live.turn])
 
   useEffect(
@@ -103,7 +103,9 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           if (passes(job, now) || known.jobs.has(job.id)) dispatch({ kind: 'changed', job })
         },
         onCreated(job) {
-          if (passes(job, newest.current.filters) && !heard.current.has(job.id)) dispatch({ kind: 'created', job })
+          if (heard.current.has(job.id)) return
+          heard.current.set(job.id, job)
+          if (passes(job, newest.current.filters)) dispatch({ kind: 'created', job })
         },
         onDeleted(id) {
           heard.current.set(id, 'deleted')

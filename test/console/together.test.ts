@@ -139,6 +139,31 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Second take: stopped.')
   })
 
+  test('a song that another program sends while the page reads the list stays in it', async () => {
+    const { key, pages } = await studio('First take')
+    const page = await pages.signedIn()
+    await page.context().setOffline(true)
+    await page.getByText('Reconnecting', { exact: true }).waitFor()
+    let answered = () => {}
+    const wasAnswered = new Promise<void>((resolve) => (answered = resolve))
+    // The page reads the list again once it is connected.
+    await page.route(lists, async (route) => {
+      const answer = await route.fetch()
+      const body = JSON.stringify({ workflow: 'service/held', name: 'Late take', params: {} })
+      await service.api('/job', { method: 'POST', key, body })
+      // From here on the answer is older than what the stream has told.
+      await rowOf(page, 'Late take').waitFor()
+      await route.fulfill({ response: answer })
+      answered()
+    })
+    await page.context().setOffline(false)
+    await wasAnswered
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
+    expect(await isShown(page, 'Late take')).toBe(true)
+    await page.getByText('2 songs', { exact: true }).waitFor()
+    expect(pages.complaints).toEqual([])
+  })
+
   test('the page of a song that ends while the page reads it shows the end', async () => {
     const { key, pages, idOf } = await studio('Only take')
     const page = await pages.signedIn()
