@@ -45,14 +45,22 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
   const stop = useRef(new AbortController())
-  /** What the stream has told, and the page has made, since the page asked: the answer may be older. */
+  /** What the stream has told, and what the page has made, since the page asked: the answer may be older. */
   const heard = useRef(new Map<string, Job | 'deleted'>())
-  const newest = useRef({ filters, state })
-  newest.current = { filters, state }
+  const made = useRef(new Map<string, Job>())
+  const newest = useRef(filters)
+  newest.current = filters
+
+  const change = (id: string, job: Job | 'deleted') =>
+    dispatch(job === 'deleted' || !passes(job, newest.current) ? { kind: 'gone', id } : { kind: 'changed', job })
+  const create = (job: Job) => {
+    if (passes(job, newest.current)) dispatch({ kind: 'created', job })
+  }
 
   const load = async (cursor: string | undefined, wanted: number) => {
     const { signal } = stop.current
     heard.current.clear()
+    made.current.clear()
     setLoading(true)
     try {
       let next = cursor
@@ -70,11 +78,11 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           },
           { signal },
         )
-        const jobs = page.jobs.map((job) => heard.current.get(job.id) ?? job).filter((job) => job !== 'deleted')
-        dispatch({ kind: 'page', ...page, jobs, isFirst: next === undefined })
-        for (const job of heard.current.values())
-          if (job !== 'deleted' && passes(job, newest.current.filters)) dispatch({ kind: 'created', job })
-        live.read(jobs)
+        signal.throwIfAborted()
+        dispatch({ kind: 'page', ...page, isFirst: next === undefined })
+        for (const job of made.current.values()) create(job)
+        for (const [id, job] of heard.current) change(id, job)
+        live.read(page.jobs.filter(({ id }) => !heard.current.has(id)))
         next = page.next
         looked += page.jobs.length
         found += page.jobs.filter((job) => isFound(job, search)).length
@@ -99,17 +107,16 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
       live.listen({
         onJob(job) {
           heard.current.set(job.id, job)
-          const { filters: now, state: known } = newest.current
-          if (passes(job, now) || known.jobs.has(job.id)) dispatch({ kind: 'changed', job })
+          change(job.id, job)
         },
         onCreated(job) {
           if (heard.current.has(job.id)) return
-          heard.current.set(job.id, job)
-          if (passes(job, newest.current.filters)) dispatch({ kind: 'created', job })
+          made.current.set(job.id, job)
+          create(job)
         },
         onDeleted(id) {
           heard.current.set(id, 'deleted')
-          dispatch({ kind: 'gone', id })
+          change(id, 'deleted')
         },
       }),
     [live],

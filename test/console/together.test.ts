@@ -164,6 +164,18 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(pages.complaints).toEqual([])
   })
 
+  test('a song that no longer matches the filter leaves the list and is no longer counted', async () => {
+    const { key, pages, idOf } = await studio('First take', 'Second take')
+    const page = await pages.open({}, `/console#key=${key}`)
+    await page.getByText('Connected', { exact: true }).waitFor()
+    await page.goto(`${service.base}/console#/?status=STARTED`)
+    await page.getByText('2 songs', { exact: true }).waitFor()
+    await service.api(`/job/${idOf('First take')}/cancel`, { method: 'POST', key })
+    await page.getByText('1 song', { exact: true }).waitFor()
+    expect(await page.locator('.rows li').allInnerTexts()).toEqual([expect.stringContaining('Second take')])
+    expect(pages.complaints).toEqual([])
+  })
+
   test('the page of a song that ends while the page reads it shows the end', async () => {
     const { key, pages, idOf } = await studio('Only take')
     const page = await pages.signedIn()
