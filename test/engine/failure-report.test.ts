@@ -131,7 +131,7 @@ describe('why a job failed', () => {
     await engine.close()
     await rm(scratchDirectory, { recursive: true })
     expect(output()).toContain(
-      `A disk is full, probably the one with the files of running jobs (${scratchDirectory}). Free some space, or set scratchDirectory to a folder on another disk.`,
+      `A disk is full, probably the one with the files of running jobs (${scratchDirectory}). Free some space, or move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.`,
     )
     expect(output()).toContain('caused by Error [ENOSPC]: ENOSPC: no space left on device, write')
     expect(ended?.error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })

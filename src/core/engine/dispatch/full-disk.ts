@@ -12,7 +12,7 @@ export function explainFullDisk(error: unknown, directory: string): unknown {
   if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return error
   const full = fullDisk(error)
   if (!full) return error
-  const text = `A disk is full, probably the one with the files of running jobs (${directory}). Free some space, or set scratchDirectory to a folder on another disk.`
+  const text = `A disk is full, probably the one with the files of running jobs (${directory}). Free some space, or move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.`
   const cause = new Error(text, { cause: full })
   if (!StemworkError.is(error)) return internalError(cause)
   const { code, message, reason, retryable, details } = error
