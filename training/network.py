@@ -1,4 +1,6 @@
 """The network: a U-Net on 256 bands that gives masks for mid and side, a gate that refines them by the centre cue, and the graph around them."""
+import copy
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -43,19 +45,58 @@ class Block(nn.Sequential):
                 yield from ((tensor, outputs, None) for tensor in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
 
 
+def blurred(x, stride=1, apart=1):
+    """Each frame (with a `stride` of 2, each second one) as the mean of three, `apart` frames from each other, weighted 1 : 2 : 1."""
+    channels = int(x.shape[1])
+    weights = torch.tensor([0.25, 0.5, 0.25], dtype=x.dtype, device=x.device).reshape(1, 1, 3, 1).repeat(channels, 1, 1, 1)
+    x = torch.cat([*[x[:, :, :1]] * apart, x, *[x[:, :, -1:]] * apart], 2)
+    return F.conv2d(x, weights, stride=(stride, 1), dilation=(apart, 1), groups=channels)
+
+
 class Halved(nn.Module):
-    """Every second frame, each the mean of three weighted 1 : 2 : 1, so that little depends on which frames are dropped."""
+    """Every second frame. `smooth`: blurred, so that little depends on which ones are dropped. `apart`: none is dropped, and a blur looks that far."""
+
+    def __init__(self, smooth):
+        super().__init__()
+        self.smooth, self.apart = smooth, None
 
     def forward(self, x):
-        channels = int(x.shape[1])
-        weights = torch.tensor([0.25, 0.5, 0.25], dtype=x.dtype, device=x.device).reshape(1, 1, 3, 1).repeat(channels, 1, 1, 1)
-        return F.conv2d(x, weights, stride=(2, 1), padding=(1, 0), groups=channels)
+        if self.apart:
+            return blurred(x, apart=self.apart) if self.smooth else x
+        return blurred(x, 2) if self.smooth else x[:, :, ::2]
 
 
-def doubled(x):
-    """Twice as many frames: each, and the mean of it and the next."""
-    following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
-    return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
+class Doubled(nn.ConvTranspose2d):
+    """Twice as many frames and bands. `smooth`: the frames between are means.
+
+    `apart`: as many frames, for a `Halved` that drops none. Each is the mean of what it would be as an even and as an odd one.
+    """
+
+    def __init__(self, inputs, outputs, smooth):
+        taps = (1, 2) if smooth else (2, 2)
+        super().__init__(inputs, outputs, taps, taps)
+        self.smooth, self.apart = smooth, None
+
+    def forward(self, x):
+        if self.smooth:
+            x = super().forward(x)
+            if self.apart:
+                return blurred(x, apart=self.apart)
+            following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
+            return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
+        if not self.apart:
+            return super().forward(x)
+        before = torch.cat([x[:, :, :1]] * self.apart, 2)
+        x = F.conv_transpose2d(torch.cat([before, x], 2) / 2, self.weight, self.bias, stride=(1, 2), dilation=(self.apart, 1))
+        return x[:, :, self.apart:-self.apart]
+
+
+def set_apart(module, frames):
+    """Lets the convolutions of `module` look at every so many frames."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.dilation = layer.dilation[0] * frames, layer.dilation[1]
+            layer.padding = layer.padding[0] * frames, layer.padding[1]
 
 
 class Residual(nn.Module):
@@ -94,8 +135,7 @@ class AllFrequencies(nn.Module):
 class BandUNet(nn.Module):
     """Features `[batch, 4, frames, 256]` -> logits of the masks of mid and side `[batch, 2, frames, 256]`. Frames: a multiple of 8.
 
-    Neighbouring bands become channels first, so the widest maps have 128 bands. `smooth`: frames are halved by `Halved` and doubled by `doubled`;
-    otherwise the convolutions do both.
+    Neighbouring bands become channels first, so the widest maps have 128 bands. `smooth`: see `Halved`; and the frames between are means.
     """
 
     def __init__(self, norm, smooth, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
@@ -103,16 +143,16 @@ class BandUNet(nn.Module):
         self.scale = nn.Parameter(torch.ones(1, 4, 1, BANDS))
         self.bias = nn.Parameter(torch.full((1, 4, 1, BANDS), -0.7))
         self.down, self.up, self.merge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
-        self.smooth, before, stride = smooth, 8, (1, 2) if smooth else (2, 2)
+        before = 8
         for level, count in enumerate(channels):
             swapped = (None, None) if level else (SWAPPED + [4 + channel for channel in SWAPPED], None)
-            first = Block(before, count, (3, 3), stride if level else 1, norm=norm, swapped=swapped)
-            halved = [Halved()] if smooth and level else []
+            first = Block(before, count, (3, 3), (1, 2) if level else 1, norm=norm, swapped=swapped)
+            halved = [Halved(smooth)] if level else []
             self.down.append(nn.Sequential(first, *halved, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
             before = count
         self.middle = AllFrequencies(channels[-1], BANDS // 2 >> (len(channels) - 1), norm)
         for level in range(len(channels) - 1, 0, -1):
-            self.up.append(nn.ConvTranspose2d(channels[level], channels[level - 1], stride, stride))
+            self.up.append(Doubled(channels[level], channels[level - 1], smooth))
             self.merge.append(Block(channels[level - 1], channels[level - 1], (3, 3), norm=norm))
         # Rows 0 and 1: mid of even and odd bands; 6 and 7: side.
         self.head = nn.Conv2d(channels[0], 8, 1)
@@ -128,6 +168,20 @@ class BandUNet(nn.Module):
             yield up.bias, twins(up.out_channels), None
         yield self.head.weight, None, twins(self.head.in_channels)
 
+    def keep_frames(self, apart):
+        for level, (first, *residuals) in enumerate(self.down):
+            set_apart(first, apart)
+            if level:
+                halved, *residuals = residuals
+                halved.apart, apart = apart, 2 * apart
+            for residual in residuals:
+                set_apart(residual, apart)
+        set_apart(self.middle, apart)
+        for doubled, merge in zip(self.up, self.merge):
+            apart //= 2
+            doubled.apart = apart
+            set_apart(merge, apart)
+
     def forward(self, features):
         x = features * self.scale + self.bias
         x = torch.cat([x[..., 0::2], x[..., 1::2]], 1)
@@ -137,8 +191,7 @@ class BandUNet(nn.Module):
             skips.append(x)
         x = self.middle(skips.pop())
         for up, merge in zip(self.up, self.merge):
-            x = up(x)
-            x = merge((doubled(x) if self.smooth else x) + skips.pop())
+            x = merge(up(x) + skips.pop())
         x = self.head(x)
         mid, side = torch.stack([x[:, 0], x[:, 1]], -1), torch.stack([x[:, 6], x[:, 7]], -1)
         return torch.stack([mid.flatten(-2), side.flatten(-2)], 1)
@@ -150,10 +203,9 @@ class CentreGate(nn.Module):
     It starts as no correction at all, so it can only be learnt to help.
     """
 
-    def __init__(self, symmetric, hidden=16):
+    def __init__(self, hidden=16):
         super().__init__()
-        self.looked_at = 4 if symmetric else 3
-        self.inner = nn.Sequential(nn.Conv2d(6 + self.looked_at, hidden, 3, padding=1), nn.ReLU(), nn.Conv2d(hidden, hidden, 3, padding=1), nn.ReLU())
+        self.inner = nn.Sequential(nn.Conv2d(10, hidden, 3, padding=1), nn.ReLU(), nn.Conv2d(hidden, hidden, 3, padding=1), nn.ReLU())
         self.outer = nn.Conv2d(hidden, 2, 1)
         self.bands = nn.Parameter(torch.zeros(1, 2, 1, BANDS))
         nn.init.zeros_(self.outer.weight)
@@ -166,7 +218,7 @@ class CentreGate(nn.Module):
         cue = (features[:, 0:1] - features[:, 1:2]) / (features[:, 0:1] + features[:, 1:2])
         whole = [share + cue * 0 for share in centred]
         place = torch.linspace(-1, 1, BANDS, device=cue.device) + cue * 0
-        return logits + self.outer(self.inner(torch.cat([features[:, :self.looked_at], logits / 4, cue, *whole, place], 1))) + self.bands
+        return logits + self.outer(self.inner(torch.cat([features, logits / 4, cue, *whole, place], 1))) + self.bands
 
     def symmetries(self):
         first, second = self.inner[0], self.inner[2]
@@ -178,17 +230,16 @@ class CentreGate(nn.Module):
 
 
 class Masks(nn.Module):
-    """Features -> masks of mid and side.
+    """Features -> masks of mid and side: the same when left and right change places, for any weights that `make_symmetric` left as they are.
 
-    `symmetric`: the masks are the same when left and right change places, for any weights that `make_symmetric` left as they are. Weights of
-    before that was so are read with False, and so is `smooth`.
+    `smooth`: as all new networks are. The weights in the package are of before that, and are read with False.
     """
 
-    def __init__(self, norm='batch', gate=True, symmetric=False, smooth=False):
+    def __init__(self, norm='batch', gate=True, smooth=False):
         super().__init__()
-        self.settings = dict(norm=norm, gate=gate, symmetric=symmetric, smooth=smooth)
+        self.settings = dict(norm=norm, gate=gate, smooth=smooth)
         self.unet = BandUNet(norm, smooth)
-        self.gate = CentreGate(symmetric) if gate else None
+        self.gate = CentreGate() if gate else None
         make_symmetric(self)
 
     def forward(self, features):
@@ -202,9 +253,17 @@ class Masks(nn.Module):
         last = self.unet.head if self.gate is None else self.gate.outer
         last.bias.sub_(logits)
 
+    def keeping_frames(self, apart):
+        """A copy whose frames may come so many times as close, and of which none is dropped: it finds the same wherever a segment begins."""
+        kept = copy.deepcopy(self)
+        kept.unet.keep_frames(apart)
+        if kept.gate is not None:
+            set_apart(kept.gate, apart)
+        return kept
+
     def symmetries(self):
         """Tensors, each with the orders of its first two dimensions that change nothing in it."""
-        for module in self.modules() if self.settings['symmetric'] else ():
+        for module in self.modules():
             if module is not self and hasattr(module, 'symmetries'):
                 yield from module.symmetries()
 
@@ -253,11 +312,14 @@ def folded(net):
 
 
 class Separator(nn.Module):
-    """The graph that is shipped: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals."""
+    """The graph that is shipped: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals.
+
+    Frames are half as far apart as those that the network learnt from, and none is dropped, so the result hardly depends on where a song begins.
+    """
 
     def __init__(self, masks):
         super().__init__()
-        self.masks = masks
+        self.masks = masks.keeping_frames(2)
 
     def forward(self, spectrum):
         x = spectrum[..., :BINS]

@@ -15,7 +15,7 @@ import torch
 from checkpoint import from_graph
 from network import Separator
 
-FFT, HOP, RATE = 4096, 1024, 44100
+FFT, HOP, RATE = 4096, 512, 44100
 WINDOW = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FFT) / FFT)).astype(np.float32)
 TOLERANCE_DB = 0.05
 

@@ -1,6 +1,6 @@
 // How much a model's answer depends on what should not matter, and how much it takes for a voice where there is none:
 //   node stability.mjs <data> --model NAME [--model NAME ...]
-// Half a minute of each song of <data>/everything-is-free is separated as it is and changed; the figure is the signal-to-distortion ratio in dB
+// Half a minute of each song of <data>/everything-is-free, faded in for a second, is separated as it is and changed; the figure is the signal-to-distortion ratio in dB
 // between the vocals of both, after the change was undone. Then the level of the vocals that are found in music without any, in dB below the music.
 // Needs a build of the package (npm run build), and ffmpeg.
 import { execFileSync } from 'node:child_process'
@@ -14,8 +14,8 @@ import { separate } from '../dist/core/separation/workflow/separate.js'
 
 const sampleRate = 44_100
 const [from, seconds] = [60, 30]
-/** Half a hop; two hops, where networks that halve the frames several times differ most. */
-const shifts = [512, 2048]
+/** A sixteenth, an eighth and half of the window. */
+const shifts = [256, 512, 2048]
 // By the recipe's own word no network has heard these (HELD_OUT in mix.py).
 const unheard = ['helland-orchestral-piano-rock', 'gm3-hip-hop-beats']
 
@@ -104,7 +104,17 @@ function excerptOf(song, name) {
     '-i',
     join(song, `${stem}.ogg`),
   ])
-  run([...inputs, '-filter_complex', 'amix=inputs=2:normalize=0', '-ar', sampleRate, '-c:a', 'pcm_f32le', path])
+  // A song that is moved begins later; an excerpt without the fade would begin with a click instead.
+  run([
+    ...inputs,
+    '-filter_complex',
+    'amix=inputs=2:normalize=0,afade=d=1',
+    '-ar',
+    sampleRate,
+    '-c:a',
+    'pcm_f32le',
+    path,
+  ])
   return path
 }
 

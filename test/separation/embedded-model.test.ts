@@ -61,6 +61,13 @@ describe('the model in the package, on the demo song', () => {
     expect(score(moved, plain)).toBeGreaterThan(60)
   })
 
+  it.each([256, 512, 2048])('hardly hears a difference when the song begins %i samples later', async (shift) => {
+    const later = mixture().map((plane) => joined([new Float32Array(shift), plane]))
+    const [plain, moved] = [await vocalsOf(mixture()), await vocalsOf(later)]
+    const back = moved.map((plane) => plane.subarray(shift))
+    expect(score(back, plain)).toBeGreaterThan(40)
+  })
+
   // A voice has little above 4 kHz, so a narrow band costs little of its score.
   it.each([8000, 16_000, 22_050, 48_000, 96_000])('works on a source of %i Hz', async (sourceRate) => {
     const source = await at(sourceRate, mixture(), rate)
