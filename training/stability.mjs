@@ -1,7 +1,8 @@
 // How much a model's answer depends on what should not matter, and how much it takes for a voice where there is none:
 //   node stability.mjs <data> --model NAME [--model NAME ...]
-// Half a minute of each song of <data>/everything-is-free, faded in for a second, is separated as it is and changed; the figure is the signal-to-distortion ratio in dB
-// between the vocals of both, after the change was undone. Then the level of the vocals that are found in music without any, in dB below the music.
+// Half a minute of each song of <data>/everything-is-free, with a fade-in of a second, is separated as it is, and again with one thing changed.
+// The figure is the signal-to-distortion ratio in dB between the two vocals, after the change was undone. Then the level of the vocals that are
+// found in music without any, in dB below the music.
 // Needs a build of the package (npm run build), and ffmpeg.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'

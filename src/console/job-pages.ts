@@ -23,16 +23,24 @@ export interface JobPages {
 
 interface State {
   jobs: Map<string, Job>
-  total: number
-  next: string | undefined
-  isLoaded: boolean
+  /** Of the pages read so far; undefined before the first answer. */
+  end: PagesEnd | undefined
 }
 
-const nothing: State = { jobs: new Map(), total: 0, next: undefined, isLoaded: false }
+interface PagesEnd {
+  /** The cursor of the next page. */
+  next: string | undefined
+  /** Undefined if no page follows. */
+  last: Job | undefined
+  /** Jobs that only later pages have. */
+  further: number
+}
+
+const nothing: State = { jobs: new Map(), end: undefined }
 
 type Action =
   | { kind: 'reset' }
-  | { kind: 'page'; jobs: readonly Job[]; total: number; next: string | undefined; isFirst: boolean }
+  | { kind: 'pages'; jobs: readonly Job[]; total: number; next: string | undefined; isFirst: boolean }
   | { kind: 'changed'; job: Job }
   | { kind: 'created'; job: Job }
   | { kind: 'gone'; id: string }
@@ -50,6 +58,8 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const made = useRef(new Map<string, Job>())
   const newest = useRef(filters)
   newest.current = filters
+  const shown = useRef(0)
+  shown.current = state.jobs.size
 
   const change = (id: string, job: Job | 'deleted') =>
     dispatch(job === 'deleted' || !passes(job, newest.current) ? { kind: 'gone', id } : { kind: 'changed', job })
@@ -57,15 +67,16 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     if (passes(job, newest.current)) dispatch({ kind: 'created', job })
   }
 
-  const load = async (cursor: string | undefined, wanted: number) => {
+  /** Reads the next page, or from the first all that are shown; of a search as many as it takes. */
+  const load = async (cursor?: string) => {
     const { signal } = stop.current
+    const isFirst = cursor === undefined
     heard.current.clear()
     made.current.clear()
     setLoading(true)
     try {
       let next = cursor
-      let looked = 0
-      let found = 0
+      const read: Job[] = []
       do {
         const page = await client.listJobs(
           {
@@ -79,15 +90,18 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           { signal },
         )
         signal.throwIfAborted()
-        dispatch({ kind: 'page', ...page, isFirst: next === undefined })
+        read.push(...page.jobs)
+        dispatch({ kind: 'pages', ...page, jobs: [...read], isFirst })
         for (const job of made.current.values()) create(job)
         for (const [id, job] of heard.current) change(id, job)
         live.read(page.jobs.filter(({ id }) => !heard.current.has(id)))
         next = page.next
-        looked += page.jobs.length
-        found += page.jobs.filter((job) => isFound(job, search)).length
         setProblem(undefined)
-      } while (search && next !== undefined && found < wanted && looked < searchedJobs)
+      } while (
+        next !== undefined &&
+        ((isFirst && read.length < shown.current) ||
+          (search && read.length < searchedJobs && read.filter((job) => isFound(job, search)).length < pageSize))
+      )
     } catch (error) {
       if (!signal.aborted) setProblem(explain(error))
     } finally {
@@ -98,7 +112,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   useEffect(() => dispatch({ kind: 'reset' }), [client, serverKey])
   useEffect(() => {
     stop.current = new AbortController()
-    void load(undefined, pageSize)
+    void load()
     return () => stop.current.abort()
   }, [client, serverKey, search, live.turn])
 
@@ -123,14 +137,14 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   )
 
   const sorted = [...state.jobs.values()].filter((job) => passes(job, filters) && isFound(job, search))
-  sorted.sort((a, b) => (a.createdAt === b.createdAt ? (a.id < b.id ? 1 : -1) : a.createdAt < b.createdAt ? 1 : -1))
+  sorted.sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
   return {
-    jobs: state.isLoaded ? sorted : undefined,
-    total: state.total,
-    hasMore: state.next !== undefined,
+    jobs: state.end && sorted,
+    total: state.jobs.size + (state.end?.further ?? 0),
+    hasMore: state.end?.next !== undefined,
     isLoading,
     problem,
-    more: () => void load(state.next, pageSize),
+    more: () => void load(state.end?.next),
   }
 }
 
@@ -138,21 +152,20 @@ function reduce(state: State, action: Action): State {
   switch (action.kind) {
     case 'reset':
       return nothing
-    case 'page': {
+    case 'pages': {
+      const { next, total, isFirst } = action
       const jobs = new Map(state.jobs)
-      // What is newer than the oldest of a first page and not on it is gone.
-      const oldest = action.isFirst ? action.jobs.at(-1)?.createdAt : undefined
-      if (action.isFirst)
-        for (const [id, { createdAt }] of jobs) if (oldest === undefined || createdAt >= oldest) jobs.delete(id)
+      const last = next === undefined ? undefined : action.jobs.at(-1)
+      // What belongs on the first pages and is not there is gone.
+      if (isFirst) for (const job of state.jobs.values()) if (!isFurtherDown(job, last)) jobs.delete(job.id)
       for (const job of action.jobs) jobs.set(job.id, job)
-      const keepsCursor = action.isFirst && jobs.size > action.jobs.length
-      return { jobs, total: action.total, next: keepsCursor ? state.next : action.next, isLoaded: true }
+      return { jobs, end: { next, last, further: next === undefined ? 0 : total - jobs.size } }
     }
     case 'changed': {
-      const jobs = new Map(state.jobs)
-      const isNew = !jobs.has(action.job.id)
-      jobs.set(action.job.id, action.job)
-      return { ...state, jobs, total: state.total + (isNew ? 1 : 0) }
+      const { job } = action
+      // A job of a later page comes with it.
+      if (!state.jobs.has(job.id) && (!state.end || isFurtherDown(job, state.end.last))) return state
+      return { ...state, jobs: new Map(state.jobs).set(job.id, job) }
     }
     case 'created':
       // What the stream has told is newer.
@@ -161,11 +174,16 @@ function reduce(state: State, action: Action): State {
       if (!state.jobs.has(action.id)) return state
       const jobs = new Map(state.jobs)
       jobs.delete(action.id)
-      return { ...state, jobs, total: state.total - 1 }
+      return { ...state, jobs }
     }
     default:
       return action satisfies never
   }
+}
+
+/** The list begins with the newest. */
+function isFurtherDown(a: Job, b: Job | undefined): boolean {
+  return b !== undefined && (a.createdAt === b.createdAt ? a.id < b.id : a.createdAt < b.createdAt)
 }
 
 function passes(job: Job, { status, days, workflow, batch }: ListFilters): boolean {

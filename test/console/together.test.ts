@@ -176,6 +176,59 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(pages.complaints).toEqual([])
   })
 
+  test('the count of a list that was read to its end is that of its songs', async () => {
+    const { key, pages } = await studio('First take', 'Second take')
+    const page = await pages.open({}, '/console/icon.svg')
+    await page.route(lists, async (route) => {
+      const answer = await route.fetch()
+      expect(answer.headers()['x-total-count']).toBe('2')
+      // The service counts first and lists then: a song that changes in between is counted and not listed.
+      await route.fulfill({ response: answer, headers: { ...answer.headers(), 'x-total-count': '3' } })
+    })
+    await page.goto(`${service.base}/console#key=${key}`)
+    await page.getByText('2 songs', { exact: true }).waitFor()
+    expect(pages.complaints).toEqual([])
+  })
+
+  test('a song beyond the pages read so far changes neither them nor the count; reconnected, the page reads them all again', async () => {
+    const names = Array.from({ length: 53 }, (_, index) => `Take ${index + 1}.`)
+    const { key, pages, idOf } = await studio(...names)
+    const page = await pages.open({}, '/console/icon.svg')
+    const stop = (name: string) => service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })
+    await page.route(lists, async (route) => {
+      const answer = await route.fetch()
+      // The stream tells of it before the page has its list.
+      await page.getByText('Connected', { exact: true }).waitFor()
+      await stop('Take 1.')
+      await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
+      await route.fulfill({ response: answer })
+    })
+    await page.goto(`${service.base}/console#key=${key}`)
+    await page.getByText('53 songs', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Show more' }).waitFor()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+
+    await stop('Take 2.')
+    await stop('Take 53.')
+    await rowOf(page, 'Take 53.').locator('.status.stopped').waitFor()
+    await page.getByText('53 songs', { exact: true }).waitFor()
+    expect(await page.locator('.rows li').count()).toBe(50)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await eventually(() => page.locator('.rows li').count()).toBe(53)
+    await rowOf(page, 'Take 1.').locator('.status.stopped').waitFor()
+
+    await page.context().setOffline(true)
+    await page.getByText('Reconnecting', { exact: true }).waitFor()
+    await stop('Take 3.')
+    await page.context().setOffline(false)
+    await rowOf(page, 'Take 3.').locator('.status.stopped').waitFor()
+    expect(await page.locator('.rows li').count()).toBe(53)
+    await page.getByText('53 songs', { exact: true }).waitFor()
+    expect(pages.complaints).toEqual([])
+    // They would keep the jobs of other tests waiting.
+    await Promise.all(names.map(stop))
+  })
+
   test('the page of a song that ends while the page reads it shows the end', async () => {
     const { key, pages, idOf } = await studio('Only take')
     const page = await pages.signedIn()
