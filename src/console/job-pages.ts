@@ -1,5 +1,5 @@
-import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
-import type { Job } from '../client/client.js'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Job, JobPage } from '../client/client.js'
 import type { Client } from './page-client.js'
 import type { LiveJobs } from './live-jobs.js'
 import type { ListFilters } from './route.js'
@@ -38,16 +38,9 @@ interface PagesEnd {
 
 const nothing: State = { jobs: new Map(), end: undefined }
 
-type Action =
-  | { kind: 'reset' }
-  | { kind: 'pages'; jobs: readonly Job[]; total: number; next: string | undefined; isFirst: boolean }
-  | { kind: 'changed'; job: Job }
-  | { kind: 'created'; job: Job }
-  | { kind: 'gone'; id: string }
-
 /** The jobs of a list, page by page, and alive: what the stream of changes tells is in it at once. */
 export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters): JobPages {
-  const [state, dispatch] = useReducer(reduce, nothing)
+  const [state, setState] = useState(nothing)
   const [problem, setProblem] = useState<Explanation>()
   const [isLoading, setLoading] = useState(true)
   const { status, days, workflow, batch, search = '' } = filters
@@ -62,10 +55,10 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   shown.current = state.jobs.size
 
   const change = (id: string, job: Job | 'deleted') =>
-    dispatch(job === 'deleted' || !passes(job, newest.current) ? { kind: 'gone', id } : { kind: 'changed', job })
-  const create = (job: Job) => {
-    if (passes(job, newest.current)) dispatch({ kind: 'created', job })
-  }
+    setState((now) => (job === 'deleted' || !passes(job, newest.current) ? without(now, id) : withJob(now, job)))
+  // What the stream has told of it is newer.
+  const create = (job: Job) =>
+    setState((now) => (now.jobs.has(job.id) || !passes(job, newest.current) ? now : withJob(now, job)))
 
   /** Reads the next page, or from the first all that are shown; of a search as many as it takes. */
   const load = async (cursor?: string) => {
@@ -91,7 +84,8 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
         )
         signal.throwIfAborted()
         read.push(...page.jobs)
-        dispatch({ kind: 'pages', ...page, jobs: [...read], isFirst })
+        const pages = { ...page, jobs: [...read] }
+        setState((now) => withPages(now, pages, isFirst))
         for (const job of made.current.values()) create(job)
         for (const [id, job] of heard.current) change(id, job)
         live.read(page.jobs.filter(({ id }) => !heard.current.has(id)))
@@ -109,7 +103,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     }
   }
 
-  useEffect(() => dispatch({ kind: 'reset' }), [client, serverKey])
+  useEffect(() => setState(nothing), [client, serverKey])
   useEffect(() => {
     stop.current = new AbortController()
     void load()
@@ -148,37 +142,26 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   }
 }
 
-function reduce(state: State, action: Action): State {
-  switch (action.kind) {
-    case 'reset':
-      return nothing
-    case 'pages': {
-      const { next, total, isFirst } = action
-      const jobs = new Map(state.jobs)
-      const last = next === undefined ? undefined : action.jobs.at(-1)
-      // What belongs on the first pages and is not there is gone.
-      if (isFirst) for (const job of state.jobs.values()) if (!isFurtherDown(job, last)) jobs.delete(job.id)
-      for (const job of action.jobs) jobs.set(job.id, job)
-      return { jobs, end: { next, last, further: next === undefined ? 0 : total - jobs.size } }
-    }
-    case 'changed': {
-      const { job } = action
-      // A job of a later page comes with it.
-      if (!state.jobs.has(job.id) && (!state.end || isFurtherDown(job, state.end.last))) return state
-      return { ...state, jobs: new Map(state.jobs).set(job.id, job) }
-    }
-    case 'created':
-      // What the stream has told is newer.
-      return state.jobs.has(action.job.id) ? state : reduce(state, { kind: 'changed', job: action.job })
-    case 'gone': {
-      if (!state.jobs.has(action.id)) return state
-      const jobs = new Map(state.jobs)
-      jobs.delete(action.id)
-      return { ...state, jobs }
-    }
-    default:
-      return action satisfies never
-  }
+function withPages(state: State, { jobs: read, total, next }: JobPage, isFirst: boolean): State {
+  const jobs = new Map(state.jobs)
+  const last = next === undefined ? undefined : read.at(-1)
+  // What belongs on the first pages and is not there is gone.
+  if (isFirst) for (const job of state.jobs.values()) if (!isFurtherDown(job, last)) jobs.delete(job.id)
+  for (const job of read) jobs.set(job.id, job)
+  return { jobs, end: { next, last, further: next === undefined ? 0 : total - jobs.size } }
+}
+
+function withJob(state: State, job: Job): State {
+  // A job of a later page comes with it.
+  if (!state.jobs.has(job.id) && (!state.end || isFurtherDown(job, state.end.last))) return state
+  return { ...state, jobs: new Map(state.jobs).set(job.id, job) }
+}
+
+function without(state: State, id: string): State {
+  if (!state.jobs.has(id)) return state
+  const jobs = new Map(state.jobs)
+  jobs.delete(id)
+  return { ...state, jobs }
 }
 
 /** The list begins with the newest. */
