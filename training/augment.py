@@ -9,8 +9,6 @@ from bands import BANDS, BINS, RATE, SEGMENTS
 
 # Levels of the vocals over the accompaniments in dB: mean, deviation, limits.
 BALANCE = (-6.5, 7, -24, 10)
-# Share of the examples in which nobody sings.
-UNSUNG = 0.12
 # Where a source pauses: the shortest, and how fast it goes and comes, in frames.
 PAUSE, FADE = 24, 3
 
@@ -27,9 +25,10 @@ OCTAVES = centres()
 class Augment:
     """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. Random by `generator` alone."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, unsung):
         self.generator = torch.Generator().manual_seed(seed)
-        self.unsung = UNSUNG
+        # Share of the examples in which nobody sings.
+        self.unsung = unsung
 
     def __call__(self, batch):
         count = len(batch)

@@ -23,7 +23,7 @@ import torch.distributed
 import torch.multiprocessing
 from torch import nn
 
-from augment import UNSUNG, Augment, as_mixed
+from augment import Augment, as_mixed
 from checkpoint import from_graph, load, save, write
 from network import Masks, features, folded, make_symmetric
 from objective import errors, objective
@@ -136,6 +136,7 @@ def parsed():
     parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
     parser.add_argument('--rate', type=float, default=2e-3, help='highest learning rate')
     parser.add_argument('--hold', type=float, default=0, help='share of the steps before the learning rate falls')
+    parser.add_argument('--unsung', type=float, default=0.12, help='share of the examples in which nobody sings')
     parser.add_argument('--average', type=float, default=0.995, help='weight of the past in the moving average')
     parser.add_argument('--check-every', type=int, default=600, help='steps')
     parser.add_argument('--save-every', type=float, default=3, help='minutes')
@@ -181,7 +182,7 @@ class Run:
         # What was drawn before is not drawn again.
         seed = [options.seed, rank, self.step]
         self.turns = Turns(options.bank, options.hold_out, options.batch, seed, options.device)
-        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)))
+        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.unsung)
         torch.manual_seed(seed[0] * 1000 + rank * 100 + self.step)
         self.check, self.choose = (Bank(path) if path else None for path in (options.check, options.choose))
         kind = torch.device(options.device).type
@@ -205,7 +206,7 @@ class Run:
         """One step; returns its loss."""
         for group in self.optimizer.param_groups:
             group['lr'] = self.rate()
-        self.augment.unsung = 0 if self.is_new and self.step < SUNG_ONLY else UNSUNG
+        self.augment.unsung = 0 if self.is_new and self.step < SUNG_ONLY else self.options.unsung
         batch = self.augment(next(self.turns))
         # Dropout and norms belong to what is learnt only.
         self.net.train(self.options.learn == 'all')
