@@ -7,8 +7,8 @@ import torch
 
 from bands import BANDS, BINS, RATE, SEGMENTS
 
-# Levels of the vocals over the accompaniments in dB: mean, deviation, limits.
-BALANCE = (-6.5, 7, -24, 10)
+# Levels of the vocals over the accompaniments in dB: deviation from the mean, limits.
+BALANCE = (7, -24, 10)
 # Where a source pauses: the shortest, and how fast it goes and comes, in frames.
 PAUSE, FADE = 24, 3
 
@@ -25,17 +25,17 @@ OCTAVES = centres()
 class Augment:
     """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. Random by `generator` alone."""
 
-    def __init__(self, seed, unsung):
+    def __init__(self, seed, balance, unsung):
         self.generator = torch.Generator().manual_seed(seed)
-        # Share of the examples in which nobody sings.
-        self.unsung = unsung
+        # Mean level of the vocals over the accompaniments in dB; share of the examples in which nobody sings.
+        self.balance, self.unsung = balance, unsung
 
     def __call__(self, batch):
         count = len(batch)
         batch = self.with_pauses(batch)
         rest, vocals = self.equaliser(count), self.equaliser(count)
-        mean, deviation, low, high = BALANCE
-        balance = (mean + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
+        deviation, low, high = BALANCE
+        balance = (self.balance + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
         # Where nobody sings, nothing may come out.
         sung = (self.uniform(count, 0, 1) > self.unsung).float()
         mono = (self.uniform(count, 0, 1) > 0.15).float()

@@ -14,7 +14,7 @@ python=${PYTHON:-/usr/bin/python3}
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
 # Sizes, so that smoke.sh can make next to nothing of each.
 : "${PREPARE=}" "${VOICES=12000}" "${MUSIC=9000}" "${SONGS=3000}" "${CHECK=100}" "${HELD_OUT=}" "${PROCESSES=2}" "${DEVICE=cpu}"
-: "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 450 --rate 6e-4 --average 0.99 --unsung 0.4}" "${EXPORT=--lower 0.4}"
+: "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 450 --rate 6e-4 --average 0.99 --balance -9.5 --unsung 0.4}" "${EXPORT=--lower 0.4}"
 
 made() { [ -e "$1" ]; }
 evaluate() { node "$here/../dist/cli/main.js" evaluate "$@"; }

@@ -136,6 +136,7 @@ def parsed():
     parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
     parser.add_argument('--rate', type=float, default=2e-3, help='highest learning rate')
     parser.add_argument('--hold', type=float, default=0, help='share of the steps before the learning rate falls')
+    parser.add_argument('--balance', type=float, default=-6.5, help='mean level of the vocals over the accompaniments in dB')
     parser.add_argument('--unsung', type=float, default=0.12, help='share of the examples in which nobody sings')
     parser.add_argument('--average', type=float, default=0.995, help='weight of the past in the moving average')
     parser.add_argument('--check-every', type=int, default=600, help='steps')
@@ -182,7 +183,7 @@ class Run:
         # What was drawn before is not drawn again.
         seed = [options.seed, rank, self.step]
         self.turns = Turns(options.bank, options.hold_out, options.batch, seed, options.device)
-        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.unsung)
+        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.balance, options.unsung)
         torch.manual_seed(seed[0] * 1000 + rank * 100 + self.step)
         self.check, self.choose = (Bank(path) if path else None for path in (options.check, options.choose))
         kind = torch.device(options.device).type
