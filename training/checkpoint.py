@@ -40,8 +40,7 @@ def from_graph(path, gate):
     # Nodes come in the order in which the layers run. All that is learnt has a bias; what blurs frames has none.
     learnt = [node for node in graph.node if node.op_type in ('Conv', 'ConvTranspose') and len(node.input) == 3]
     layers = [[value(name) for name in node.input[1:]] for node in learnt]
-    widens = next(layer[0] for node, layer in zip(learnt, layers) if node.op_type == 'ConvTranspose')
-    net = Masks(norm='none', gate=gate, smooth=widens.shape[2] == 1)
+    net = Masks(norm='none', gate=gate)
     modules = in_order(net.unet)
     with torch.no_grad():
         net.unet.scale.copy_(parameter('scale'))

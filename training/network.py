@@ -54,41 +54,32 @@ def blurred(x, stride=1, apart=1):
 
 
 class Halved(nn.Module):
-    """Every second frame. `smooth`: blurred, so that little depends on which ones are dropped. `apart`: none is dropped, and a blur looks that far."""
+    """Every second frame, blurred, so that little depends on which ones are dropped. `apart`: none is dropped, and the blur looks that far."""
 
-    def __init__(self, smooth):
+    def __init__(self):
         super().__init__()
-        self.smooth, self.apart = smooth, None
+        self.apart = None
 
     def forward(self, x):
-        if self.apart:
-            return blurred(x, apart=self.apart) if self.smooth else x
-        return blurred(x, 2) if self.smooth else x[:, :, ::2]
+        return blurred(x, apart=self.apart) if self.apart else blurred(x, 2)
 
 
 class Doubled(nn.ConvTranspose2d):
-    """Twice as many frames and bands. `smooth`: the frames between are means.
+    """Twice as many frames and bands; the frames between are means.
 
     `apart`: as many frames, for a `Halved` that drops none. Each is the mean of what it would be as an even and as an odd one.
     """
 
-    def __init__(self, inputs, outputs, smooth):
-        taps = (1, 2) if smooth else (2, 2)
-        super().__init__(inputs, outputs, taps, taps)
-        self.smooth, self.apart = smooth, None
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs, (1, 2), (1, 2))
+        self.apart = None
 
     def forward(self, x):
-        if self.smooth:
-            x = super().forward(x)
-            if self.apart:
-                return blurred(x, apart=self.apart)
-            following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
-            return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
-        if not self.apart:
-            return super().forward(x)
-        before = torch.cat([x[:, :, :1]] * self.apart, 2)
-        x = F.conv_transpose2d(torch.cat([before, x], 2) / 2, self.weight, self.bias, stride=(1, 2), dilation=(self.apart, 1))
-        return x[:, :, self.apart:-self.apart]
+        x = super().forward(x)
+        if self.apart:
+            return blurred(x, apart=self.apart)
+        following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
+        return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
 
 
 def set_apart(module, frames):
@@ -135,10 +126,10 @@ class AllFrequencies(nn.Module):
 class BandUNet(nn.Module):
     """Features `[batch, 4, frames, 256]` -> logits of the masks of mid and side `[batch, 2, frames, 256]`. Frames: a multiple of 8.
 
-    Neighbouring bands become channels first, so the widest maps have 128 bands. `smooth`: see `Halved`; and the frames between are means.
+    Neighbouring bands become channels first, so the widest maps have 128 bands.
     """
 
-    def __init__(self, norm, smooth, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
+    def __init__(self, norm, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1, 4, 1, BANDS))
         self.bias = nn.Parameter(torch.full((1, 4, 1, BANDS), -0.7))
@@ -147,12 +138,12 @@ class BandUNet(nn.Module):
         for level, count in enumerate(channels):
             swapped = (None, None) if level else (SWAPPED + [4 + channel for channel in SWAPPED], None)
             first = Block(before, count, (3, 3), (1, 2) if level else 1, norm=norm, swapped=swapped)
-            halved = [Halved(smooth)] if level else []
+            halved = [Halved()] if level else []
             self.down.append(nn.Sequential(first, *halved, *[Residual(count, 2 ** (i % 2), norm) for i in range(residuals[level])]))
             before = count
         self.middle = AllFrequencies(channels[-1], BANDS // 2 >> (len(channels) - 1), norm)
         for level in range(len(channels) - 1, 0, -1):
-            self.up.append(Doubled(channels[level], channels[level - 1], smooth))
+            self.up.append(Doubled(channels[level], channels[level - 1]))
             self.merge.append(Block(channels[level - 1], channels[level - 1], (3, 3), norm=norm))
         # Rows 0 and 1: mid of even and odd bands; 6 and 7: side.
         self.head = nn.Conv2d(channels[0], 8, 1)
@@ -230,15 +221,12 @@ class CentreGate(nn.Module):
 
 
 class Masks(nn.Module):
-    """Features -> masks of mid and side: the same when left and right change places, for any weights that `make_symmetric` left as they are.
+    """Features -> masks of mid and side: the same when left and right change places, for any weights that `make_symmetric` left as they are."""
 
-    `smooth`: as all new networks are. The weights in the package are of before that, and are read with False.
-    """
-
-    def __init__(self, norm='batch', gate=True, smooth=False):
+    def __init__(self, norm='batch', gate=True):
         super().__init__()
-        self.settings = dict(norm=norm, gate=gate, smooth=smooth)
-        self.unet = BandUNet(norm, smooth)
+        self.settings = dict(norm=norm, gate=gate)
+        self.unet = BandUNet(norm)
         self.gate = CentreGate() if gate else None
         make_symmetric(self)
 

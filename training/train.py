@@ -151,7 +151,7 @@ def parsed():
 
 def start(options):
     if not options.init:
-        return Masks(norm='batch', gate=not options.no_gate, smooth=True)
+        return Masks(norm='batch', gate=not options.no_gate)
     if options.init.endswith('.onnx'):
         return from_graph(options.init, gate=not options.no_gate)
     return load(options.init)
