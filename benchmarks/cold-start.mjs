@@ -4,14 +4,14 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
 
 const rounds = 5
 const sampleRate = 44_100
 const program = new URL('../dist/cli/main.js', import.meta.url).pathname
 const command = new URL('../dist/cli/separate.js', import.meta.url).href
 const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url).pathname
-const module = new URL('../dist/core/separation/workflow/stems-module.js', import.meta.url).href
+const module = new URL('../dist/core/workflows/separation/stems-module.js', import.meta.url).href
 const network = new URL('../models/embedded/model.onnx', import.meta.url).pathname
 /** The bar is drawn on terminals only. */
 const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true']

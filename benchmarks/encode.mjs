@@ -4,11 +4,11 @@ import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openEncoder } from '../dist/core/separation/encode/encoder.js'
-import { openAudio } from '../dist/core/separation/decode/open-audio.js'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
-import { fileType } from '../dist/core/separation/encode/output-format.js'
-import { separate } from '../dist/core/separation/workflow/separate.js'
+import { openEncoder } from '../dist/core/media/encode/encoder.js'
+import { openAudio } from '../dist/core/media/decode/open-audio.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { fileType } from '../dist/core/media/encode/output-format.js'
+import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const seconds = 240

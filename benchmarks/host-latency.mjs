@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createEngine } from '../dist/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { createHandler } from '../dist/http/index.js'
 import { serve } from '../dist/http/mounts/node.js'
 

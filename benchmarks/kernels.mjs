@@ -1,9 +1,9 @@
 // Each kernel in WebAssembly against its plain twin: one thread, processor time, turn by turn.
 import { cpus, loadavg } from 'node:os'
-import { createDotProduct, plainDotProduct } from '../dist/core/separation/dsp/kernels/dot-product.js'
-import { createFrameKernels, plainFrameKernels } from '../dist/core/separation/dsp/kernels/frame-kernels.js'
-import { createStereoPacking, plainStereoPacking } from '../dist/core/separation/dsp/kernels/pack-stereo.js'
-import { createWienerKernels, plainWienerKernels } from '../dist/core/separation/dsp/kernels/wiener-kernels.js'
+import { createDotProduct, plainDotProduct } from '../dist/core/media/dsp/kernels/dot-product.js'
+import { createFrameKernels, plainFrameKernels } from '../dist/core/media/dsp/kernels/frame-kernels.js'
+import { createStereoPacking, plainStereoPacking } from '../dist/core/media/dsp/kernels/pack-stereo.js'
+import { createWienerKernels, plainWienerKernels } from '../dist/core/media/dsp/kernels/wiener-kernels.js'
 
 const rounds = 9
 const floats = 200_000

@@ -5,10 +5,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
-import { openSession, defaultThreads } from '../dist/core/separation/runtime/session.js'
-import { embeddedModelFolder, loadModel } from '../dist/core/separation/models/manifest.js'
-import { separate } from '../dist/core/separation/workflow/separate.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openSession, defaultThreads } from '../dist/core/models/session/session.js'
+import { embeddedModelFolder, loadModel } from '../dist/core/models/manifest.js'
+import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const threads = defaultThreads()

@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import { createEngine, localFile, stemsWorkflow } from '../dist/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
 
 const sampleRate = 44_100
 const limit = 1.15

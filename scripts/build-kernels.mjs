@@ -1,11 +1,11 @@
-// Compiles each kernel of src/core/separation/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled TypeScript.
+// Compiles each kernel of src/core/media/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled TypeScript.
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import asc from 'assemblyscript/asc'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const kernels = 'core/separation/dsp/kernels'
+const kernels = 'core/media/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
 
 /** Those in the folder of parts are no kernels themselves. */

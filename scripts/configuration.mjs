@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { engineOptionsSchema } from '../dist/core/engine/options.js'
-import { stemsSettingsSchema } from '../dist/core/separation/workflow/stems-workflow.js'
+import { stemsSettingsSchema } from '../dist/core/workflows/separation/stems-workflow.js'
 import { serveDefaults } from '../dist/http/mounts/node.js'
 import { handlerOptionsSchema } from '../dist/http/options.js'
 

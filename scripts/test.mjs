@@ -10,7 +10,8 @@ const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
 const report = join(folder, 'report.json')
 
 const checks = await Promise.all([
-  check('type check', 'scripts/typecheck.mjs'),
+  check('type check', 'node_modules/typescript/bin/tsc'),
+  check('type check of the pages', 'node_modules/typescript/bin/tsc', '-p', 'tsconfig.console.json'),
   check('format check', 'node_modules/prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
   check('lint', 'node_modules/oxlint/bin/oxlint', '--type-aware'),
 ])

@@ -18,8 +18,8 @@ export {
   type Waiting,
   type Worker,
 } from './core/engine/engine.js'
-export { type LocalFile, localFile } from './core/engine/local-file.js'
-export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/submission.js'
+export { type LocalFile, localFile } from './core/engine/intake/local-file.js'
+export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/intake/submission.js'
 export type { EngineEventName, EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
 export type { EngineOptions, EngineSettings } from './core/engine/options.js'
@@ -35,11 +35,11 @@ export {
   type StemsWorkflow,
   stemsWorkflow,
   stemsWorkflowOf,
-} from './core/separation/workflow/stems-workflow.js'
-export type { AudioSettings } from './core/audio/audio-settings.js'
-export { analyzeWorkflow } from './core/audio/analysis/analyze-workflow.js'
-export { loudnessWorkflow } from './core/audio/loudness/loudness-workflow.js'
-export { transcodeWorkflow } from './core/audio/transcode/transcode-workflow.js'
+} from './core/workflows/separation/stems-workflow.js'
+export type { AudioSettings } from './core/workflows/audio-settings.js'
+export { analyzeWorkflow } from './core/workflows/analysis/analyze-workflow.js'
+export { loudnessWorkflow } from './core/workflows/loudness/loudness-workflow.js'
+export { transcodeWorkflow } from './core/workflows/transcode/transcode-workflow.js'
 export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
 export {
   defineWorkflow,

@@ -1,2 +1,2 @@
-export * from './core/separation/models/index.js'
-export { type PresetSettings, presetWorkflow } from './core/separation/workflow/preset-workflow.js'
+export * from './core/models/index.js'
+export { type PresetSettings, presetWorkflow } from './core/workflows/separation/preset-workflow.js'

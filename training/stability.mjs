@@ -9,9 +9,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openAudio } from '../dist/core/separation/decode/open-audio.js'
-import { WavWriter } from '../dist/core/separation/encode/wav-writer.js'
-import { separate } from '../dist/core/separation/workflow/separate.js'
+import { openAudio } from '../dist/core/media/decode/open-audio.js'
+import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const [from, seconds] = [60, 30]

@@ -3,10 +3,10 @@ import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
-import { createArchitecture } from '../../dist/core/separation/architectures/create-architecture.js'
-import { resolveModel } from '../../dist/core/separation/models/registry.js'
-import { openSession } from '../../dist/core/separation/runtime/session.js'
-import { separate } from '../../dist/core/separation/workflow/separate.js'
+import { createArchitecture } from '../../dist/core/workflows/separation/architectures/create-architecture.js'
+import { resolveModel } from '../../dist/core/models/registry.js'
+import { openSession } from '../../dist/core/models/session/session.js'
+import { separate } from '../../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { WavWriter } from '../../dist/core/separation/encode/wav-writer.js'
+import { WavWriter } from '../../dist/core/media/encode/wav-writer.js'
 
 export const sampleRate = 44_100
 

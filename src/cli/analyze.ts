@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { MusicAnalysis } from '../core/audio/analysis/analyze-audio.js'
-import { analyzeWorkflow } from '../core/audio/analysis/analyze-workflow.js'
+import type { MusicAnalysis } from '../core/workflows/analysis/analyze-audio.js'
+import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { audioCommandOptions, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf } from './command.js'
 import { duration } from './progress-line.js'

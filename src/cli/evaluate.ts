@@ -3,12 +3,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StemworkError } from '../core/engine/errors.js'
-import { type EvaluatedModel, evaluateSongs, type SongEvaluation } from '../core/separation/evaluation/evaluate.js'
-import { findSongs } from '../core/separation/evaluation/song-folders.js'
-import { summarise } from '../core/separation/evaluation/summary.js'
-import { requireModel } from '../core/separation/models/index.js'
-import { ensembleAlgorithms } from '../core/separation/ensemble-algorithm.js'
-import { embeddedModelName } from '../core/separation/models/registry.js'
+import {
+  type EvaluatedModel,
+  evaluateSongs,
+  type SongEvaluation,
+} from '../core/workflows/separation/evaluation/evaluate.js'
+import { findSongs } from '../core/workflows/separation/evaluation/song-folders.js'
+import { summarise } from '../core/workflows/separation/evaluation/summary.js'
+import { requireModel } from '../core/models/index.js'
+import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
+import { embeddedModelName } from '../core/models/registry.js'
 import {
   type Command,
   type CommandInput,

@@ -1,5 +1,5 @@
-import type { SongEvaluation } from '../core/separation/evaluation/evaluate.js'
-import { type MethodSummary, summarise } from '../core/separation/evaluation/summary.js'
+import type { SongEvaluation } from '../core/workflows/separation/evaluation/evaluate.js'
+import { type MethodSummary, summarise } from '../core/workflows/separation/evaluation/summary.js'
 
 /** The results as two Markdown tables that also read well on a terminal: all songs together, then each song. */
 export function evaluationTable(songs: readonly SongEvaluation[]): string {

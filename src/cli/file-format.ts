@@ -1,5 +1,5 @@
 import { extname } from 'node:path'
-import { fileType, type OutputFormat, outputFormats } from '../core/separation/encode/output-format.js'
+import { fileType, type OutputFormat, outputFormats } from '../core/media/encode/output-format.js'
 import { UsageError } from './command.js'
 
 /** Width of the samples of formats that have one. */

@@ -1,6 +1,6 @@
 import type { BulkAction, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
-import { DeploymentLimits } from '../core/engine/limits.js'
+import { DeploymentLimits } from '../core/engine/limits/limits.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { createEngine } from '../create-engine.js'
 import type { JobRow } from '../http/operator/answers.js'

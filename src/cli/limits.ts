@@ -1,6 +1,6 @@
 import type { ApplicationLimits } from '../core/engine/engine.js'
 import type { LimitChange, Limits } from '../core/engine/job/quota.js'
-import { DeploymentLimits } from '../core/engine/limits.js'
+import { DeploymentLimits } from '../core/engine/limits/limits.js'
 import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
 import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { loudnessWorkflow } from '../core/audio/loudness/loudness-workflow.js'
+import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf, UsageError } from './command.js'
 import { fileFormat } from './file-format.js'

@@ -14,7 +14,7 @@ import {
   removeModel,
   resolveModel,
   verifyModel,
-} from '../core/separation/models/index.js'
+} from '../core/models/index.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from './nearest.js'

@@ -1,4 +1,4 @@
-import { type AudioTags, cleanText } from '../core/separation/tags/audio-tags.js'
+import { type AudioTags, cleanText } from '../core/media/tags/audio-tags.js'
 import { UsageError } from './command.js'
 
 /** What a template can name; each has a stand-in for songs that lack it. */

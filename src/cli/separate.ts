@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { outputFormats } from '../core/separation/encode/output-format.js'
+import { outputFormats } from '../core/media/encode/output-format.js'
 import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'

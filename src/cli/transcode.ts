@@ -1,4 +1,4 @@
-import { transcodeWorkflow } from '../core/audio/transcode/transcode-workflow.js'
+import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { audioCommandOptions, decimalOf, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, numberOf, textOf } from './command.js'
 import { fileFormat } from './file-format.js'

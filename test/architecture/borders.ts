@@ -15,32 +15,37 @@ const borders: Border[] = [
     why: 'the engine is a product of its own and knows no workflow',
   },
   {
-    room: /^core\/separation\//,
-    may: [/^core\/separation\//, /^core\/engine\/workflow\//, /^core\/engine\/(errors|package-files)\.ts$/],
-    why: 'separation is a workflow like any other: it knows what a workflow is, the errors, and where the package is',
+    room: /^core\/media\//,
+    may: [/^core\/media\//, /^core\/engine\/workflow\//, /^core\/engine\/(errors|package-files)\.ts$/],
+    why: 'media reads and writes files for every workflow, and knows no network',
   },
   {
-    room: /^core\/audio\//,
+    room: /^core\/models\//,
     may: [
-      /^core\/audio\//,
-      /^core\/separation\/(decode|dsp|encode|tags)\//,
-      /^core\/separation\/pictures\/(levels|peaks-json)\.ts$/,
-      // Settings that mean the same.
-      /^core\/separation\/workflow\/stems-workflow\.ts$/,
+      /^core\/models\//,
+      /^core\/media\//,
       /^core\/engine\/workflow\//,
       /^core\/engine\/(errors|package-files)\.ts$/,
     ],
-    why: 'these workflows share the reading and writing of audio with separation, and load no network',
+    why: 'models are used by workflows and know none',
   },
   {
-    room: /^core\/beats\//,
+    room: /^core\/workflows\//,
     may: [
-      /^core\/beats\//,
-      /^core\/audio\/(analysis|beats)\//,
-      /^core\/separation\/(models|runtime)\//,
+      /^core\/(workflows|models|media)\//,
       /^core\/engine\/workflow\//,
-      /^core\/engine\/errors\.ts$/,
+      /^core\/engine\/(errors|package-files)\.ts$/,
     ],
+    why: 'a workflow knows what a workflow is, the errors, and where the package is',
+  },
+  {
+    room: /^core\/workflows\/(loudness|transcode|analysis)\/(?!beat-network\/)/,
+    may: [/^core\/(?!models\/)/],
+    why: 'these workflows load no network',
+  },
+  {
+    room: /^core\/workflows\/analysis\/beat-network\//,
+    may: [/^core\/workflows\/analysis\//, /^core\/models\//, /^core\/engine\//],
     why: 'it gives a network to the analysis, and reads and writes no audio itself',
   },
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
@@ -99,6 +104,10 @@ export function violations(tree: SourceTree): string[] {
     if (tree.files.has(to)) {
       for (const { room, may, why } of borders) {
         if (room.test(from) && !may.some((allowed) => allowed.test(to))) found.push(`${from} imports ${to}: ${why}`)
+      }
+      const [workflow, another] = [from, to].map((path) => /^core\/workflows\/([\w-]+)\//.exec(path)?.[1])
+      if (workflow !== undefined && another !== undefined && workflow !== another) {
+        found.push(`${from} imports ${to}: a workflow does not import another one`)
       }
       const [own, other] = [from, to].map((path) => /^adapters\/\w+\/([\w-]+)\//.exec(path)?.[1])
       if (own !== undefined && other !== undefined && own !== other && other !== 'shared') {

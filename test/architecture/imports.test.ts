@@ -18,11 +18,18 @@ test("what a host loads with import 'stemwork' reaches no native code and no dec
 
 describe('a forbidden import is found when it is planted:', () => {
   const cases: [from: string, to: string, why: RegExp][] = [
-    ['core/engine/dispatch/attempt.ts', '../../separation/stems.js', /knows no workflow/],
-    ['core/separation/workflow/separate.ts', '../../engine/engine.js', /workflow like any other/],
-    ['core/separation/workflow/separate.ts', '../../engine/ports/job-store.js', /workflow like any other/],
-    ['core/audio/loudness/loudness-module.ts', '../../separation/runtime/session.js', /load no network/],
-    ['core/beats/beat-network.ts', '../separation/decode/open-audio.js', /reads and writes no audio/],
+    ['core/engine/dispatch/attempt/attempt.ts', '../../../models/stems.js', /knows no workflow/],
+    ['core/media/decode/open-audio.ts', '../../models/session/session.js', /knows no network/],
+    ['core/models/registry.ts', '../workflows/separation/separate.js', /know none/],
+    ['core/workflows/loudness/loudness-module.ts', '../transcode/transcode-workflow.js', /does not import another one/],
+    ['core/workflows/separation/separate.ts', '../../engine/engine.js', /what a workflow is/],
+    ['core/workflows/separation/separate.ts', '../../engine/ports/job-store.js', /what a workflow is/],
+    ['core/workflows/loudness/loudness-module.ts', '../../models/session/session.js', /load no network/],
+    [
+      'core/workflows/analysis/beat-network/beat-network.ts',
+      '../../../media/decode/open-audio.js',
+      /reads and writes no audio/,
+    ],
     ['core/engine/engine.ts', '../../adapters/memory.js', /core never imports adapters/],
     ['core/engine/engine.ts', '../../http/handler.js', /core never imports/],
     ['adapters/stores/memory/memory-jobs.ts', '../../../core/engine/engine.js', /adapters know only/],
@@ -38,7 +45,7 @@ describe('a forbidden import is found when it is planted:', () => {
     ['http/handler.ts', '@opentelemetry/api', /tracing is a port/],
     ['opentelemetry/open-telemetry.ts', '../core/engine/engine.js', /implements the port/],
     ['core/engine/errors.ts', './engine.js', /files import each other/],
-    ['core/engine/job/job.ts', '../dispatch/sweep.js', /folders import each other/],
+    ['core/engine/job/job.ts', '../dispatch/sweep/sweep.js', /folders import each other/],
     ['console/lane.tsx', './mixer.js', /files import each other/],
   ]
   for (const [from, to, why] of cases) {

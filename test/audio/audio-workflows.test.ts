@@ -3,18 +3,18 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { loudnessWorkflow } from '../../src/core/audio/loudness/loudness-workflow.js'
-import { transcodeWorkflow } from '../../src/core/audio/transcode/transcode-workflow.js'
+import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
 import type { Runner, WorkResult } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { WorkflowRegistry } from '../../src/core/engine/workflow/registry.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { openEncoder } from '../../src/core/separation/encode/encoder.js'
-import type { OutputFormat } from '../../src/core/separation/encode/output-format.js'
-import { RealFft } from '../../src/core/separation/dsp/fft.js'
-import { readTags } from '../../src/core/separation/tags/read-tags.js'
-import { hasProgram } from '../separation/programs.js'
-import { fixture } from '../separation/test-signal.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
+import type { OutputFormat } from '../../src/core/media/encode/output-format.js'
+import { RealFft } from '../../src/core/media/dsp/fft.js'
+import { readTags } from '../../src/core/media/tags/read-tags.js'
+import { hasProgram } from '../media/programs.js'
+import { fixture } from '../media/test-signal.js'
 import { readAudio } from '../separation/tracks.js'
 
 const loudness = loudnessWorkflow()
@@ -77,7 +77,7 @@ async function run(workflow: Workflow, path: string, params: Record<string, unkn
 
 async function transcoded(params: Record<string, unknown>, path = song) {
   const { outputs, details } = await run(transcode, path, params)
-  const { path: made } = outputs.audio
+  const { path: made } = outputs.audio!
   return { path: made, details, audio: await readAudio(made), output: outputs.audio }
 }
 
@@ -90,14 +90,14 @@ function throughFfmpeg(path: string, channels: number, ...args: string[]): Float
 
 function worst(one: Float32Array, other: Float32Array): number {
   let most = one.length === other.length ? 0 : Infinity
-  for (let i = 0; i < one.length; i++) most = Math.max(most, Math.abs(one[i] - other[i]))
+  for (let i = 0; i < one.length; i++) most = Math.max(most, Math.abs(one[i]! - other[i]!))
   return most
 }
 
 describe('service/loudness', () => {
   async function measured(path: string, params = {}) {
     const result = await run(loudness, path, params)
-    return { ...result, report: JSON.parse(await readFile(result.outputs.report.path, 'utf8')) }
+    return { ...result, report: JSON.parse(await readFile(result.outputs.report!.path, 'utf8')) }
   }
 
   it('reports figures and their course, draws them, and tells the figures in the details', async () => {
@@ -106,7 +106,7 @@ describe('service/loudness', () => {
     expect(report).toMatchObject({ seconds: 10, sampleRate: rate, channels: 2 })
     expect(details.loudness).toMatchObject({ integratedLufs: report.integratedLufs, truePeakDbtp: report.truePeakDbtp })
     expect(report.course.momentaryLufs).toHaveLength(100)
-    const picture = await readFile(outputs.picture.path, 'utf8')
+    const picture = await readFile(outputs.picture!.path, 'utf8')
     expect(picture).toMatch(/^<svg xmlns=.*<\/svg>\n$/s)
     expect(picture).toContain(`Integrated ${report.integratedLufs.toFixed(1)} LUFS`)
     expect(picture).not.toMatch(/NaN|Infinity|undefined/)
@@ -116,9 +116,9 @@ describe('service/loudness', () => {
     'agrees with ebur128 of ffmpeg within 0.1 LU, also for mono, 5.1 and another rate (skipped without it)',
     async () => {
       const six = join(folder, 'six.wav')
-      await write(six, [planes[0], planes[1], planes[0], planes[1], planes[1], planes[0]], rate, '24')
+      await write(six, [planes[0]!, planes[1]!, planes[0]!, planes[1]!, planes[1]!, planes[0]!], rate, '24')
       const mono = join(folder, 'mono.flac')
-      await write(mono, [planes[0].subarray(0, 4 * rate)], 32_000, 'flac')
+      await write(mono, [planes[0]!.subarray(0, 4 * rate)], 32_000, 'flac')
       // A tone that rises evenly, so that the range does not hang on one value more or less.
       const ramp = join(folder, 'ramp.wav')
       const levels = Float32Array.from({ length: 60 * rate }, (_, i) => 10 ** ((i / rate / 3 - 35) / 20))
@@ -153,14 +153,14 @@ describe('service/loudness', () => {
   it('writes audio at a loudness, with its tags and name, no louder than its ceiling allows', async () => {
     const { report, outputs } = await measured(song, { normalizeTo: -30, format: 'flac' })
     expect(outputs.normalized).toMatchObject({ fileName: 'normalized.flac', downloadName: 'Tones (-30 LUFS).flac' })
-    expect(await readTags(outputs.normalized.path)).toEqual({ title: 'Tones', artist: 'Generator' })
-    const quiet = await measured(outputs.normalized.path)
+    expect(await readTags(outputs.normalized!.path)).toEqual({ title: 'Tones', artist: 'Generator' })
+    const quiet = await measured(outputs.normalized!.path)
     expect(quiet.report.integratedLufs).toBeCloseTo(-30, 1)
     expect(report).not.toHaveProperty('warnings')
 
     const loud = await measured(song, { normalizeTo: -5, ceiling: -2, format: '32f' })
     expect(loud.details.warnings).toEqual([expect.stringMatching(/^Peaks prevent -5 LUFS/)])
-    const made = await measured(loud.outputs.normalized.path)
+    const made = await measured(loud.outputs.normalized!.path)
     expect(made.report.truePeakDbtp).toBeCloseTo(-2, 1)
     expect(made.report.integratedLufs).toBeCloseTo(report.integratedLufs + Number(loud.details.gainDb), 1)
   })
@@ -171,9 +171,9 @@ describe('service/loudness', () => {
     const { report, outputs } = await measured(silence, { normalizeTo: -14 })
     expect(report).toMatchObject({ integratedLufs: null, rangeLu: null, truePeakDbtp: null })
     expect(report.warnings).toEqual([expect.stringContaining('louder than -70 LUFS')])
-    expect((await readAudio(outputs.normalized.path)).channels[0].every((value) => value === 0)).toBe(true)
+    expect((await readAudio(outputs.normalized!.path)).channels[0]!.every((value) => value === 0)).toBe(true)
     const short = join(folder, 'short.wav')
-    await write(short, [planes[0].subarray(0, 0.39 * rate)], rate, '16')
+    await write(short, [planes[0]!.subarray(0, 0.39 * rate)], rate, '16')
     expect((await measured(short)).report.warnings).toEqual([expect.stringContaining('shorter than 400 ms')])
   })
 
@@ -181,7 +181,7 @@ describe('service/loudness', () => {
     expect(loudness.params.safeParse({ inputUrl: 'https://a.org/b', normalizeTo: 3 }).success).toBe(false)
     expect(loudness.params.safeParse({ inputUrl: 'https://a.org/b', loud: true }).success).toBe(false)
     const [stage] = loudness.stages
-    await expect(stage.run({} as Parameters<typeof stage.run>[0])).rejects.toThrow('child process')
+    await expect(stage!.run({} as Parameters<NonNullable<typeof stage>['run']>[0])).rejects.toThrow('child process')
     expect(() => loudnessWorkflow({ format: '8' } as never)).toThrow('format')
   })
 })
@@ -191,9 +191,9 @@ describe('service/transcode', () => {
     for (const format of ['24', '32f', 'flac24']) {
       const { audio, path, output } = await transcoded({ format })
       expect(audio.sampleRate).toBe(rate)
-      expect(audio.channels.map((plane, channel) => worst(plane, planes[channel]))).toEqual([0, 0])
+      expect(audio.channels.map((plane, channel) => worst(plane, planes[channel]!))).toEqual([0, 0])
       expect(await readTags(path)).toEqual({ title: 'Tones', artist: 'Generator' })
-      expect(output.downloadName).toBe(`Tones.${format.startsWith('flac') ? 'flac' : 'wav'}`)
+      expect(output!.downloadName).toBe(`Tones.${format.startsWith('flac') ? 'flac' : 'wav'}`)
     }
     expect(await readTags((await transcoded({ keepTags: false })).path)).toEqual({})
   })
@@ -204,7 +204,7 @@ describe('service/transcode', () => {
     for (const format of formats!.replace('expected one of ', '').split(', ')) {
       const { audio, details, path } = await transcoded({ format, startSeconds: 1, lengthSeconds: 2 })
       expect(details.seconds, format).toBe(2)
-      expect(audio.channels[0].length, format).toBe(2 * rate)
+      expect(audio.channels[0]!.length, format).toBe(2 * rate)
       expect(await readTags(path), format).toMatchObject({ title: 'Tones', artist: 'Generator' })
     }
   })
@@ -212,7 +212,7 @@ describe('service/transcode', () => {
   it('dithers what it rounds: the error is noise of the right level that follows no sample', async () => {
     const rounded = async (dither: boolean) => {
       const { audio } = await transcoded({ format: '16', dither })
-      return audio.channels[0].map((value, i) => (value - planes[0][i]) * 32_768)
+      return audio.channels[0]!.map((value, i) => (value - planes[0]![i]!) * 32_768)
     }
     const power = (values: Float32Array) => values.reduce((sum, value) => sum + value * value, 0) / values.length
     // A rounding error has 1/12 of the square of a step; with triangular dither, three times as much.
@@ -221,7 +221,7 @@ describe('service/transcode', () => {
     const { audio } = await transcoded({ format: '16' })
     // The pause is silent still.
     expect(
-      audio.channels[0].subarray(Math.round(6.5 * rate), Math.round(6.9 * rate)).every((value) => value === 0),
+      audio.channels[0]!.subarray(Math.round(6.5 * rate), Math.round(6.9 * rate)).every((value) => value === 0),
     ).toBe(true)
   })
 
@@ -241,11 +241,11 @@ describe('service/transcode', () => {
       const powers = async (dither: boolean) => {
         const { audio } = await transcoded({ format, dither }, path)
         const fft = await RealFft.create(size)
-        fft.time().set(audio.channels[0].map((value) => value / step))
+        fft.time().set(audio.channels[0]!.map((value) => value / step))
         fft.forward(1)
         const spectrum = fft.spectrum().slice()
         fft.close()
-        return Float64Array.from({ length: size / 2 }, (_, k) => spectrum[2 * k] ** 2 + spectrum[2 * k + 1] ** 2)
+        return Float64Array.from({ length: size / 2 }, (_, k) => spectrum[2 * k]! ** 2 + spectrum[2 * k + 1]! ** 2)
       }
       // White noise of 1/4 of a step squared: the 1/12 of rounding and the 1/6 of the dither.
       const floor = size / 4
@@ -262,7 +262,7 @@ describe('service/transcode', () => {
       for (let from = 1; from + band < size / 2; from += band)
         expect(Math.abs(10 * Math.log10(mean(from, from + band) / floor))).toBeLessThan(0.5)
       // The tone itself is there with its level.
-      expect(Math.sqrt(dithered[bin]) / (size / 2)).toBeCloseTo(0.8, 1)
+      expect(Math.sqrt(dithered[bin]!) / (size / 2)).toBeCloseTo(0.8, 1)
     },
   )
 
@@ -272,9 +272,9 @@ describe('service/transcode', () => {
       const cut = 1.2 * rate
       const path = join(folder, `sox-${sampleRate}.wav`)
       execFileSync('sox', [song, '-b', '16', path, 'trim', '0', `${cut}s`, 'rate', String(sampleRate)])
-      const other = (await readAudio(path)).channels[0].length
-      expect(audio.channels[0].length, String(sampleRate)).toBe(1.2 * sampleRate)
-      expect(Math.abs(audio.channels[0].length - other)).toBeLessThanOrEqual(1)
+      const other = (await readAudio(path)).channels[0]!.length
+      expect(audio.channels[0]!.length, String(sampleRate)).toBe(1.2 * sampleRate)
+      expect(Math.abs(audio.channels[0]!.length - other)).toBeLessThanOrEqual(1)
     }
   })
 
@@ -291,39 +291,39 @@ describe('service/transcode', () => {
     const filter = `atrim=start_sample=${start}:end_sample=${end},asetpts=N/SR/TB,afade=t=in:d=0.5,afade=t=out:st=2.25:d=1,volume=-6dB`
     const other = throughFfmpeg(song, 2, '-af', filter)
     // One step of a linear fade over a second is 1 / 44100.
-    for (const [channel, plane] of audio.channels.entries()) expect(worst(plane, other[channel])).toBeLessThan(3e-5)
+    for (const [channel, plane] of audio.channels.entries()) expect(worst(plane, other[channel]!)).toBeLessThan(3e-5)
   })
 
   it.skipIf(!hasSox)('changes rate and channels as sox does (skipped without it)', async () => {
     const { audio } = await transcoded({ format: '32f', sampleRate: 48_000, channels: 1 })
     const path = join(folder, 'sox.wav')
     execFileSync('sox', [song, '-e', 'float', '-b', '32', path, 'remix', '1v0.5,2v0.5', 'rate', '-v', '48000'])
-    const other = (await readAudio(path)).channels[0]
+    const other = (await readAudio(path)).channels[0]!
     expect(audio.channels).toHaveLength(1)
-    expect(audio.channels[0].length).toBe(Math.ceil((10 * rate * 48_000) / rate))
-    expect(Math.abs(audio.channels[0].length - other.length)).toBeLessThanOrEqual(1)
+    expect(audio.channels[0]!.length).toBe(Math.ceil((10 * rate * 48_000) / rate))
+    expect(Math.abs(audio.channels[0]!.length - other.length)).toBeLessThanOrEqual(1)
     // The filters differ near the highest frequencies and at the click.
     let [energy, error] = [0, 0]
     for (let i = 4800; i < 4.9 * 48_000; i++) {
-      energy += other[i] ** 2
-      error += (audio.channels[0][i] - other[i]) ** 2
+      energy += other[i]! ** 2
+      error += (audio.channels[0]![i]! - other[i]!) ** 2
     }
     expect(10 * Math.log10(energy / error)).toBeGreaterThan(25)
   })
 
   it('fades audio that is shorter than the fades, and one of unknown length', async () => {
     const { audio } = await transcoded({ format: '32f', startSeconds: 9.9, fadeInSeconds: 1, fadeOutSeconds: 1 })
-    expect(audio.channels[0].length).toBe(0.1 * rate)
-    for (const end of [0, -1]) expect(audio.channels[0].at(end)).toBeCloseTo(0, 9)
+    expect(audio.channels[0]!.length).toBe(0.1 * rate)
+    for (const end of [0, -1]) expect(audio.channels[0]!.at(end)).toBeCloseTo(0, 9)
     const { audio: whole } = await transcoded({ format: '32f', fadeOutSeconds: 0.25 }, fixture('stereo.mp3'))
-    expect(whole.channels[0].at(-1)).toBeCloseTo(0, 9)
+    expect(whole.channels[0]!.at(-1)).toBeCloseTo(0, 9)
   })
 
   it('mixes down and resamples for MP3 what it cannot hold, and says so in the details', async () => {
     const path = join(folder, 'wide.wav')
     await write(
       path,
-      Array.from({ length: 6 }, () => planes[0].subarray(0, 9600)),
+      Array.from({ length: 6 }, () => planes[0]!.subarray(0, 9600)),
       96_000,
       '16',
     )

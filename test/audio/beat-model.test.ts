@@ -3,13 +3,13 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { analyzeWorkflow } from '../../src/core/audio/analysis/analyze-workflow.js'
-import { rhythmOf } from '../../src/core/audio/analysis/rhythm.js'
-import { BeatLogitsReader } from '../../src/core/audio/beats/beat-logits.js'
-import { beatTimes } from '../../src/core/audio/beats/beat-times.js'
-import { LogMel } from '../../src/core/audio/beats/log-mel.js'
+import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
+import { rhythmOf } from '../../src/core/workflows/analysis/rhythm.js'
+import { BeatLogitsReader } from '../../src/core/workflows/analysis/beats/beat-logits.js'
+import { beatTimes } from '../../src/core/workflows/analysis/beats/beat-times.js'
+import { LogMel } from '../../src/core/workflows/analysis/beats/log-mel.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
-import { knownModels } from '../../src/core/separation/models/known-models.js'
+import { knownModels } from '../../src/core/models/known-models.js'
 import { onnxModel, type OnnxGraph } from '../separation/onnx-graph.js'
 import { writeWav } from '../separation/tracks.js'
 import { beatScore } from './rendered-piece.js'
@@ -20,7 +20,7 @@ import { beatScore } from './rendered-piece.js'
 /** Frame `index` as torchaudio's MelSpectrogram defines it (n_fft 1024, centre and reflect, mel scale `slaney`, `frame_length`, power 1). */
 function frameByDefinition(audio: Float32Array, index: number): number[] {
   const size = 1024
-  const at = (i: number) => audio[i < 0 ? -i : i >= audio.length ? 2 * (audio.length - 1) - i : i]
+  const at = (i: number) => audio[i < 0 ? -i : i >= audio.length ? 2 * (audio.length - 1) - i : i]!
   const magnitudes = Array.from({ length: size / 2 + 1 }, (_, bin) => {
     let [re, im] = [0, 0]
     for (let i = 0; i < size; i++) {
@@ -36,8 +36,8 @@ function frameByDefinition(audio: Float32Array, index: number): number[] {
   return Array.from({ length: 128 }, (_, band) => {
     const sum = magnitudes.reduce((total, magnitude, bin) => {
       const f = (bin * 22_050) / size
-      const up = (f - points[band]) / (points[band + 1] - points[band])
-      const down = (points[band + 2] - f) / (points[band + 2] - points[band + 1])
+      const up = (f - points[band]!) / (points[band + 1]! - points[band]!)
+      const down = (points[band + 2]! - f) / (points[band + 2]! - points[band + 1]!)
       return total + magnitude * Math.max(0, Math.min(up, down))
     }, 0)
     return Math.log(1 + 1000 * sum)
@@ -56,7 +56,7 @@ describe('the spectrogram', () => {
       mel.close()
       expect(frames).toHaveLength(1 + Math.floor(5000 / 441))
       for (const index of [0, 1, 6, 10, 11])
-        frameByDefinition(audio, index).forEach((value, band) => expect(frames[index][band]).toBeCloseTo(value, 3))
+        frameByDefinition(audio, index).forEach((value, band) => expect(frames[index]![band]).toBeCloseTo(value, 3))
     }
   })
 
@@ -98,9 +98,9 @@ describe('the chunks', () => {
     const reader = new BeatLogitsReader(async (frames, frameCount) => {
       // The first band is the number of the frame, from 1 on; silence is 0.
       const numbers = Array.from({ length: frameCount }, (_, i) => frames[128 * i])
-      const first = numbers.findIndex((number) => number > 0)
-      chunks.push([numbers[first] - 1 - first, frameCount])
-      return { beat: Float32Array.from(numbers), downbeat: Float32Array.from(numbers, (number) => -number) }
+      const first = numbers.findIndex((number) => number! > 0)
+      chunks.push([numbers[first]! - 1 - first, frameCount])
+      return { beat: Float32Array.from(numbers), downbeat: Float32Array.from(numbers, (number) => -number!) }
     })
     for (let i = 0; i < count; i++) await reader.add([new Float32Array(128).fill(i + 1)])
     const { beat, downbeat } = await reader.finish()
@@ -203,7 +203,7 @@ describe('service/analyze with a model of beats', () => {
         },
         { signal: new AbortController().signal, onProgress: () => {} },
       )
-      return { report: JSON.parse(await readFile(outputs.report.path, 'utf8')), details, times }
+      return { report: JSON.parse(await readFile(outputs.report!.path, 'utf8')), details, times }
     } finally {
       await runner.close()
     }

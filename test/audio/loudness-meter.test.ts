@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Speaker } from '../../src/core/separation/dsp/audio-stream.js'
-import type { LoudnessCourse } from '../../src/core/audio/loudness/loudness-course.js'
-import { type Loudness, LoudnessMeter } from '../../src/core/audio/loudness/loudness-meter.js'
+import type { Speaker } from '../../src/core/media/dsp/audio-stream.js'
+import type { LoudnessCourse } from '../../src/core/media/loudness/loudness-course.js'
+import { type Loudness, LoudnessMeter } from '../../src/core/media/loudness/loudness-meter.js'
 
 // The minimum requirements test signals of EBU Tech 3341 (version 4) and Tech 3342 (version 4), made here from their descriptions. Cases 7
 // and 8 of the first, 5 and 6 of the second are recordings of programmes, which are not free to pass on.
@@ -174,7 +174,7 @@ describe('a loudness meter, EBU Tech 3341', () => {
     const tone = Float32Array.from({ length: 24_000 }, (_, n) => {
       let sum = 0
       const at = 4 * (n + 12_000) + offset
-      for (let i = -reach; i <= reach; i++) sum += filter[i + reach] * (wide[at - i] ?? 0)
+      for (let i = -reach; i <= reach; i++) sum += filter[i + reach]! * (wide[at - i] ?? 0)
       return sum
     })
     const meter = new LoudnessMeter(48_000, stereo)

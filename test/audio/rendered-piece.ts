@@ -1,4 +1,4 @@
-import type { AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
+import type { AudioStream } from '../../src/core/media/dsp/audio-stream.js'
 
 export interface Piece {
   bpm: number
@@ -29,7 +29,7 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 
   const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
   const add = (start: number, length: number, sample: (t: number) => number) => {
     const from = Math.round(start * rate)
-    for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i] += sample(i / rate)
+    for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i]! += sample(i / rate)
   }
   const tone = (start: number, length: number, midi: number, level: number) => {
     const hertz = 440 * 2 ** ((midi - 69 + cents / 100) / 12)
@@ -43,12 +43,12 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 
     })
   }
   const degree = (number: number, octave: number) =>
-    12 * octave + root + scale[number % 7] + 12 * Math.floor(number / 7)
+    12 * octave + root + scale[number % 7]! + 12 * Math.floor(number / 7)
 
   const beats: number[] = []
   const downbeats: number[] = []
   for (let bar = 0; bar < bars; bar++) {
-    const chord = chords[bar % 4]
+    const chord = chords[bar % 4]!
     for (let index = 0; index < beatsPerBar; index++) {
       const at = 1 + (bar * beatsPerBar + index) * beat
       beats.push(at)
@@ -57,8 +57,8 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 
         for (const part of [0, 2, 4]) tone(at, beat * beatsPerBar, degree(chord + part, 5), 0.1)
         tone(at, beat * 2, degree(chord, 3), 0.3)
       }
-      tone(at, beat / 2, degree(chord + [0, 2, 4, 2][index], 6), 0.08)
-      tone(at + beat / 2, beat / 2, degree(chord + [4, 4, 6, 4][Math.floor(random() * 4)], 6), 0.05)
+      tone(at, beat / 2, degree(chord + [0, 2, 4, 2][index]!, 6), 0.08)
+      tone(at + beat / 2, beat / 2, degree(chord + [4, 4, 6, 4][Math.floor(random() * 4)]!, 6), 0.05)
       if (!drums) continue
       const isKick = index === 0 || (beatsPerBar === 4 && index === 2)
       if (isKick)

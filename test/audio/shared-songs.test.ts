@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { measureLoudness } from '../../src/core/audio/loudness/measure-loudness.js'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import { hasProgram } from '../separation/programs.js'
+import { measureLoudness } from '../../src/core/media/loudness/measure-loudness.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { hasProgram } from '../media/programs.js'
 import { hasSharedSongs, sharedSongs } from './shared-songs.js'
 
 let folder: string

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openEncoder } from '../../src/core/separation/encode/encoder.js'
-import { hasProgram } from '../separation/programs.js'
-import { fixture } from '../separation/test-signal.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
+import { hasProgram } from '../media/programs.js'
+import { fixture } from '../media/test-signal.js'
 import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
 
 let folder: string

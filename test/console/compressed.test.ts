@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openEncoder } from '../../src/core/separation/encode/encoder.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { noise, sine } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 

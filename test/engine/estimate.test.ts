@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob, sampleOutputs } from '../../src/contract/job-samples.js'
-import { estimateOf, type Throughput, Throughputs } from '../../src/core/engine/estimate.js'
+import { estimateOf, type Throughput, Throughputs } from '../../src/core/engine/queries/estimate.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { JobPage } from '../../src/core/engine/ports/job-store.js'
 import type { Worker } from '../../src/core/engine/workers/worker.js'

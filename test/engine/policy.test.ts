@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { policyOf } from '../../src/core/engine/dispatch/policy.js'
+import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { badInput, internalError, StemworkError } from '../../src/core/engine/errors.js'
 import { canceled, missedDeadline, timedOut } from '../../src/core/engine/job/failure.js'
 import { type EngineSettings, resolveEngineOptions } from '../../src/core/engine/options.js'

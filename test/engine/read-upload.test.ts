@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { readUpload } from '../../src/core/engine/dispatch/read-upload.js'
+import { readUpload } from '../../src/core/engine/dispatch/attempt/read-upload.js'
 
 const key = 'uploads/app/ticket'
 let directory: string

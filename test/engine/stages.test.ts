@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { Stages } from '../../src/core/engine/dispatch/stages.js'
+import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
 
 const never = () => new Promise<void>(() => {})
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { analyzeWorkflow } from '../../src/core/audio/analysis/analyze-workflow.js'
-import { loudnessWorkflow } from '../../src/core/audio/loudness/loudness-workflow.js'
-import { transcodeWorkflow } from '../../src/core/audio/transcode/transcode-workflow.js'
+import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
+import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
-import { stems4Workflow } from '../../src/core/separation/workflow/stems-workflow.js'
+import { stems4Workflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import type { OpenApiDocument } from '../../src/http/service/openapi.js'
 import { type Service, startService } from './harness.js'
 

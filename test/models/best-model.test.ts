@@ -9,8 +9,8 @@ import {
   modelNames,
   removeModel,
   resolveModel,
-} from '../../src/core/separation/models/index.js'
-import { knownModels } from '../../src/core/separation/models/known-models.js'
+} from '../../src/core/models/index.js'
+import { knownModels } from '../../src/core/models/known-models.js'
 import { manifestFor, testFolder, weightBytes, writeManifest } from './model-files.js'
 import { weightsServer } from './weights-server.js'
 

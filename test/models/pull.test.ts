@@ -12,7 +12,7 @@ import {
   removeModel,
   resolveModel,
   verifyModel,
-} from '../../src/core/separation/models/index.js'
+} from '../../src/core/models/index.js'
 import { manifestFor, sha256, testFolder, weightBytes, writeManifest } from './model-files.js'
 import { weightsServer } from './weights-server.js'
 

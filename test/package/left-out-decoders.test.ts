@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { snippetsOf } from '../examples/snippets.js'
-import { hasProgram } from '../separation/programs.js'
-import { fixture } from '../separation/test-signal.js'
+import { hasProgram } from '../media/programs.js'
+import { fixture } from '../media/test-signal.js'
 
 const local = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
 

@@ -28,9 +28,10 @@ function packagesOf(files: readonly string[]): string[] {
   return [...new Set(names.filter((name) => name !== undefined))].sort()
 }
 
-/** Folders of `src/core/separation` that do the work: nothing of them is needed to declare the workflow. */
+/** Folders of `src/core` that do the work: nothing of them is needed to declare a workflow. */
 function workingParts(files: readonly string[]): string[] {
-  const part = /dist\/core\/separation\/(architectures|decode|dsp|evaluation|models|pipeline)\//
+  const part =
+    /dist\/core\/(media\/(?:decode\/(?!file-extensions)|dsp)|models\/(?!stems|ensemble-algorithm|session\/execution-provider)|workflows\/separation\/(?:architectures|evaluation|pipeline))/
   return files.filter((file) => part.test(file.replaceAll('\\', '/')))
 }
 

@@ -1,12 +1,12 @@
-import type { AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import type { ArchitectureOptions } from '../../src/core/separation/architectures/architecture.js'
-import type { StemName } from '../../src/core/separation/stems.js'
-import { manifestSchema, type Manifest } from '../../src/core/separation/models/manifest.js'
-import type { Network, NetworkResult, Tensor } from '../../src/core/separation/runtime/network.js'
-import { runPipeline, targetStems, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
-import type { EnsembleAlgorithm } from '../../src/core/separation/ensemble-algorithm.js'
-import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
+import type { AudioStream } from '../../src/core/media/dsp/audio-stream.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import type { ArchitectureOptions } from '../../src/core/workflows/separation/architectures/architecture.js'
+import type { StemName } from '../../src/core/models/stems.js'
+import { manifestSchema, type Manifest } from '../../src/core/models/manifest.js'
+import type { Network, NetworkResult, Tensor } from '../../src/core/models/session/network.js'
+import { runPipeline, targetStems, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
+import type { EnsembleAlgorithm } from '../../src/core/models/ensemble-algorithm.js'
+import { trackStatistics } from '../../src/core/workflows/separation/pipeline/track-statistics.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
 
 /** A manifest with the common fields and those of an architecture. */
@@ -114,19 +114,19 @@ export function stereoMusic(sampleCount: number): Float32Array[] {
   return [220, 331].map((hertz) => {
     const low = sine(sampleCount, hertz, 44_100, 0.3)
     const high = sine(sampleCount, 13_000 + hertz, 44_100, 0.1)
-    return low.map((value, i) => value + high[i] + 0.2 * hiss[i] * Math.exp(-(i % 22_050) / 2000))
+    return low.map((value, i) => value + high[i]! + 0.2 * hiss[i]! * Math.exp(-(i % 22_050) / 2000))
   })
 }
 
 export function worstDifference(found: ArrayLike<number>[], expected: ArrayLike<number>[]): number {
   return Math.max(
-    ...found.map((plane, channel) => maxDifference(Float32Array.from(plane), Float32Array.from(expected[channel]))),
+    ...found.map((plane, channel) => maxDifference(Float32Array.from(plane), Float32Array.from(expected[channel]!))),
   )
 }
 
 /** Largest second difference around the given samples, over that of the rest: large where a joint can be heard. */
 export function kinkAt(plane: Float32Array, positions: number[], reach = 64): number {
-  const bend = (i: number) => Math.abs(plane[i - 1] - 2 * plane[i] + plane[i + 1])
+  const bend = (i: number) => Math.abs(plane[i - 1]! - 2 * plane[i]! + plane[i + 1]!)
   let [near, elsewhere] = [0, 0]
   for (let i = 1; i < plane.length - 1; i++) {
     if (positions.some((position) => Math.abs(position - i) <= reach)) near = Math.max(near, bend(i))

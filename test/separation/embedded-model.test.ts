@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import { resample } from '../../src/core/separation/dsp/resample.js'
-import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
-import { separate } from '../../src/core/separation/workflow/separate.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { resample } from '../../src/core/media/dsp/resample.js'
+import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { separate } from '../../src/core/workflows/separation/separate.js'
 import { collect, joined, readAudio, streamOf, writeWav } from './tracks.js'
 
 const demo = fileURLToPath(new URL('../../demo/', import.meta.url))
@@ -22,8 +22,11 @@ beforeAll(async () => {
   const stems = await Promise.all(
     ['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels),
   )
-  const sampleCount = Math.min(...stems.map(([left]) => left.length))
-  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, sampleCount)))
+  const sampleCount = Math.min(...stems.map(([left]) => left!.length))
+  ;[vocals, accompaniments] = stems.map((planes) => planes.map((plane) => plane.subarray(0, sampleCount))) as [
+    Float32Array[],
+    Float32Array[],
+  ]
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -38,9 +41,9 @@ describe('the model in the package, on the demo song', () => {
   })
 
   it('does as well in mono', async () => {
-    const mono = (planes: Float32Array[]) => [planes[0].map((value, i) => (value + planes[1][i]) / 2)]
+    const mono = (planes: Float32Array[]) => [planes[0]!.map((value, i) => (value + planes[1]![i]!) / 2)]
     const [truth] = mono(vocals)
-    expect(score(await vocalsOf(mono(mixture())), [truth, truth])).toBeGreaterThan(10)
+    expect(score(await vocalsOf(mono(mixture())), [truth!, truth!])).toBeGreaterThan(10)
   })
 
   it.each([-60, -30, 12])('gives the same at %i dB', async (decibels) => {
@@ -95,7 +98,7 @@ describe('the model in the package, on recorded instrumental music', () => {
 })
 
 function mixture(): Float32Array[] {
-  return vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
+  return vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel]![i]!))
 }
 
 async function vocalsOf(planes: Float32Array[], sampleRate = rate): Promise<Float32Array[]> {
@@ -110,8 +113,8 @@ async function beginningOf(path: string, sampleCount: number): Promise<Float32Ar
   const parts: Float32Array[][] = [[], []]
   let read = 0
   for await (const { channels } of (await openAudio(path)).blocks) {
-    channels.forEach((plane, channel) => parts[channel].push(plane.slice()))
-    if ((read += channels[0].length) >= sampleCount) break
+    channels.forEach((plane, channel) => parts[channel]!.push(plane.slice()))
+    if ((read += channels[0]!.length) >= sampleCount) break
   }
   return parts.map(joined)
 }
@@ -122,7 +125,7 @@ async function at(sampleRate: number, planes: Float32Array[], from: number): Pro
 
 /** uSDR in dB. */
 function score(estimate: Float32Array[], truth: Float32Array[]): number {
-  const sampleCount = Math.min(estimate[0].length, truth[0].length)
+  const sampleCount = Math.min(estimate[0]!.length, truth[0]!.length)
   const comparison = new StemComparison(rate)
   comparison.add(
     ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, sampleCount))) as [

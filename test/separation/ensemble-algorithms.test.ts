@@ -3,21 +3,21 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import type { AudioBlock } from '../../src/core/separation/dsp/audio-stream.js'
-import { combinedWaves } from '../../src/core/separation/pipeline/ensemble.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
+import { combinedWaves } from '../../src/core/workflows/separation/pipeline/ensemble.js'
 import {
   type EnsembleAlgorithm,
   ensembleAlgorithms,
   isSpectral,
   statisticOf,
-} from '../../src/core/separation/ensemble-algorithm.js'
-import type { StemBlock } from '../../src/core/separation/pipeline/estimation.js'
-import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
-import { combinedSpectra, type SpectralMember } from '../../src/core/separation/pipeline/spectral-ensemble.js'
-import { separate, type SeparationOptions } from '../../src/core/separation/workflow/separate.js'
+} from '../../src/core/models/ensemble-algorithm.js'
+import type { StemBlock } from '../../src/core/workflows/separation/pipeline/estimation.js'
+import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
+import { combinedSpectra, type SpectralMember } from '../../src/core/workflows/separation/pipeline/spectral-ensemble.js'
+import { separate, type SeparationOptions } from '../../src/core/workflows/separation/separate.js'
 import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference } from './architecture-run.js'
-import { hann, inverseStft, stft } from './double-reference.js'
+import { hann, inverseStft, stft } from '../media/double-reference.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { joined, readAudio, sine, writeWav } from './tracks.js'
@@ -37,9 +37,9 @@ const gains = (left: number, right: number, samples = 7000): OnnxGraph => ({
 /** An estimate as a model gives it, in blocks of its own sizes. */
 function member(vocals: Float32Array[], mixture: Float32Array[], step: number): SpectralMember {
   async function* blocks(): AsyncGenerator<StemBlock, void, void> {
-    for (let from = 0; from < vocals[0].length; from += step) {
+    for (let from = 0; from < vocals[0]!.length; from += step) {
       const cut = (planes: Float32Array[]) => planes.map((plane) => plane.slice(from, from + step))
-      yield { sampleCount: cut(vocals)[0].length, stems: { vocals: cut(vocals) }, mixture: cut(mixture) }
+      yield { sampleCount: cut(vocals)[0]!.length, stems: { vocals: cut(vocals) }, mixture: cut(mixture) }
     }
   }
   return { blocks: blocks(), weight: 1, delaySamples: 0 }
@@ -52,8 +52,8 @@ async function combined(algorithm: EnsembleAlgorithm, members: SpectralMember[])
     : combinedWaves(members, ['vocals'], statistic)
   const parts: Record<'vocals' | 'mixture', Float32Array[][]> = { vocals: [[], []], mixture: [[], []] }
   for await (const { stems, mixture } of blocks) {
-    stems.vocals?.forEach((plane, channel) => parts.vocals[channel].push(plane.slice()))
-    mixture.forEach((plane, channel) => parts.mixture[channel].push(plane.slice()))
+    stems.vocals?.forEach((plane, channel) => parts.vocals[channel]!.push(plane.slice()))
+    mixture.forEach((plane, channel) => parts.mixture[channel]!.push(plane.slice()))
   }
   return { vocals: parts.vocals.map(joined), mixture: parts.mixture.map(joined) }
 }
@@ -63,33 +63,33 @@ function expected(algorithm: EnsembleAlgorithm, estimates: Float32Array[], weigh
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   const statistic = statisticOf(algorithm)
   const real = (values: number[]): number => {
-    if (statistic === 'avg') return values.reduce((sum, value, i) => sum + weights[i] * value, 0) / total
+    if (statistic === 'avg') return values.reduce((sum, value, i) => sum + weights[i]! * value, 0) / total
     const sorted = [...values].sort((a, b) => a - b)
     const middle = sorted.length / 2
-    return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2
+    return sorted.length % 2 ? sorted[Math.floor(middle)]! : (sorted[middle - 1]! + sorted[middle]!) / 2
   }
   const chosen = (sizes: number[]) => sizes.indexOf(statistic === 'max' ? Math.max(...sizes) : Math.min(...sizes))
   if (!isSpectral(algorithm)) {
-    return Float64Array.from(estimates[0], (_, n) => {
-      const values = estimates.map((wave) => wave[n])
-      return statistic === 'avg' || statistic === 'median' ? real(values) : values[chosen(values.map(Math.abs))]
+    return Float64Array.from(estimates[0]!, (_, n) => {
+      const values = estimates.map((wave) => wave[n]!)
+      return statistic === 'avg' || statistic === 'median' ? real(values) : values[chosen(values.map(Math.abs))]!
     })
   }
   const settings = { size: 2048, hop: 1024, window: hann(2048) }
-  const sampleCount = estimates[0].length
+  const sampleCount = estimates[0]!.length
   const spectra = estimates.map((wave) => {
     const padded = new Float64Array(Math.ceil(sampleCount / 1024) * 1024 + 2048)
     padded.set(wave, 1024)
     return stft(padded, settings)
   })
-  const frames = spectra[0].map((frame, t) => {
+  const frames = spectra[0]!.map((frame, t) => {
     const made = { re: new Float64Array(2048), im: new Float64Array(2048) }
     for (let f = 0; f < frame.re.length; f++) {
-      const [re, im] = [spectra.map((each) => each[t].re[f]), spectra.map((each) => each[t].im[f])]
-      const index = chosen(re.map((value, k) => Math.hypot(value, im[k])))
+      const [re, im] = [spectra.map((each) => each[t]!.re[f]!), spectra.map((each) => each[t]!.im[f]!)]
+      const index = chosen(re.map((value, k) => Math.hypot(value, im[k]!)))
       const isReal = statistic === 'avg' || statistic === 'median'
-      made.re[f] = isReal ? real(re) : re[index]
-      made.im[f] = isReal ? real(im) : im[index]
+      made.re[f] = isReal ? real(re) : re[index]!
+      made.im[f] = isReal ? real(im) : im[index]!
     }
     return made
   })
@@ -110,14 +110,14 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     const weights = given.map((_, k) => (algorithm.startsWith('avg') ? k + 1 : 1))
     const members = given.map((wave, k) => ({
       ...member(wave, mixture(sampleCount), 3000 + 997 * k),
-      weight: weights[k],
+      weight: weights[k]!,
     }))
     const found = await combined(algorithm, members)
     expect(worstDifference(found.mixture, mixture(sampleCount))).toBe(0)
     const wanted = [0, 1].map((channel) =>
       expected(
         algorithm,
-        given.map((planes) => planes[channel]),
+        given.map((planes) => planes[channel]!),
         weights,
       ),
     )
@@ -127,7 +127,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
 
   it('does not depend on the order of the models, also where they differ by the sign alone', async () => {
     const given = estimates(3, 5000)
-    given.push(given[0].map((plane) => plane.map((value) => -value)))
+    given.push(given[0]!.map((plane) => plane.map((value) => -value)))
     const members = () => given.map((wave) => member(wave, mixture(5000), 1000))
     const one = await combined(algorithm, members())
     const other = await combined(algorithm, members().reverse())
@@ -137,8 +137,8 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
 
   it('of equal estimates is that estimate', async () => {
     const [wave] = estimates(1, 40_001)
-    const members = [0, 1, 2].map((k) => member(wave, mixture(40_001), 7000 + k))
-    expect(worstDifference((await combined(algorithm, members)).vocals, wave)).toBeLessThan(1e-6)
+    const members = [0, 1, 2].map((k) => member(wave!, mixture(40_001), 7000 + k))
+    expect(worstDifference((await combined(algorithm, members)).vocals, wave!)).toBeLessThan(1e-6)
   })
 
   it('keeps vocals + accompaniments = mixture', async () => {
@@ -149,14 +149,14 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
       [0.2, 0.6],
       [0.5, 0.4],
     ])
-      models.push({ manifest: demucsManifest, networks: [await load(gains(left, right))] })
+      models.push({ manifest: demucsManifest, networks: [await load(gains(left!, right!))] })
     const { vocals, accompaniments } = await separateWith(models, song, { ensemble: algorithm })
     const gain = { avg: [1.6 / 3, 1.1 / 3], median: [0.5, 0.4], min: [0.2, 0.1], max: [0.9, 0.6] }[
       statisticOf(algorithm)
     ]
-    const scaled = song.map((plane, channel) => plane.map((value) => value * gain[channel]))
+    const scaled = song.map((plane, channel) => plane.map((value) => value * gain[channel]!))
     expect(worstDifference(vocals, scaled)).toBeLessThan(1e-3)
-    const rest = song.map((plane, channel) => plane.map((value, i) => value - vocals[channel][i]))
+    const rest = song.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!))
     expect(worstDifference(accompaniments, rest)).toBe(0)
   })
 
@@ -180,7 +180,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
       }
       await runPipeline(members, {
         ensemble: algorithm,
-        sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0),
+        sink: async (audio) => void (done += audio.vocals?.[0]!.length ?? 0),
       })
       for (const { architecture } of members) architecture.close()
       expect(done).toBe(sampleCount)
@@ -195,7 +195,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
 describe('an ensemble with bands', () => {
   it('takes low frequencies from one model and high ones from another', async () => {
     const [low, high] = [200, 9000].map((hertz) => sine(40_000, hertz, 44_100))
-    const both = low.map((value, i) => value + high[i])
+    const both = low!.map((value, i) => value + high![i]!)
     const silence = new Float32Array(40_000)
     const given = [
       { ...member([both, both], [both, both], 6000), band: { from: 0, to: 4000 } },
@@ -203,8 +203,8 @@ describe('an ensemble with bands', () => {
     ]
     const { vocals } = await combined('avg_fft', given)
     const inner = (plane: Float32Array) => plane.subarray(3000, -3000)
-    expect(worstDifference([inner(vocals[0])], [inner(low)])).toBeLessThan(1e-3)
-    expect(worstDifference([inner(vocals[1])], [inner(both)])).toBeLessThan(1e-3)
+    expect(worstDifference([inner(vocals[0]!)], [inner(low!)])).toBeLessThan(1e-3)
+    expect(worstDifference([inner(vocals[1]!)], [inner(both)])).toBeLessThan(1e-3)
   })
 })
 
@@ -240,7 +240,7 @@ describe('separate with an ensemble algorithm', () => {
     for (const ensemble of ensembleAlgorithms) {
       const made = await run(ensemble, { model: [{ model: own('one') }], ensemble })
       expect(
-        made.map((bytes, i) => bytes.equals(alone[i])),
+        made.map((bytes, i) => bytes.equals(alone[i]!)),
         ensemble,
       ).toEqual([true, true])
     }
@@ -250,7 +250,7 @@ describe('separate with an ensemble algorithm', () => {
     const model = ['one', 'two', 'three'].map((name) => ({ model: own(name) }))
     await run('shifted', { model, ensemble: 'median_wave', shifts: 2 })
     const { channels } = await readAudio(own('shifted-vocals.wav'))
-    const wanted = stereoMusic(50_001).map((plane, channel) => plane.map((value) => value * [0.5, 0.4][channel]))
+    const wanted = stereoMusic(50_001).map((plane, channel) => plane.map((value) => value * [0.5, 0.4][channel]!))
     expect(worstDifference(channels, wanted)).toBeLessThan(1e-3)
   })
 

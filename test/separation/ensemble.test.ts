@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AudioBlock } from '../../src/core/separation/dsp/audio-stream.js'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import type { Manifest } from '../../src/core/separation/models/manifest.js'
-import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
-import { separate } from '../../src/core/separation/workflow/separate.js'
+import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import type { Manifest } from '../../src/core/models/manifest.js'
+import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
+import { separate } from '../../src/core/workflows/separation/separate.js'
 import {
   manifestOf,
   separateWith,
@@ -67,7 +67,7 @@ describe('an ensemble', () => {
     expect(
       worstDifference(
         accompaniments,
-        mixture.map((plane, channel) => plane.map((value, i) => value - vocals[channel][i])),
+        mixture.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!)),
       ),
     ).toBe(0)
   })
@@ -128,7 +128,7 @@ describe('an ensemble', () => {
         await member(demucsManifest, [network], 11_025),
         await member(instrumentalManifest, [other], 0),
       ]
-      await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0].length ?? 0) })
+      await runPipeline(members, { sink: async (audio) => void (done += audio.vocals?.[0]!.length ?? 0) })
       for (const { architecture } of members) architecture.close()
       expect(done).toBe(sampleCount)
       return furthest

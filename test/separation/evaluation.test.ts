@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compareBaselines } from '../../src/core/separation/evaluation/compare.js'
-import { mixSong } from '../../src/core/separation/evaluation/mix-song.js'
-import { sideBySide } from '../../src/core/separation/evaluation/side-by-side.js'
-import { findSongs } from '../../src/core/separation/evaluation/song-folders.js'
-import { FalseVocals } from '../../src/core/separation/evaluation/scores.js'
+import { compareBaselines } from '../../src/core/workflows/separation/evaluation/compare.js'
+import { mixSong } from '../../src/core/workflows/separation/evaluation/mix-song.js'
+import { sideBySide } from '../../src/core/workflows/separation/evaluation/side-by-side.js'
+import { findSongs } from '../../src/core/workflows/separation/evaluation/song-folders.js'
+import { FalseVocals } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
 
 const rate = 8000
@@ -48,8 +48,8 @@ describe('the songs of a folder', () => {
       vocals: join(root, 'song 2', 'vocals.flac'),
       mixture: join(root, 'song 2', 'mixture.mp3'),
     })
-    expect(songs[1].mixture).toBeUndefined()
-    expect(songs[2].accompaniments).toEqual(
+    expect(songs[1]!.mixture).toBeUndefined()
+    expect(songs[2]!.accompaniments).toEqual(
       ['drums', 'bass', 'other'].map((part) => join(root, 'test', 'x', `${part}.wav`)),
     )
     expect((await findSongs(join(root, 'song 10'))).map(({ name }) => name)).toEqual(['song 10'])
@@ -82,7 +82,7 @@ describe('streams side by side', () => {
       { name: 'b', stream: { ...streamOf(b, rate), blocks: blocksOf(b, [7, 20_000]) } },
     ])
     expect(both.channelCount).toBe(3)
-    expect(await collect(both)).toEqual([...a, b[0].subarray(0, 50_000)])
+    expect(await collect(both)).toEqual([...a, b[0]!.subarray(0, 50_000)])
   })
 
   it('refuse other rates and other lengths, naming the files', async () => {
@@ -145,49 +145,51 @@ describe('baselines', () => {
       accompaniments: [join(directory, 'accompaniments.wav')],
     }
     await writeWav(song.vocals, vocals, sampleRate)
-    await writeWav(song.accompaniments[0], accompaniments, sampleRate)
+    await writeWav(song.accompaniments[0]!, accompaniments, sampleRate)
     const mixed = await mixSong(song, join(directory, 'sum.wav'))
     expect(mixed.seconds).toBeCloseTo(sampleCount / sampleRate, 6)
     const sum = (await readAudio(mixed.song.mixture)).channels
     expect(sum.map((plane) => plane[12_345])).toEqual(
-      [0, 1].map((channel) => Math.fround((vocals[channel] ?? vocals[0])[12_345] + accompaniments[channel][12_345])),
+      [0, 1].map((channel) =>
+        Math.fround((vocals[channel]! ?? vocals[0]!)[12_345]! + accompaniments[channel]![12_345]!),
+      ),
     )
     return Object.fromEntries((await compareBaselines(mixed.song)).map(({ method, ...scores }) => [method, scores]))
   }
 
   it('have a band gain that keeps 0.35 of the middle and nothing of the bass, across all joints', async () => {
     const scores = await scoresOf('band', [centre], [low, low])
-    expect(scores['0.35 x 150 Hz to 12 kHz'].vocals.uSdr).toBeCloseTo(-20 * Math.log10(0.65), 2)
-    expect(scores['0.35 x 150 Hz to 12 kHz'].sumError).toBeLessThan(1e-6)
-    expect(scores['0.35 x 150 Hz to 12 kHz'].vocals.siSdr).toBeGreaterThan(40)
+    expect(scores['0.35 x 150 Hz to 12 kHz']!.vocals.uSdr).toBeCloseTo(-20 * Math.log10(0.65), 2)
+    expect(scores['0.35 x 150 Hz to 12 kHz']!.sumError).toBeLessThan(1e-6)
+    expect(scores['0.35 x 150 Hz to 12 kHz']!.vocals.siSdr).toBeGreaterThan(40)
   })
 
   it('have a centre mask that takes what is equal in both channels and leaves what is in one', async () => {
     const scores = await scoresOf('centre', [centre, centre], [sine(sampleCount, 5000, sampleRate, 0.3), empty])
-    expect(scores['centre mask'].vocals.uSdr).toBeGreaterThan(40)
-    expect(scores['centre mask'].accompaniments.uSdr).toBeGreaterThan(40)
-    expect(scores['0.35 x 150 Hz to 12 kHz'].vocals.uSdr).toBeLessThan(5)
+    expect(scores['centre mask']!.vocals.uSdr).toBeGreaterThan(40)
+    expect(scores['centre mask']!.accompaniments.uSdr).toBeGreaterThan(40)
+    expect(scores['0.35 x 150 Hz to 12 kHz']!.vocals.uSdr).toBeLessThan(5)
   })
 
   it('have silence, the mixture and a quarter of it, whose scores follow from the levels alone', async () => {
     const scores = await scoresOf('levels', [centre, centre], [low, low])
     const energy = (plane: Float32Array) => plane.reduce((sum, value) => sum + value * value, 0)
-    const mixture = centre.map((value, i) => value + low[i])
-    expect(scores.silence.vocals.uSdr).toBeCloseTo(0, 6)
-    expect(scores.silence.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
-    expect(scores.mixture.vocals.uSdr).toBeCloseTo(10 * Math.log10(energy(centre) / energy(low)), 4)
-    expect(scores.mixture.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
-    expect(scores['mixture x 1/4'].vocals.uSdr).toBeCloseTo(
-      10 * Math.log10(energy(centre) / energy(centre.map((value, i) => value - mixture[i] / 4))),
+    const mixture = centre.map((value, i) => value + low[i]!)
+    expect(scores.silence!.vocals.uSdr).toBeCloseTo(0, 6)
+    expect(scores.silence!.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
+    expect(scores.mixture!.vocals.uSdr).toBeCloseTo(10 * Math.log10(energy(centre) / energy(low)), 4)
+    expect(scores.mixture!.accompaniments.uSdr).toBeCloseTo(10 * Math.log10(energy(low) / energy(centre)), 4)
+    expect(scores['mixture x 1/4']!.vocals.uSdr).toBeCloseTo(
+      10 * Math.log10(energy(centre) / energy(centre.map((value, i) => value - mixture[i]! / 4))),
       4,
     )
-    expect(scores['mixture x 1/4'].sumError).toBeLessThan(1e-7)
+    expect(scores['mixture x 1/4']!.sumError).toBeLessThan(1e-7)
   })
 
   it('give a song without vocals no scores for these, only for what is left and for false vocals', async () => {
     const scores = await scoresOf('instrumental', [empty, empty], [low, low])
     expect(scores['mixture x 1/4']).toMatchObject({ vocals: { uSdr: NaN, cSdr: NaN, siSdr: NaN } })
-    expect(scores['mixture x 1/4'].falseVocals).toBeCloseTo(20 * Math.log10(0.25), 4)
-    expect(scores['mixture x 1/4'].accompaniments.uSdr).toBeCloseTo(20 * Math.log10(4), 4)
+    expect(scores['mixture x 1/4']!.falseVocals).toBeCloseTo(20 * Math.log10(0.25), 4)
+    expect(scores['mixture x 1/4']!.accompaniments.uSdr).toBeCloseTo(20 * Math.log10(4), 4)
   })
 })

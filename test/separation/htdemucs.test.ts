@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { fft, hann, inverseStft, masked, reflectPad, stft, type Complex } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { fft, hann, inverseStft, masked, reflectPad, stft, type Complex } from '../media/double-reference.js'
 import {
   kinkAt,
   manifestOf,
@@ -100,30 +100,30 @@ function separateChannel(
   { wave, bin }: Gains,
 ): Float64Array {
   const { samples } = sizes
-  const { length } = mixture[0]
-  const mono = Float64Array.from(mixture[0], (value, i) => (value + mixture[1][i]) / 2)
+  const { length } = mixture[0]!
+  const mono = Float64Array.from(mixture[0]!, (value, i) => (value + mixture[1]![i]!) / 2)
   const mean = mono.reduce((sum, value) => sum + value, 0) / length
   const deviation = length > 1 ? Math.sqrt(mono.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (length - 1)) : 0
   const scale = deviation + 1e-8
-  const normal = Float64Array.from(mixture[channel], (value) => (value - mean) / scale)
+  const normal = Float64Array.from(mixture[channel]!, (value) => (value - mean) / scale)
   const sum = new Float64Array(length)
   const weights = new Float64Array(length)
   for (let offset = 0; offset < length; offset += Math.floor(0.75 * samples)) {
     const count = Math.min(samples, length - offset)
     const from = offset - Math.floor((samples - count) / 2)
     const cut = Float64Array.from({ length: samples }, (_, i) => normal[from + i] ?? 0)
-    const estimate = cut.map((value) => value * wave[stem])
+    const estimate = cut.map((value) => value * wave[stem]!)
     if (bin) {
       const spectrum = waveSpectrum(cut, sizes).map((frame) => masked(frame, (each) => bin(stem, each)))
-      spectrumWave(spectrum, sizes).forEach((value, i) => (estimate[i] += value))
+      spectrumWave(spectrum, sizes).forEach((value, i) => (estimate[i]! += value))
     }
     for (let i = 0; i < count; i++) {
       const weight = Math.min(i + 1, samples - i) / (samples / 2)
-      sum[offset + i] += weight * estimate[offset - from + i]
-      weights[offset + i] += weight
+      sum[offset + i]! += weight * estimate[offset - from + i]!
+      weights[offset + i]! += weight
     }
   }
-  return sum.map((value, i) => (value / weights[i]) * scale + mean)
+  return sum.map((value, i) => (value / weights[i]!) * scale + mean)
 }
 
 describe('the htdemucs architecture', () => {
@@ -158,7 +158,7 @@ describe('the htdemucs architecture', () => {
   it('returns the known stem at the true shapes, of two segments', async () => {
     const mixture = stereoMusic(350_000)
     const { vocals } = await separateWith(await model(shipped, known), mixture)
-    expect(worstDifference([vocals[1]], [separateChannel(mixture, 1, 3, shipped, known)])).toBeLessThan(1e-4)
+    expect(worstDifference([vocals[1]!], [separateChannel(mixture, 1, 3, shipped, known)])).toBeLessThan(1e-4)
   })
 
   it('hands the network the spectrum of the reference implementation', async () => {
@@ -166,9 +166,9 @@ describe('the htdemucs architecture', () => {
     const mixture = stereoNoise(small.samples, 7)
     let wave = new Float32Array(0)
     let spectrum = new Float32Array(0)
-    const seen = watched(networks[0], (feeds) => {
-      wave = feeds.mix.data.slice()
-      spectrum = feeds.spectrum.data.slice()
+    const seen = watched(networks[0]!, (feeds) => {
+      wave = feeds.mix!.data.slice()
+      spectrum = feeds.spectrum!.data.slice()
     })
     await separateWith({ manifest, networks: [seen] }, mixture)
     const expected = waveSpectrum(Float64Array.from(wave.subarray(small.samples)), small)
@@ -177,8 +177,8 @@ describe('the htdemucs architecture', () => {
       spectrum.subarray(index * small.bins * frameCount, (index + 1) * small.bins * frameCount)
     for (const frame of [0, 1, 70, frameCount - 2, frameCount - 1]) {
       for (let bin = 0; bin < small.bins; bin++) {
-        expect(Math.abs(plane(2)[bin * frameCount + frame] - expected[frame].re[bin])).toBeLessThan(1e-4)
-        expect(Math.abs(plane(3)[bin * frameCount + frame] - expected[frame].im[bin])).toBeLessThan(1e-4)
+        expect(Math.abs(plane(2)[bin * frameCount + frame]! - expected[frame]!.re[bin]!)).toBeLessThan(1e-4)
+        expect(Math.abs(plane(3)[bin * frameCount + frame]! - expected[frame]!.im[bin]!)).toBeLessThan(1e-4)
       }
     }
   })
@@ -190,14 +190,14 @@ describe('the htdemucs architecture', () => {
     const own = await separateWith(demucs, mixture, { ownAccompaniments: true })
     const rest = await separateWith(demucs, mixture)
     const sum = all.drums.map((plane, channel) =>
-      plane.map((value, i) => value + all.bass[channel][i] + all.other[channel][i]),
+      plane.map((value, i) => value + all.bass[channel]![i]! + all.other[channel]![i]!),
     )
     expect(worstDifference(own.accompaniments, sum)).toBeLessThan(1e-5)
     expect(worstDifference(rest.vocals, all.vocals)).toBe(0)
     expect(
       worstDifference(
         rest.accompaniments,
-        mixture.map((plane, channel) => plane.map((value, i) => value - all.vocals[channel][i])),
+        mixture.map((plane, channel) => plane.map((value, i) => value - all.vocals[channel]![i]!)),
       ),
     ).toBeLessThan(1e-6)
   })
@@ -205,15 +205,15 @@ describe('the htdemucs architecture', () => {
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
     const { manifest, networks } = await model(small, identity)
     let turn = 0
-    const moody = watched(networks[0], ({ mix }) => {
+    const moody = watched(networks[0]!, ({ mix }) => {
       const gain = turn++ % 2 === 0 ? 1 : 0.5
-      for (let i = 0; i < mix.data.length; i++) mix.data[i] *= gain
+      for (let i = 0; i < mix!.data.length; i++) mix!.data[i]! *= gain
     })
     const tone = Float32Array.from({ length: 50_000 }, (_, i) => 0.5 * Math.sin(i / 40))
     const { vocals } = await separateWith({ manifest, networks: [moody] }, [tone, tone])
     const joints = [1, 2, 3, 4, 5].flatMap((segment) => [segment * 7500, segment * 7500 + 2500])
     expect(turn).toBe(7)
-    expect(kinkAt(vocals[0], joints)).toBeLessThan(3)
+    expect(kinkAt(vocals[0]!, joints)).toBeLessThan(3)
   })
 
   it('normalises by the whole track and undoes it: level and offset make no difference', async () => {
@@ -240,13 +240,15 @@ describe('the htdemucs architecture', () => {
 
   it('averages over shifts: an estimate that depends on the position in its segment is evened out', async () => {
     const { manifest, networks } = await model(small, identity)
-    const ramped = watched(networks[0], ({ mix }) => {
-      for (let i = 0; i < mix.data.length; i++) mix.data[i] *= (i % small.samples) / small.samples
+    const ramped = watched(networks[0]!, ({ mix }) => {
+      for (let i = 0; i < mix!.data.length; i++) mix!.data[i]! *= (i % small.samples) / small.samples
     })
     const mixture = [0, 1].map(() => noise(100_000, 4))
     const spread = (gains: Float32Array) => Math.max(...gains) - Math.min(...gains)
     const gainsOf = ({ vocals }: { vocals: Float32Array[] }) =>
-      vocals[0].map((value, i) => (Math.abs(mixture[0][i]) > 0.2 ? value / mixture[0][i] : 0.5)).slice(20_000, 80_000)
+      vocals[0]!
+        .map((value, i) => (Math.abs(mixture[0]![i]!) > 0.2 ? value / mixture[0]![i]! : 0.5))
+        .slice(20_000, 80_000)
     const one = gainsOf(await separateWith({ manifest, networks: [ramped] }, mixture))
     const eight = gainsOf(await separateWith({ manifest, networks: [ramped] }, mixture, { shifts: 8 }))
     expect(spread(one)).toBeGreaterThan(0.5)
@@ -259,8 +261,8 @@ describe('the htdemucs architecture', () => {
       'stems [1, 2, 2, samples]',
     )
     const graph = demucsNetwork(small, known)
-    graph.inputs[1].shape = [1, 4, small.bins, 10]
-    graph.outputs[0].shape = [1, 4, 4, small.bins, 10]
+    graph.inputs[1]!.shape = [1, 4, small.bins, 10]
+    graph.outputs[0]!.shape = [1, 4, 4, small.bins, 10]
     await expect(createArchitecture(manifest, [await load(graph)])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
   })
 

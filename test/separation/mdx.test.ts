@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { maskTrack } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { maskTrack } from '../media/double-reference.js'
 import {
   manifestOf,
   separateWith,
@@ -60,8 +60,8 @@ describe('the mdx architecture', () => {
       const expected = mixture.map((plane) => maskTrack(plane, small.nFft, 1024, kept(small.bins)))
       expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
       for (const channel of [0, 1]) {
-        const sum = vocals[channel].map((value, i) => value + accompaniments[channel][i])
-        expect(maxDifference(sum, mixture[channel])).toBeLessThan(1e-6)
+        const sum = vocals[channel]!.map((value, i) => value + accompaniments[channel]![i]!)
+        expect(maxDifference(sum, mixture[channel]!)).toBeLessThan(1e-6)
       }
     },
   )
@@ -73,8 +73,8 @@ describe('the mdx architecture', () => {
     const masking = await model(sizes, {}, gain)
     const mixture = stereoMusic(sampleCount)
     const { vocals } = await separateWith(masking, mixture)
-    const expected = maskTrack(mixture[1], sizes.nFft, 1024, (bin) => kept(sizes.bins)(bin) * gain(bin))
-    expect(worstDifference([vocals[1]], [expected])).toBeLessThan(1e-4)
+    const expected = maskTrack(mixture[1]!, sizes.nFft, 1024, (bin) => kept(sizes.bins)(bin) * gain(bin))
+    expect(worstDifference([vocals[1]!], [expected])).toBeLessThan(1e-4)
   })
 
   it.each([0, 0.25, 0.5, 0.8])('gives the same with an overlap of %d', async (overlap) => {
@@ -114,7 +114,7 @@ describe('the mdx architecture', () => {
     expect(
       worstDifference(
         vocals,
-        mixture.map((plane, channel) => plane.map((value, i) => value - estimated[channel][i])),
+        mixture.map((plane, channel) => plane.map((value, i) => value - estimated[channel]![i]!)),
       ),
     ).toBeLessThan(1e-5)
   })
@@ -128,7 +128,7 @@ describe('the mdx architecture', () => {
     expect(
       worstDifference(
         accompaniments,
-        mixture.map((plane, channel) => plane.map((value, i) => value - expected[channel][i])),
+        mixture.map((plane, channel) => plane.map((value, i) => value - expected[channel]![i]!)),
       ),
     ).toBeLessThan(1e-5)
   })
@@ -159,7 +159,7 @@ describe('the mdx architecture', () => {
       (plane: Float32Array) => plane.subarray(0, 3000),
       (plane: Float32Array) => plane.subarray(-3000),
     ]) {
-      expect(maxDifference(end(vocals[0]), end(mixture[0]))).toBeLessThan(0.02)
+      expect(maxDifference(end(vocals[0]!), end(mixture[0]!))).toBeLessThan(0.02)
     }
   })
 
@@ -189,7 +189,7 @@ describe('the mdx architecture', () => {
     const { manifest, networks } = await model(small, {}, (bin) => 1 / (1 + bin / 50))
     const mixture = stereoNoise(200_000)
     const sizes: number[] = []
-    const seen = [watched(networks[0], ({ input }) => sizes.push(input.dims[0]))]
+    const seen = [watched(networks[0]!, ({ input }) => sizes.push(input!.dims[0]!))]
     const batched = await separateWith({ manifest, networks: seen }, mixture, { batch: 4, denoise: true })
     const single = await separateWith({ manifest, networks }, mixture, { denoise: true })
     expect(new Set(sizes)).toEqual(new Set([4, sizes.at(-1)]))

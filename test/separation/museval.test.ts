@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compareFiles } from '../../src/core/separation/evaluation/compare.js'
+import { compareFiles } from '../../src/core/workflows/separation/evaluation/compare.js'
 import { stereoMusic, stereoNoise } from './architecture-run.js'
 import { pythonWith } from './peers.js'
 import { writeWav } from './tracks.js'
@@ -35,11 +35,11 @@ describe.skipIf(python === undefined)(
       const found = vocals.map((plane, channel) =>
         plane.map((value, i) => {
           const second = Math.floor(i / rate)
-          return (1 - 0.05 * second) * value + 0.02 * second * accompaniments[channel][i] + 0.01 * noise[channel][i]
+          return (1 - 0.05 * second) * value + 0.02 * second * accompaniments[channel]![i]! + 0.01 * noise[channel]![i]!
         }),
       )
-      const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
-      const rest = mixture.map((plane, channel) => plane.map((value, i) => value - found[channel][i]))
+      const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel]![i]!))
+      const rest = mixture.map((plane, channel) => plane.map((value, i) => value - found[channel]![i]!))
       const path = (name: string) => join(folder, `${name}.wav`)
       const files = {
         mixture,
@@ -64,7 +64,7 @@ describe.skipIf(python === undefined)(
       for (const stem of ['vocals', 'accompaniments'] as const) {
         expect(sdr[stem]).toHaveLength(seconds)
         const sorted = sdr[stem].toSorted((a, b) => a - b)
-        expect(Math.abs(scores[stem].cSdr - sorted[(seconds - 1) / 2])).toBeLessThan(0.01)
+        expect(Math.abs(scores[stem].cSdr - sorted[(seconds - 1) / 2]!)).toBeLessThan(0.01)
       }
       // Scores far apart, so that another chunk would show.
       expect(Math.max(...sdr.vocals) - Math.min(...sdr.vocals)).toBeGreaterThan(10)

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
-import type { Tensor } from '../../src/core/separation/runtime/network.js'
-import { defaultThreads, openSession } from '../../src/core/separation/runtime/session.js'
-import { openNetworkThread } from '../../src/core/separation/runtime/threaded-network.js'
-import { withWarmNetwork } from '../../src/core/separation/runtime/warm-networks.js'
+import { embeddedModelFolder } from '../../src/core/models/manifest.js'
+import type { Tensor } from '../../src/core/models/session/network.js'
+import { defaultThreads, openSession } from '../../src/core/models/session/session.js'
+import { openNetworkThread } from '../../src/core/models/session/threaded-network.js'
+import { withWarmNetwork } from '../../src/core/models/session/warm-networks.js'
 import { maskNetwork } from './onnx-graph.js'
 import { maxDifference, noise } from './tracks.js'
 
@@ -41,11 +41,11 @@ describe('a network in a thread', () => {
     const lent = tensor(dims, input)
     const fromThread = await thread.run({ mix_spec: lent }, { vocals_spec: tensor(dims) })
     expect(lent.data.length).toBe(0)
-    expect(maxDifference(fromThread.feeds.mix_spec.data, input)).toBe(0)
+    expect(maxDifference(fromThread.feeds.mix_spec!.data, input)).toBe(0)
     const fromSession = await session.run({ mix_spec: tensor(dims, input) }, { vocals_spec: tensor(dims) })
-    expect(fromThread.fetches.vocals_spec.dims).toEqual(dims)
-    expect(maxDifference(fromThread.fetches.vocals_spec.data, fromSession.fetches.vocals_spec.data)).toBe(0)
-    expect(fromThread.fetches.vocals_spec.data.some((value) => Math.abs(value) > 0.01)).toBe(true)
+    expect(fromThread.fetches.vocals_spec!.dims).toEqual(dims)
+    expect(maxDifference(fromThread.fetches.vocals_spec!.data, fromSession.fetches.vocals_spec!.data)).toBe(0)
+    expect(fromThread.fetches.vocals_spec!.data.some((value) => Math.abs(value) > 0.01)).toBe(true)
     await Promise.all([thread.close(), session.close()])
   })
 
@@ -63,7 +63,7 @@ describe('a network in a thread', () => {
     const [first, second] = await Promise.all(runs)
     histogram.disable()
     expect(settled).toEqual([0, 1])
-    expect(histogram.max / 1e6).toBeLessThan((first + second) / 2)
+    expect(histogram.max / 1e6).toBeLessThan((first! + second!) / 2)
     await thread.close()
   })
 
@@ -71,7 +71,7 @@ describe('a network in a thread', () => {
     const thread = await openNetworkThread(doubling, { threads: 1 })
     const run = thread.run({ mixture: tensor([1, 4, 1, 9], noise(36)) }, { estimate: tensor([1, 4, 1, 9]) })
     await thread.close()
-    expect((await run).fetches.estimate.data).toEqual(noise(36).map((value) => 2 * value))
+    expect((await run).fetches.estimate!.data).toEqual(noise(36).map((value) => 2 * value))
     expect(thread.isOpen).toBe(false)
     await expect(thread.run({}, {})).rejects.toMatchObject({ code: 'INTERNAL_ERROR' })
   })
@@ -86,7 +86,7 @@ describe('a network in a thread', () => {
       { mixture: tensor([1, 4, 1, 9], noise(36)) },
       { estimate: tensor([1, 4, 1, 9]) },
     )
-    expect(fetches.estimate.data[3]).toBeCloseTo(2 * noise(36)[3])
+    expect(fetches.estimate!.data[3]!).toBeCloseTo(2 * noise(36)[3]!)
     await thread.close()
   })
 
@@ -103,11 +103,11 @@ describe('a network in a thread', () => {
   it('asks for onnxruntime-node where it is not installed', async () => {
     const elsewhere = join(folder, 'elsewhere')
     const core = fileURLToPath(new URL('../../dist/core/', import.meta.url))
-    for (const path of ['engine/errors.js', 'separation/runtime'])
+    for (const path of ['engine/errors.js', 'models/session'])
       await cp(join(core, path), join(elsewhere, path), { recursive: true })
     await writeFile(join(elsewhere, 'package.json'), '{"type":"module"}')
     const { openNetworkThread: open }: { openNetworkThread: typeof openNetworkThread } = await import(
-      pathToFileURL(join(elsewhere, 'separation/runtime/threaded-network.js')).href
+      pathToFileURL(join(elsewhere, 'models/session/threaded-network.js')).href
     )
     await expect(open(doubling)).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',
@@ -131,7 +131,7 @@ describe('an execution provider', () => {
       ]
       if (!isPossible || thread.fallback)
         expect(thread.fallback).toEqual({ wanted: provider, reason: expect.stringMatching(/./) })
-      expect(thread.inputs[0].name).toBe('mix_spec')
+      expect(thread.inputs[0]!.name).toBe('mix_spec')
       await thread.close()
     },
   )
@@ -150,7 +150,7 @@ describe('warm networks', () => {
     )
     expect(seen[0]).toBe(seen[1])
     expect(await withWarmNetwork(doubling, { threads: 2 }, async (network) => network)).not.toBe(seen[0])
-    expect(seen[0].isOpen).toBe(true)
+    expect(seen[0]!.isOpen).toBe(true)
   })
 
   it('are closed above the memory limit, those not used for longest first, but never under a user', async () => {
@@ -162,7 +162,7 @@ describe('warm networks', () => {
       }),
     )
     const openOf = async (maxWarmBytes: number) =>
-      withWarmNetwork(paths[0], { threads: 1 }, async (held) => {
+      withWarmNetwork(paths[0]!, { threads: 1 }, async (held) => {
         const others = []
         for (const path of paths.slice(1))
           others.push(await withWarmNetwork(path, { threads: 1, maxWarmBytes }, async (network) => network))

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import type { Network } from '../../src/core/separation/runtime/network.js'
-import { openSession } from '../../src/core/separation/runtime/session.js'
+import type { Network } from '../../src/core/models/session/network.js'
+import { openSession } from '../../src/core/models/session/session.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 
 /** Loads networks that a test file writes; they are closed after its tests. */

@@ -29,10 +29,10 @@ function worst(
   other: Float32Array[],
   isCompared: (sample: number) => boolean = () => true,
 ): number {
-  let most = one[0].length === other[0].length ? 0 : Infinity
+  let most = one[0]!.length === other[0]!.length ? 0 : Infinity
   one.forEach((plane, channel) => {
     for (let i = 0; i < plane.length; i++)
-      if (isCompared(i)) most = Math.max(most, Math.abs(plane[i] - other[channel][i]))
+      if (isCompared(i)) most = Math.max(most, Math.abs(plane[i]! - other[channel]![i]!))
   })
   return most
 }
@@ -114,7 +114,7 @@ for name, stem in zip(('drums', 'bass', 'other', 'vocals'), out):
     for (const stem of stems) {
       const { channels } = await readAudio(join(folder, `demucs-${stem}.wav`))
       expect(worst(found[stem], channels), stem).toBeLessThan(1e-4)
-      expect(Math.max(...channels[0].subarray(20_000, 21_000).map(Math.abs))).toBeGreaterThan(0.01)
+      expect(Math.max(...channels[0]!.subarray(20_000, 21_000).map(Math.abs))).toBeGreaterThan(0.01)
     }
   })
 })
@@ -166,6 +166,6 @@ soundfile.write('mdx.wav', numpy.asarray(out).reshape(2, -1).T.astype('float32')
       return sample > 2 * nFft && sample < 300_000 - segmentStep && place > 2 * nFft && place < segmentStep - 2 * nFft
     }
     expect(worst(vocals, channels, isInside)).toBeLessThan(1e-4)
-    expect(Math.max(...channels[0].subarray(20_000, 21_000).map(Math.abs))).toBeGreaterThan(0.01)
+    expect(Math.max(...channels[0]!.subarray(20_000, 21_000).map(Math.abs))).toBeGreaterThan(0.01)
   })
 })

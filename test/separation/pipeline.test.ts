@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { loadModel, type Model } from '../../src/core/separation/models/manifest.js'
-import type { Network, Tensor } from '../../src/core/separation/runtime/network.js'
-import { openSession } from '../../src/core/separation/runtime/session.js'
-import { runPipeline, type PipelineOptions } from '../../src/core/separation/pipeline/pipeline.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { loadModel, type Model } from '../../src/core/models/manifest.js'
+import type { Network, Tensor } from '../../src/core/models/session/network.js'
+import { openSession } from '../../src/core/models/session/session.js'
+import { runPipeline, type PipelineOptions } from '../../src/core/workflows/separation/pipeline/pipeline.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
@@ -36,7 +36,7 @@ async function run(model: Model, network: Network, channels: Float32Array[], opt
     const result = await runPipeline([{ stream: streamOf(channels), architecture, networks: [network] }], {
       sink: async (audio) => {
         for (const stem of ['vocals', 'accompaniments'] as const)
-          audio[stem]?.forEach((plane, channel) => parts[stem][channel].push(plane.slice()))
+          audio[stem]?.forEach((plane, channel) => parts[stem][channel]!.push(plane.slice()))
       },
       ...options,
     })
@@ -55,7 +55,7 @@ function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => voi
     outputs: [{ name: 'estimate', type: 'float32', shape }],
     isOpen: true,
     async run(feeds, fetches) {
-      compute(feeds.mixture, fetches.estimate, turn++)
+      compute(feeds.mixture!, fetches.estimate!, turn++)
       return { feeds, fetches, runMs: 0 }
     },
     close: () => Promise.resolve(),
@@ -83,8 +83,8 @@ describe('pipeline with the embedded architecture', () => {
     const { vocals, accompaniments, sampleCount: done } = await run(identity, session, mixture)
     expect(done).toBe(sampleCount)
     for (const channel of [0, 1]) {
-      expect(maxDifference(vocals[channel], mixture[channel])).toBeLessThan(1e-5)
-      expect(maxDifference(accompaniments[channel], new Float32Array(sampleCount))).toBeLessThan(1e-5)
+      expect(maxDifference(vocals[channel]!, mixture[channel]!)).toBeLessThan(1e-5)
+      expect(maxDifference(accompaniments[channel]!, new Float32Array(sampleCount))).toBeLessThan(1e-5)
     }
     await session.close()
   })
@@ -94,13 +94,13 @@ describe('pipeline with the embedded architecture', () => {
     const sampleCount = stepSamples + 100_000
     const low = sine(sampleCount, 441, 44_100, 0.4)
     const high = sine(sampleCount, 13_230, 44_100, 0.3)
-    const mixture = low.map((value, i) => value + high[i])
+    const mixture = low.map((value, i) => value + high[i]!)
     const { vocals, accompaniments } = await run(lowPass, session, [mixture, mixture])
     // At its ends a mirrored tone has a kink, which has high and low parts.
     const inner = (plane: Float32Array) => plane.subarray(8192, -8192)
     for (const channel of [0, 1]) {
-      expect(maxDifference(inner(vocals[channel]), inner(low))).toBeLessThan(1e-4)
-      expect(maxDifference(inner(accompaniments[channel]), inner(high))).toBeLessThan(1e-4)
+      expect(maxDifference(inner(vocals[channel]!), inner(low))).toBeLessThan(1e-4)
+      expect(maxDifference(inner(accompaniments[channel]!), inner(high))).toBeLessThan(1e-4)
     }
     await session.close()
   })
@@ -121,13 +121,13 @@ describe('pipeline with the embedded architecture', () => {
     expect(seen.map(({ dims }) => dims[2])).toEqual([896, 768])
     const [first, second] = seen
     const row = (tensor: typeof first, plane: number, frame: number) =>
-      tensor.data.subarray((plane * tensor.dims[2] + frame) * bins, (plane * tensor.dims[2] + frame + 1) * bins)
+      tensor!.data.subarray((plane * tensor!.dims[2]! + frame) * bins, (plane * tensor!.dims[2]! + frame + 1) * bins)
     for (const plane of [0, 1, 2, 3]) {
       expect(maxDifference(row(second, plane, 100), row(first, plane, 740))).toBeLessThan(1e-4)
       for (const repeated of [761, 764, 767])
         expect(maxDifference(row(second, plane, repeated), row(second, plane, 760))).toBe(0)
     }
-    const mirrored = (n: number) => mixture[1][Math.abs(n) < sampleCount ? Math.abs(n) : 2 * sampleCount - 2 - n]
+    const mirrored = (n: number) => mixture[1]![Math.abs(n) < sampleCount ? Math.abs(n) : 2 * sampleCount - 2 - n]!
     for (const [tensor, frame, centre] of [
       [first, 0, 0],
       [first, 1, 512],
@@ -140,8 +140,8 @@ describe('pipeline with the embedded architecture', () => {
         re += value * Math.cos((2 * Math.PI * 5 * n) / 4096)
         im -= value * Math.sin((2 * Math.PI * 5 * n) / 4096)
       }
-      expect(Math.abs(row(tensor, 2, frame)[5] - re)).toBeLessThan(1e-4)
-      expect(Math.abs(row(tensor, 3, frame)[5] - im)).toBeLessThan(1e-4)
+      expect(Math.abs(row(tensor, 2, frame)[5]! - re)).toBeLessThan(1e-4)
+      expect(Math.abs(row(tensor, 3, frame)[5]! - im)).toBeLessThan(1e-4)
     }
   })
 
@@ -152,15 +152,15 @@ describe('pipeline with the embedded architecture', () => {
       identity,
       networkOf((input, output, turn) => {
         const gain = turn % 2 === 0 ? 1 : 0.5
-        for (let i = 0; i < input.data.length; i++) output.data[i] = gain * input.data[i]
+        for (let i = 0; i < input.data.length; i++) output.data[i] = gain * input.data[i]!
       }),
       [tone, tone],
     )
     const slope = (2 * Math.PI * 100 * 0.5) / 44_100
     let steepest = 0
-    for (let i = 1; i < sampleCount; i++) steepest = Math.max(steepest, Math.abs(vocals[0][i] - vocals[0][i - 1]))
+    for (let i = 1; i < sampleCount; i++) steepest = Math.max(steepest, Math.abs(vocals[0]![i]! - vocals[0]![i - 1]!))
     expect(steepest).toBeLessThan(slope * 1.05)
-    expect(Math.abs(vocals[0][stepSamples + 20_000] - 0.5 * tone[stepSamples + 20_000])).toBeLessThan(1e-5)
+    expect(Math.abs(vocals[0]![stepSamples + 20_000]! - 0.5 * tone[stepSamples + 20_000]!)).toBeLessThan(1e-5)
   })
 
   it('gives the complement sample for sample', async () => {
@@ -174,8 +174,8 @@ describe('pipeline with the embedded architecture', () => {
     for (const channel of [0, 1]) {
       expect(
         maxDifference(
-          accompaniments[channel],
-          mixture[channel].map((value, i) => value - vocals[channel][i]),
+          accompaniments[channel]!,
+          mixture[channel]!.map((value, i) => value - vocals[channel]![i]!),
         ),
       ).toBe(0)
     }
@@ -190,7 +190,7 @@ describe('pipeline with the embedded architecture', () => {
       ...slow,
       async run(feeds, fetches) {
         most = Math.max(most, ++running)
-        for (const { data } of [feeds.mixture, fetches.estimate]) buffers.add(data.buffer)
+        for (const { data } of [feeds.mixture!, fetches.estimate!]) buffers.add(data.buffer)
         const result = await slow.run(feeds, fetches)
         await new Promise(setImmediate)
         running--

@@ -6,9 +6,9 @@ import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ProgressLine } from '../../src/cli/progress-line.js'
 import { separateSong } from '../../src/cli/separate-song.js'
-import { knownModels } from '../../src/core/separation/models/known-models.js'
-import { listPresets, modelPreset, modelPresets, modelsOfPreset } from '../../src/core/separation/models/presets.js'
-import { presetWorkflow, workflowOfPreset } from '../../src/core/separation/workflow/preset-workflow.js'
+import { knownModels } from '../../src/core/models/known-models.js'
+import { listPresets, modelPreset, modelPresets, modelsOfPreset } from '../../src/core/models/presets.js'
+import { presetWorkflow, workflowOfPreset } from '../../src/core/workflows/separation/preset-workflow.js'
 import { manifestOf, stereoMusic, worstDifference } from './architecture-run.js'
 import { onnxModel } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
@@ -92,7 +92,7 @@ describe('the presets', () => {
     const scaled = song.map((plane) => plane.map((value) => 0.8 * 0.75 * value))
     expect(worstDifference(lead, scaled)).toBeLessThan(1e-3)
     const sum = song.map((plane, channel) =>
-      plane.map((_, i) => lead[channel][i] + backing[channel][i] + rest[channel][i]),
+      plane.map((_, i) => lead[channel]![i]! + backing[channel]![i]! + rest[channel]![i]!),
     )
     expect(worstDifference(sum, song)).toBeLessThan(1e-6)
   })

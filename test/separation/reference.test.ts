@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/separation/evaluation/scores.js'
-import { embeddedModelFolder } from '../../src/core/separation/models/manifest.js'
-import { separate } from '../../src/core/separation/workflow/separate.js'
+import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { embeddedModelFolder } from '../../src/core/models/manifest.js'
+import { separate } from '../../src/core/workflows/separation/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
 
 const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
@@ -31,11 +31,11 @@ describe('the embedded model in the whole pipeline', () => {
       const stems = await Promise.all(
         ['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))),
       )
-      const sampleCount = Math.min(...stems.map(({ channels }) => channels[0].length))
+      const sampleCount = Math.min(...stems.map(({ channels }) => channels[0]!.length))
       const [vocals, accompaniments] = stems.map(({ channels }) =>
         channels.map((plane) => plane.subarray(0, sampleCount)),
       )
-      const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel][i]))
+      const mixture = vocals!.map((plane, channel) => plane.map((value, i) => value + accompaniments![channel]![i]!))
       const input = join(folder, `${song}.wav`)
       const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
       await writeWav(input, mixture, 44_100)
@@ -51,11 +51,11 @@ describe('the embedded model in the whole pipeline', () => {
       ][]) {
         const comparison = new StemComparison(44_100)
         comparison.add(truth, estimates[stem])
-        expect(Math.abs(comparison.scores().uSdr - reference.songs[song][stem])).toBeLessThan(reference.tolerance_db)
+        expect(Math.abs(comparison.scores().uSdr - reference.songs[song]![stem])).toBeLessThan(reference.tolerance_db)
       }
       for (const channel of [0, 1]) {
-        const sum = estimates.vocals[channel].map((value, i) => value + estimates.accompaniments[channel][i])
-        expect(maxDifference(sum, mixture[channel])).toBeLessThan(1e-4)
+        const sum = estimates.vocals[channel]!.map((value, i) => value + estimates.accompaniments[channel]![i]!)
+        expect(maxDifference(sum, mixture[channel]!)).toBeLessThan(1e-4)
       }
     },
     600_000,

@@ -6,18 +6,18 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { RunCheckpoint, WorkOrder } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import type { Checkpoint, KeptPart } from '../../src/core/engine/workflow/checkpoint.js'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { type FilesIndex, readFilesIndex } from '../../src/core/separation/checkpoint/files-checkpoint.js'
-import { readIndex } from '../../src/core/separation/checkpoint/part-file.js'
-import { SeparationCheckpoint } from '../../src/core/separation/checkpoint/separation-checkpoint.js'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import { FloatPool } from '../../src/core/separation/dsp/float-pool.js'
-import { resample } from '../../src/core/separation/dsp/resample.js'
-import { segments, segmentStart } from '../../src/core/separation/dsp/segment.js'
-import { openEncoder } from '../../src/core/separation/encode/encoder.js'
-import { runPipeline, type PipelineMember } from '../../src/core/separation/pipeline/pipeline.js'
-import type { Network } from '../../src/core/separation/runtime/network.js'
-import { stemsWorkflow } from '../../src/core/separation/workflow/stems-workflow.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { type FilesIndex, readFilesIndex } from '../../src/core/workflows/separation/checkpoint/files-checkpoint.js'
+import { readIndex } from '../../src/core/workflows/separation/checkpoint/part-file.js'
+import { SeparationCheckpoint } from '../../src/core/workflows/separation/checkpoint/separation-checkpoint.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { FloatPool } from '../../src/core/media/dsp/float-pool.js'
+import { resample } from '../../src/core/media/dsp/resample.js'
+import { segments, segmentStart } from '../../src/core/media/dsp/segment.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
+import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
+import type { Network } from '../../src/core/models/session/network.js'
+import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import { manifestOf } from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { noise, streamOf, writeWav } from './tracks.js'
@@ -64,7 +64,7 @@ describe('a separation whose process is killed', () => {
     await killAfter(second, await order([...parts], { format }), parts)
     const resumed = await finish(await order([...parts], { format }), parts)
     for (const stem of ['vocals', 'accompaniments'] as const)
-      expect(await sha256Of(resumed.outputs[stem])).toBe(await sha256Of(whole.outputs[stem]))
+      expect(await sha256Of(resumed.outputs[stem]!)).toBe(await sha256Of(whole.outputs[stem]!))
     expect(resumed.details).toMatchObject({ seconds, clippedSamples: whole.details.clippedSamples })
     return parts
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { maskTrack } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { maskTrack } from '../media/double-reference.js'
 import {
   kinkAt,
   manifestOf,
@@ -84,7 +84,7 @@ describe('the roformer architecture', () => {
         expect(
           worstDifference(
             accompaniments,
-            mixture.map((plane, channel) => plane.map((value, i) => value - expected[channel][i])),
+            mixture.map((plane, channel) => plane.map((value, i) => value - expected[channel]![i]!)),
           ),
         ).toBeLessThan(1e-5)
       }
@@ -105,22 +105,22 @@ describe('the roformer architecture', () => {
   it.each(['row', 'frame'] as const)('returns the known stem at the true shapes: layout by %s', async (layout) => {
     const mixture = stereoMusic(60_001)
     const { vocals } = await separateWith(await model(shipped, known, layout), mixture)
-    expect(worstDifference([vocals[1]], [reference(mixture[1], shipped, known)])).toBeLessThan(1e-4)
+    expect(worstDifference([vocals[1]!], [reference(mixture[1]!, shipped, known)])).toBeLessThan(1e-4)
   })
 
   it('steps by half a segment and fades over a tenth, without a step where neighbouring segments disagree', async () => {
     const { manifest, networks } = await model(small, one, 'row')
     let turn = 0
-    const moody = watched(networks[0], ({ spectrum }) => {
+    const moody = watched(networks[0]!, ({ spectrum }) => {
       const gain = turn++ % 2 === 0 ? 1 : 0.5
-      for (let i = 0; i < spectrum.data.length; i++) spectrum.data[i] *= gain
+      for (let i = 0; i < spectrum!.data.length; i++) spectrum!.data[i]! *= gain
     })
     const tone = Float32Array.from({ length: 16_000 }, (_, i) => 0.5 * Math.sin(i / 10))
     const { vocals } = await separateWith({ manifest, networks: [moody] }, [tone, tone])
     const step = 57 * 28
     const joints = Array.from({ length: 10 }, (_, segment) => (segment + 1) * step)
     expect(turn).toBe(10)
-    expect(kinkAt(vocals[0].subarray(200, -200), joints)).toBeLessThan(2)
+    expect(kinkAt(vocals[0]!.subarray(200, -200), joints)).toBeLessThan(2)
   })
 
   it('does not fade the ends of a track, and keeps silence silent', async () => {
@@ -129,7 +129,7 @@ describe('the roformer architecture', () => {
     const { vocals } = await separateWith(identity, [tone, tone])
     expect(
       worstDifference(
-        [vocals[0].subarray(0, 100), vocals[0].subarray(-100)],
+        [vocals[0]!.subarray(0, 100), vocals[0]!.subarray(-100)],
         [tone.subarray(0, 100), tone.subarray(-100)],
       ),
     ).toBeLessThan(0.05)

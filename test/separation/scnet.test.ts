@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { inverseStft, masked, reflectPad, stft } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { inverseStft, masked, reflectPad, stft } from '../media/double-reference.js'
 import {
   kinkAt,
   manifestOf,
@@ -79,11 +79,11 @@ function separateChannel(
   gain: (bin: number) => number,
 ): Float64Array {
   const { samples } = sizes
-  const { length } = mixture[0]
-  const mono = Float64Array.from(mixture[0], (value, i) => (value + mixture[1][i]) / 2)
+  const { length } = mixture[0]!
+  const mono = Float64Array.from(mixture[0]!, (value, i) => (value + mixture[1]![i]!) / 2)
   const mean = mono.reduce((sum, value) => sum + value, 0) / length
   const deviation = length > 1 ? Math.sqrt(mono.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (length - 1)) : 0
-  const normal = Float64Array.from(mixture[channel], (value) => (value - mean) / (deviation + 1e-8))
+  const normal = Float64Array.from(mixture[channel]!, (value) => (value - mean) / (deviation + 1e-8))
   const sum = new Float64Array(length)
   const weights = new Float64Array(length)
   const step = Math.floor(samples / 2)
@@ -96,11 +96,11 @@ function separateChannel(
       const rising = offset === 0 ? 1 : (i + 1) / (step + 1)
       const falling = offset + samples >= length ? 1 : (samples - i) / (step + 1)
       const weight = Math.min(1, rising, falling)
-      sum[offset + i] += weight * estimate[offset - from + i]
-      weights[offset + i] += weight
+      sum[offset + i]! += weight * estimate[offset - from + i]!
+      weights[offset + i]! += weight
     }
   }
-  return sum.map((value, i) => (value / weights[i]) * (deviation + 1e-8) + mean)
+  return sum.map((value, i) => (value / weights[i]!) * (deviation + 1e-8) + mean)
 }
 
 describe('the scnet architecture', () => {
@@ -132,7 +132,7 @@ describe('the scnet architecture', () => {
     const mixture = stereoMusic(100_001)
     const { vocals } = await separateWith(await model(shipped, known), mixture)
     const expected = separateChannel(mixture, 1, shipped, (bin) => known(3, bin))
-    expect(worstDifference([vocals[1]], [expected])).toBeLessThan(1e-4)
+    expect(worstDifference([vocals[1]!], [expected])).toBeLessThan(1e-4)
   })
 
   it.each([0.5, 0.75])(
@@ -147,14 +147,14 @@ describe('the scnet architecture', () => {
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
     const { manifest, networks } = await model(small, identity)
     let turn = 0
-    const moody = watched(networks[0], ({ spectrum }) => {
+    const moody = watched(networks[0]!, ({ spectrum }) => {
       const gain = turn++ % 2 === 0 ? 1 : 0.5
-      for (let i = 0; i < spectrum.data.length; i++) spectrum.data[i] *= gain
+      for (let i = 0; i < spectrum!.data.length; i++) spectrum!.data[i]! *= gain
     })
     const tone = Float32Array.from({ length: 20_000 }, (_, i) => 0.5 * Math.sin(i / 20))
     const { vocals } = await separateWith({ manifest, networks: [moody] }, [tone, tone])
     expect(turn).toBe(7)
-    expect(kinkAt(vocals[0], [2500, 5000, 7500, 10_000, 12_500, 15_000, 17_500])).toBeLessThan(2)
+    expect(kinkAt(vocals[0]!, [2500, 5000, 7500, 10_000, 12_500, 15_000, 17_500])).toBeLessThan(2)
   })
 
   it('normalises by the whole track and undoes it', async () => {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { median, StemComparison } from '../../src/core/separation/evaluation/scores.js'
-import { trackStatistics } from '../../src/core/separation/pipeline/track-statistics.js'
+import { median, StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { trackStatistics } from '../../src/core/workflows/separation/pipeline/track-statistics.js'
 import { noise, streamOf } from './tracks.js'
 
 const rate = 1000
 
-function scores(reference: Float32Array[], estimate: Float32Array[], blocks = [reference[0].length]) {
+function scores(reference: Float32Array[], estimate: Float32Array[], blocks = [reference[0]!.length]) {
   const comparison = new StemComparison(rate)
-  for (let from = 0, turn = 0; from < reference[0].length; from += blocks[turn % blocks.length], turn++) {
-    const cut = (plane: Float32Array) => plane.subarray(from, from + blocks[turn % blocks.length])
+  for (let from = 0, turn = 0; from < reference[0]!.length; from += blocks[turn % blocks.length]!, turn++) {
+    const cut = (plane: Float32Array) => plane.subarray(from, from + blocks[turn % blocks.length]!)
     comparison.add(reference.map(cut), estimate.map(cut))
   }
   return comparison.scores()
@@ -21,14 +21,14 @@ describe('stem scores', () => {
   it('follow their definitions', () => {
     const reference = [noise(5 * rate, 1), noise(5 * rate, 2)]
     const error = [noise(5 * rate, 3), noise(5 * rate, 4)]
-    const estimate = reference.map((plane, channel) => plane.map((value, i) => 0.5 * value + 0.2 * error[channel][i]))
+    const estimate = reference.map((plane, channel) => plane.map((value, i) => 0.5 * value + 0.2 * error[channel]![i]!))
     const flat = (planes: Float32Array[]) => planes.flatMap((plane) => [...plane])
     const [s, e] = [flat(reference), flat(estimate)]
-    const dot = (a: number[], b: number[]) => a.reduce((sum, value, i) => sum + value * b[i], 0)
-    const difference = s.map((value, i) => value - e[i])
+    const dot = (a: number[], b: number[]) => a.reduce((sum, value, i) => sum + value * b[i]!, 0)
+    const difference = s.map((value, i) => value - e[i]!)
     const scale = dot(s, e) / dot(s, s)
     const target = s.map((value) => scale * value)
-    const rest = target.map((value, i) => value - e[i])
+    const rest = target.map((value, i) => value - e[i]!)
     const found = scores(reference, estimate)
     expect(found.uSdr).toBeCloseTo(10 * Math.log10((dot(s, s) + 1e-7) / (dot(difference, difference) + 1e-7)), 6)
     expect(found.siSdr).toBeCloseTo(10 * Math.log10(dot(target, target) / dot(rest, rest)), 6)
@@ -36,7 +36,7 @@ describe('stem scores', () => {
       const cut = (plane: Float32Array) => plane.subarray(second * rate, (second + 1) * rate)
       return scores(reference.map(cut), estimate.map(cut)).uSdr
     })
-    expect(found.cSdr).toBeCloseTo(chunks.sort((a, b) => a - b)[2], 9)
+    expect(found.cSdr).toBeCloseTo(chunks.sort((a, b) => a - b)[2]!, 9)
   })
 
   it('do not depend on how the audio is cut into blocks', () => {
@@ -95,7 +95,7 @@ describe('stem scores', () => {
 describe('track statistics', () => {
   it('are the mean and the unbiased deviation of the mono mix', async () => {
     const channels = [noise(12_345, 1).map((value) => value + 0.1), noise(12_345, 2)]
-    const mono = Array.from(channels[0], (value, i) => (value + channels[1][i]) / 2)
+    const mono = Array.from(channels[0]!, (value, i) => (value + channels[1]![i]!) / 2)
     const mean = mono.reduce((sum, value) => sum + value, 0) / mono.length
     const variance = mono.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (mono.length - 1)
     const found = await trackStatistics(streamOf(channels))

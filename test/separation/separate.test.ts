@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { separate, type SeparationProgress } from '../../src/core/separation/workflow/separate.js'
+import { separate, type SeparationProgress } from '../../src/core/workflows/separation/separate.js'
 import { maxDifference, noise, readAudio, sine, writeWav } from './tracks.js'
 
 let folder: string
@@ -31,7 +31,7 @@ function song(sampleCount: number, sampleRate: number, seed = 1): Float32Array {
     const t = n / sampleRate
     const voice = 0.2 * Math.sin(2 * Math.PI * 220 * t + 3 * Math.sin(2 * Math.PI * 5 * t))
     const chord = 0.1 * (Math.sin(2 * Math.PI * 130.8 * t) + Math.sin(2 * Math.PI * 164.8 * t))
-    const beat = Math.exp(-20 * (t % 0.5)) * 0.3 * hiss[n]
+    const beat = Math.exp(-20 * (t % 0.5)) * 0.3 * hiss[n]!
     return voice + chord + beat
   })
 }
@@ -49,8 +49,8 @@ describe('separate', () => {
     expect(result).toMatchObject({ sampleRate: 44_100, seconds: sampleCount / 44_100, clippedSamples: 0 })
     for (const channel of [0, 1]) {
       expect(vocals.channels[channel]).toHaveLength(sampleCount)
-      const sum = vocals.channels[channel].map((value, i) => value + accompaniments.channels[channel][i])
-      expect(maxDifference(sum, mixture[channel])).toBeLessThan(1e-6)
+      const sum = vocals.channels[channel]!.map((value, i) => value + accompaniments.channels[channel]![i]!)
+      expect(maxDifference(sum, mixture[channel]!)).toBeLessThan(1e-6)
     }
   })
 
@@ -58,7 +58,7 @@ describe('separate', () => {
     const mixture = song(300_000, 44_100)
     const { vocals } = await separated('real', [mixture, mixture], 44_100)
     const energy = (plane: Float32Array) => plane.reduce((sum, value) => sum + value * value, 0)
-    const share = energy(vocals.channels[0]) / energy(mixture)
+    const share = energy(vocals.channels[0]!) / energy(mixture)
     expect(share).toBeGreaterThan(0.001)
     expect(share).toBeLessThan(0.999)
   })
@@ -67,10 +67,10 @@ describe('separate', () => {
     const mixture = song(100_000, 44_100)
     const { vocals, accompaniments } = await separated('mono', [mixture], 44_100)
     expect(vocals.channels).toHaveLength(2)
-    expect(maxDifference(vocals.channels[0], vocals.channels[1])).toBeLessThan(1e-6)
+    expect(maxDifference(vocals.channels[0]!, vocals.channels[1]!)).toBeLessThan(1e-6)
     expect(
       maxDifference(
-        vocals.channels[1].map((value, i) => value + accompaniments.channels[1][i]),
+        vocals.channels[1]!.map((value, i) => value + accompaniments.channels[1]![i]!),
         mixture,
       ),
     ).toBeLessThan(1e-6)
@@ -94,7 +94,7 @@ describe('separate', () => {
       const { vocals, accompaniments } = await separated(`rate-${sampleRate}`, [tone, tone], sampleRate)
       expect(vocals.sampleRate).toBe(44_100)
       expect(vocals.channels[0]).toHaveLength(Math.ceil((sampleCount * 44_100) / sampleRate))
-      const sum = vocals.channels[0].map((value, i) => value + accompaniments.channels[0][i])
+      const sum = vocals.channels[0]!.map((value, i) => value + accompaniments.channels[0]![i]!)
       const expected = sine(sum.length, 500, 44_100)
       expect(maxDifference(sum.subarray(2000, -2000), expected.subarray(2000, -2000))).toBeLessThan(1e-3)
     },
@@ -108,7 +108,7 @@ describe('separate', () => {
       const { clippedSamples } = await separate(input, { outputs, format })
       expect(clippedSamples).toBeGreaterThan(1000)
       const { channels } = await readAudio(outputs.accompaniments)
-      expect(Math.max(...channels[0].slice(0, 20_000))).toBeLessThanOrEqual(1)
+      expect(Math.max(...channels[0]!.slice(0, 20_000))).toBeLessThanOrEqual(1)
     }
   })
 
@@ -120,8 +120,8 @@ describe('separate', () => {
     await separate(input, { outputs: inFolder('long'), onProgress: (progress) => seen.push(progress) })
     expect(seen.length).toBeGreaterThanOrEqual(4)
     for (let i = 1; i < seen.length; i++) {
-      expect(seen[i].progress).toBeGreaterThan(seen[i - 1].progress)
-      expect(seen[i].samplesDone).toBeGreaterThanOrEqual(seen[i - 1].samplesDone)
+      expect(seen[i]!.progress).toBeGreaterThan(seen[i - 1]!.progress)
+      expect(seen[i]!.samplesDone).toBeGreaterThanOrEqual(seen[i - 1]!.samplesDone)
     }
     for (const { progress, etaSeconds } of seen.slice(0, -1)) {
       expect(progress).toBeLessThan(1)

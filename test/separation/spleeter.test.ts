@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { hann, inverseStft, masked, stft } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { hann, inverseStft, masked, stft } from '../media/double-reference.js'
 import {
   kinkAt,
   manifestOf,
@@ -108,11 +108,11 @@ describe('the spleeter architecture', () => {
     const mixture = stereoNoise(60_001, 5)
     const { vocals } = await separateWith(await model(shipped, some, others), mixture)
     const mask = ratioMask(shipped, some, others)
-    expect(worstDifference([vocals[1]], [reference(mixture[1], shipped, mask)])).toBeLessThan(1e-4)
+    expect(worstDifference([vocals[1]!], [reference(mixture[1]!, shipped, mask)])).toBeLessThan(1e-4)
     expect(
       maxDifference(
-        vocals[1],
-        Float32Array.from(reference(mixture[1], shipped, (bin) => (bin < 1024 ? mask(bin) : 0))),
+        vocals[1]!,
+        Float32Array.from(reference(mixture[1]!, shipped, (bin) => (bin < 1024 ? mask(bin) : 0))),
       ),
     ).toBeGreaterThan(0.1)
   })
@@ -120,21 +120,21 @@ describe('the spleeter architecture', () => {
   it('does not fade the ends of a track', async () => {
     const tone = Float32Array.from({ length: 12_000 }, (_, i) => 0.5 * Math.cos(i / 7))
     const { vocals } = await separateWith(await model(small, all, none), [tone, tone])
-    expect(vocals[0][0]).toBeCloseTo(tone[0], 4)
-    expect(vocals[0][11_999]).toBeCloseTo(tone[11_999], 4)
+    expect(vocals[0]![0]).toBeCloseTo(tone[0]!, 4)
+    expect(vocals[0]![11_999]).toBeCloseTo(tone[11_999]!, 4)
   })
 
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
     const { manifest, networks } = await model(small, all, all)
     let turn = 0
     // The second network hears silence in every other segment, so the first one gets all of it.
-    const moody = watched(networks[1], ({ x }) => turn++ % 2 === 0 && x.data.fill(0))
+    const moody = watched(networks[1]!, ({ x }) => turn++ % 2 === 0 && x!.data.fill(0))
     const tone = Float32Array.from({ length: 16_000 }, (_, i) => 0.5 * Math.sin(i / 10))
-    const { vocals } = await separateWith({ manifest, networks: [networks[0], moody] }, [tone, tone])
+    const { vocals } = await separateWith({ manifest, networks: [networks[0]!, moody] }, [tone, tone])
     const step = 44 * 64
     expect(
       kinkAt(
-        vocals[0].subarray(300, -300),
+        vocals[0]!.subarray(300, -300),
         Array.from({ length: 6 }, (_, segment) => (segment + 1) * step),
       ),
     ).toBeLessThan(2)
@@ -150,7 +150,7 @@ describe('the spleeter architecture', () => {
     const { manifest, networks } = await model(small, some, others)
     const mixture = stereoNoise(20_000)
     const shapes: (readonly number[])[] = []
-    const seen = networks.map((network) => watched(network, ({ x }) => shapes.push(x.dims)))
+    const seen = networks.map((network) => watched(network, ({ x }) => shapes.push(x!.dims)))
     const batched = await separateWith({ manifest, networks: seen }, mixture, { batch: 3 })
     const single = await separateWith({ manifest, networks }, mixture)
     expect(shapes[0]).toEqual([2, 3, 64, 64])

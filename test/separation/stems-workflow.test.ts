@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
-import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/separation/workflow/stems-workflow.js'
+import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { run } from '../runner/run-order.js'
 import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
@@ -72,7 +72,9 @@ describe('the stems workflow', () => {
 
   it('refuses to run in the host, whose event loop it would block', async () => {
     const [stage] = workflow.stages
-    await expect((async () => stage.run({} as Parameters<typeof stage.run>[0]))()).rejects.toThrow('child process')
+    await expect((async () => stage!.run({} as Parameters<NonNullable<typeof stage>['run']>[0]))()).rejects.toThrow(
+      'child process',
+    )
   })
 
   it('separates in a child process, reports progress, and loads the network once', async () => {
@@ -107,14 +109,14 @@ describe('the stems workflow', () => {
       })
       expect(progress.at(-1)).toEqual({ stage: 'draw', progress: 1 })
       // The weights in the file are gone: the second run has those in memory.
-      expect(second.outputs.vocals.bytes).toBe(first.outputs.vocals.bytes)
-      const vocals = await readAudio(first.outputs.vocals.path)
-      const accompaniments = await readAudio(first.outputs.accompaniments.path)
+      expect(second.outputs.vocals!.bytes).toBe(first.outputs.vocals!.bytes)
+      const vocals = await readAudio(first.outputs.vocals!.path)
+      const accompaniments = await readAudio(first.outputs.accompaniments!.path)
       for (const channel of [0, 1]) {
         expect(
           maxDifference(
-            vocals.channels[channel].map((value, i) => value + accompaniments.channels[channel][i]),
-            mixture[channel],
+            vocals.channels[channel]!.map((value, i) => value + accompaniments.channels[channel]![i]!),
+            mixture[channel]!,
           ),
         ).toBeLessThan(1e-6)
       }
@@ -137,7 +139,7 @@ describe('the stems workflow', () => {
       const { outputs } = await run(runner, asked)
       for (const stem of ['vocals', 'accompaniments']) {
         expect(outputs[stem]).toMatchObject({ fileName: `${stem}.${extension}`, contentType })
-        expect((await readAudio(outputs[stem].path)).channels[0].length).toBe(50_000)
+        expect((await readAudio(outputs[stem]!.path)).channels[0]!.length).toBe(50_000)
       }
       expect(outputs.vocalsWaveform).toMatchObject({ contentType: 'image/png' })
     } finally {
@@ -201,7 +203,7 @@ describe('the stems workflow', () => {
     const runner = processRunner({ resolve: () => karaoke })
     try {
       const { outputs } = await run(runner, await order(path, 'karaoke-', 600, karaoke))
-      expect((await readAudio(outputs.accompaniments.path)).channels[0].length).toBe(20_000)
+      expect((await readAudio(outputs.accompaniments!.path)).channels[0]!.length).toBe(20_000)
     } finally {
       await runner.close()
     }

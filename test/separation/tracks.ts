@@ -1,7 +1,7 @@
-import type { AudioBlock, AudioStream } from '../../src/core/separation/dsp/audio-stream.js'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import type { PcmFormat } from '../../src/core/separation/encode/pcm-encoder.js'
-import { WavWriter } from '../../src/core/separation/encode/wav-writer.js'
+import type { AudioBlock, AudioStream } from '../../src/core/media/dsp/audio-stream.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import type { PcmFormat } from '../../src/core/media/encode/pcm-encoder.js'
+import { WavWriter } from '../../src/core/media/encode/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(sampleCount: number, seed = 1): Float32Array {
@@ -21,15 +21,15 @@ export function streamOf(channels: Float32Array[], sampleRate = 44_100): AudioSt
   return {
     sampleRate,
     channelCount: channels.length,
-    sampleCount: channels[0].length,
+    sampleCount: channels[0]!.length,
     format: 'test',
     blocks: blocksOf(channels),
   }
 }
 
 export async function* blocksOf(channels: Float32Array[], sizes = [1152, 4096, 1, 30_000]): AsyncGenerator<AudioBlock> {
-  for (let from = 0, turn = 0; from < channels[0].length; turn++) {
-    const to = from + sizes[turn % sizes.length]
+  for (let from = 0, turn = 0; from < channels[0]!.length; turn++) {
+    const to = from + sizes[turn % sizes.length]!
     yield { channels: channels.map((plane) => plane.slice(from, to)) }
     from = to
   }
@@ -42,14 +42,14 @@ export async function writeWav(
   format: PcmFormat = '32f',
 ): Promise<void> {
   const writer = await WavWriter.open(path, { sampleRate, channels: channels.length, format })
-  for (let from = 0; from < channels[0].length; from += 65_536)
+  for (let from = 0; from < channels[0]!.length; from += 65_536)
     await writer.write(channels.map((plane) => plane.subarray(from, from + 65_536)))
   await writer.close()
 }
 
 export async function collect({ blocks, channelCount }: AudioStream): Promise<Float32Array[]> {
   const parts: Float32Array[][] = Array.from({ length: channelCount }, () => [])
-  for await (const { channels } of blocks) channels.forEach((plane, channel) => parts[channel].push(plane.slice()))
+  for await (const { channels } of blocks) channels.forEach((plane, channel) => parts[channel]!.push(plane.slice()))
   return parts.map(joined)
 }
 
@@ -71,6 +71,6 @@ export function joined(parts: Float32Array[]): Float32Array {
 export function maxDifference(a: Float32Array, b: Float32Array): number {
   if (a.length !== b.length) return Infinity
   let max = 0
-  for (let i = 0; i < a.length; i++) max = Math.max(max, Math.abs(a[i] - b[i]))
+  for (let i = 0; i < a.length; i++) max = Math.max(max, Math.abs(a[i]! - b[i]!))
   return max
 }

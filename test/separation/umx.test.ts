@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createArchitecture } from '../../src/core/separation/architectures/create-architecture.js'
-import { hann, inverseStft, maskTrack, reflectPad, stft, type Complex } from './double-reference.js'
+import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
+import { hann, inverseStft, maskTrack, reflectPad, stft, type Complex } from '../media/double-reference.js'
 import {
   kinkAt,
   manifestOf,
@@ -66,30 +66,30 @@ function inverse([[a, b], [c, d]]: Matrix): Matrix {
 /** The vocals after one step of expectation-maximisation, from the definitions, with general complex matrices. */
 function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   const eps = 1.1920929e-7
-  const frameCount = mixture[0].length
-  const bins = mixture[0][0].re.length
+  const frameCount = mixture[0]!.length
+  const bins = mixture[0]![0]!.re.length
   const out = mixture.map((frameList) => frameList.map(({ re, im }) => ({ re: re.slice(), im: im.slice() })))
   for (let first = 0; first < frameCount; first += 300) {
     const window = Array.from({ length: Math.min(300, frameCount - first) }, (_, i) => first + i)
     const peak = Math.max(
       ...window.flatMap((t) =>
-        mixture.map((channel) => Math.max(...channel[t].re.map((re, bin) => Math.hypot(re, channel[t].im[bin])))),
+        mixture.map((channel) => Math.max(...channel[t]!.re.map((re, bin) => Math.hypot(re, channel[t]!.im[bin]!)))),
       ),
     )
     const scale = peak / 10
     for (let bin = 0; bin < bins; bin++) {
       const x = (t: number): [Number2, Number2] =>
-        [0, 1].map((channel) => [mixture[channel][t].re[bin] / scale, mixture[channel][t].im[bin] / scale]) as [
+        [0, 1].map((channel) => [mixture[channel]![t]!.re[bin]! / scale, mixture[channel]![t]!.im[bin]! / scale]) as [
           Number2,
           Number2,
         ]
       const sources = [Math.max(0, gain(bin)), Math.max(0, 1 - gain(bin))]
       const power = (j: number, t: number) =>
-        x(t).reduce((sum, [re, im]) => sum + (sources[j] ** 2 * (re * re + im * im)) / 2, 0)
+        x(t).reduce((sum, [re, im]) => sum + (sources[j]! ** 2 * (re * re + im * im)) / 2, 0)
       const covariance = sources.map((factor, j): Matrix => {
         const total = window.reduce((sum, t) => sum + power(j, t), 0) + eps
         const entry = (a: number, b: number) =>
-          scaled(plus(...window.map((t) => scaled(times(x(t)[a], conjugate(x(t)[b])), factor ** 2))), 1 / total)
+          scaled(plus(...window.map((t) => scaled(times(x(t)[a]!, conjugate(x(t)[b]!)), factor ** 2))), 1 / total)
         return [
           [entry(0, 0), entry(0, 1)],
           [entry(1, 0), entry(1, 1)],
@@ -98,21 +98,21 @@ function refined(mixture: Complex[][], gain: Gain): Complex[][] {
       for (const t of window) {
         const mixed = [0, 1].map((a) =>
           [0, 1].map((b) =>
-            plus(scaled(covariance[0][a][b], power(0, t)), scaled(covariance[1][a][b], power(1, t)), [
+            plus(scaled(covariance[0]![a]![b]!, power(0, t)), scaled(covariance[1]![a]![b]!, power(1, t)), [
               a === b ? Math.sqrt(eps) : 0,
               0,
             ]),
           ),
         ) as Matrix
         const inverted = inverse(mixed)
-        const u = [0, 1].map((a) => plus(times(inverted[a][0], x(t)[0]), times(inverted[a][1], x(t)[1])))
+        const u = [0, 1].map((a) => plus(times(inverted[a]![0], x(t)[0]), times(inverted[a]![1], x(t)[1])))
         for (const a of [0, 1]) {
           const [re, im] = scaled(
-            plus(times(covariance[0][a][0], u[0]), times(covariance[0][a][1], u[1])),
+            plus(times(covariance[0]![a]![0], u[0]!), times(covariance[0]![a]![1], u[1]!)),
             power(0, t) * scale,
           )
-          out[a][t].re[bin] = re
-          out[a][t].im[bin] = im
+          out[a]![t]!.re[bin] = re
+          out[a]![t]!.im[bin] = im
         }
       }
     }
@@ -149,18 +149,18 @@ describe('the umx architecture', () => {
     ).toBeLessThan(1e-5)
   })
 
-  const [noiseA, noiseB] = stereoNoise(20_003, 5)
+  const [noiseA, noiseB] = stereoNoise(20_003, 5) as [Float32Array, Float32Array]
   const tones = noiseA.map((_, i) => 0.3 * Math.sin(i / 3) + 0.2 * Math.sin(i / 17) + 0.1 * Math.sin(i / 1.3))
   it.each([
     [
       'two sources at different positions',
-      noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]),
-      noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]),
+      noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]!),
+      noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]!),
     ],
     // Where the determinant of what is inverted is next to nothing of its terms.
     ['equal channels', noiseA, noiseA],
     ['steady tones in the middle', tones, tones],
-    ['nearly parallel channels', noiseA, noiseA.map((a, i) => 0.999 * a + 0.001 * noiseB[i])],
+    ['nearly parallel channels', noiseA, noiseA.map((a, i) => 0.999 * a + 0.001 * noiseB[i]!)],
     ['opposite channels', noiseA, noiseA.map((a) => -a)],
     ['one source to one side', noiseA, noiseA.map((a) => 0.3 * a)],
     ['another nearer to the middle', noiseA, noiseA.map((a) => 0.9 * a)],
@@ -184,13 +184,13 @@ describe('the umx architecture', () => {
     const mixture = stereoMusic(60_001)
     const { manifest, networks } = await model(shipped, known, { wienerSteps: 0, stft: undefined })
     const { vocals } = await separateWith({ manifest, networks }, mixture)
-    expect(worstDifference([vocals[1]], [maskTrack(mixture[1], 4096, 1024, known)])).toBeLessThan(1e-4)
+    expect(worstDifference([vocals[1]!], [maskTrack(mixture[1]!, 4096, 1024, known)])).toBeLessThan(1e-4)
   })
 
   it('chooses the frames of a segment where the network leaves them open', async () => {
     const network = await load(umxNetwork(small, known, true))
     const sizes = new Set<number>()
-    const seen = watched(network, ({ magnitude }) => sizes.add(magnitude.dims[3]))
+    const seen = watched(network, ({ magnitude }) => sizes.add(magnitude!.dims[3]!))
     const manifest = manifestOf('umx', { stems: ['vocals'], stft: { hop: 64 }, frames: 100, wienerSteps: 0 })
     const mixture = stereoNoise(20_000)
     const { vocals } = await separateWith({ manifest, networks: [seen] }, mixture)
@@ -205,9 +205,9 @@ describe('the umx architecture', () => {
 
   it('takes mono without dividing by zero, and keeps silence silent', async () => {
     const [plane] = stereoNoise(30_000)
-    const { vocals } = await separateWith(await model(small, known), [plane, plane])
-    expect(worstDifference([vocals[0]], [vocals[1]])).toBeLessThan(1e-5)
-    expect(vocals[0].every(Number.isFinite)).toBe(true)
+    const { vocals } = await separateWith(await model(small, known), [plane!, plane!])
+    expect(worstDifference([vocals[0]!], [vocals[1]!])).toBeLessThan(1e-5)
+    expect(vocals[0]!.every(Number.isFinite)).toBe(true)
     const silence = [new Float32Array(9000), new Float32Array(9000)]
     const silent = await separateWith(await model(small, known), silence)
     expect(worstDifference(silent.vocals, silence)).toBe(0)
@@ -233,11 +233,11 @@ describe('the umx architecture', () => {
     const { manifest, networks } = await model({ ...small, frameCount: 80 }, all, { wienerSteps: 0 })
     let turn = 0
     const moody = {
-      ...networks[0],
+      ...networks[0]!,
       run: async (...[feeds, fetches]: Parameters<(typeof networks)[0]['run']>) => {
         const gain = turn++ % 2 === 0 ? 1 : 0.5
-        const result = await networks[0].run(feeds, fetches)
-        for (let i = 0; i < fetches.vocals.data.length; i++) fetches.vocals.data[i] *= gain
+        const result = await networks[0]!.run(feeds, fetches)
+        for (let i = 0; i < fetches.vocals!.data.length; i++) fetches.vocals!.data[i]! *= gain
         return result
       },
     }
@@ -247,7 +247,7 @@ describe('the umx architecture', () => {
     const step = Math.floor((0.75 * (79 * 64 - 256)) / 64) * 64
     expect(
       kinkAt(
-        vocals[0].subarray(300, -300),
+        vocals[0]!.subarray(300, -300),
         [1, 2, 3, 4].map((segment) => segment * step),
       ),
     ).toBeLessThan(2)

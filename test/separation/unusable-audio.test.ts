@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import { withChecksum } from './ogg-file.js'
-import { flacFile, aiffFile } from './plain-files.js'
-import { fixture } from './test-signal.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { withChecksum } from '../media/ogg-file.js'
+import { flacFile, aiffFile } from '../media/plain-files.js'
+import { fixture } from '../media/test-signal.js'
 import { noise, readAudio, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
 
@@ -138,8 +138,8 @@ describe('damaged audio', () => {
       return
     }
     const { channels, sampleRate } = await truncated
-    expect(channels[0].length / sampleRate).toBeGreaterThan(0.1)
-    expect(channels[0].length / sampleRate).toBeLessThan(1)
+    expect(channels[0]!.length / sampleRate).toBeGreaterThan(0.1)
+    expect(channels[0]!.length / sampleRate).toBeLessThan(1)
   })
 
   it.each(encoded)('%s with a random fifth in its middle ends in sane audio or decode_failed', async (name) => {
@@ -152,7 +152,7 @@ describe('damaged audio', () => {
     }
     const { channels, sampleRate } = outcome as Awaited<ReturnType<typeof readAudio>>
     expect(channels).toHaveLength(2)
-    expect(channels[0].length / sampleRate).toBeLessThan(1.5)
+    expect(channels[0]!.length / sampleRate).toBeLessThan(1.5)
     for (const plane of channels) expect(plane.every((sample) => Math.abs(sample) <= 8)).toBe(true)
   })
 
@@ -165,7 +165,7 @@ describe('damaged audio', () => {
         code: 'BAD_INPUT',
         reason: expect.stringMatching(/decode_failed|unsupported_format/),
       })
-    else expect((outcome as Awaited<ReturnType<typeof readAudio>>).channels[0].length).toBeGreaterThan(0)
+    else expect((outcome as Awaited<ReturnType<typeof readAudio>>).channels[0]!.length).toBeGreaterThan(0)
   })
 })
 
@@ -181,18 +181,18 @@ describe('FLAC', () => {
     expect(
       channels.map(
         (plane, channel) =>
-          plane.length === 300_000 && plane.every((sample, index) => sample === samples[channel][index] / 32_768),
+          plane.length === 300_000 && plane.every((sample, index) => sample === samples[channel]![index]! / 32_768),
       ),
     ).toEqual([true, true])
   })
 
   it('damaged frames become silence of the same length, and what follows stays in time', async () => {
     const damaged = Buffer.from(bytes)
-    for (const frame of [3, 150, 151]) damaged[frameStarts[frame] + 500] ^= 0x10
+    for (const frame of [3, 150, 151]) damaged[frameStarts[frame]! + 500]! ^= 0x10
     const { channels } = await readAudio(await file(damaged))
-    const wrong = [...channels[0].keys()].filter((index) => channels[0][index] !== samples[0][index] / 32_768)
+    const wrong = [...channels[0]!.keys()].filter((index) => channels[0]![index] !== samples[0]![index]! / 32_768)
     expect(new Set(wrong.map((index) => Math.floor(index / blockSize)))).toEqual(new Set([3, 150, 151]))
-    expect(channels[0].subarray(150_000, 152_000).every((sample) => sample === 0)).toBe(true)
+    expect(channels[0]!.subarray(150_000, 152_000).every((sample) => sample === 0)).toBe(true)
     expect(channels[0]).toHaveLength(300_000)
   })
 
@@ -210,8 +210,8 @@ describe('AIFF', () => {
       await file(aiffFile([values, values.map((value) => ~value)], bits, 48_000)),
     )
     expect(sampleRate).toBe(48_000)
-    expect([...channels[0]]).toEqual(values.map((value) => value / 2 ** (bits - 1)))
-    expect([...channels[1]]).toEqual(values.map((value) => ~value / 2 ** (bits - 1)))
+    expect([...channels[0]!]).toEqual(values.map((value) => value / 2 ** (bits - 1)))
+    expect([...channels[1]!]).toEqual(values.map((value) => ~value / 2 ** (bits - 1)))
   })
 })
 
@@ -234,10 +234,10 @@ describe('length', () => {
       const overstated = await file(overstate(name, await readFile(fixture(name))))
       const stream = await openAudio(overstated, { maxSeconds: 600 })
       let sampleCount = 0
-      for await (const block of stream.blocks) sampleCount += block.channels[0].length
+      for await (const block of stream.blocks) sampleCount += block.channels[0]!.length
       // What the encoder added at the end is there, too: only the length would have told.
-      expect(sampleCount).toBeGreaterThanOrEqual(channels[0].length)
-      expect(sampleCount).toBeLessThan(channels[0].length + 2000)
+      expect(sampleCount).toBeGreaterThanOrEqual(channels[0]!.length)
+      expect(sampleCount).toBeLessThan(channels[0]!.length + 2000)
       // Files of one second: the others' lengths are those of a broadcast that was joined late, and of a track.
       if (/flac|mp3/.test(name)) expect(stream.warnings).toEqual([expect.stringMatching(/states a length of \d{4,}/)])
     },
@@ -268,7 +268,7 @@ describe('length', () => {
     bytes.writeUInt32BE(2, frameCountOffset)
     const reading = openAudio(await file(bytes), { maxSeconds: 0.5 }).then(async ({ blocks }) => {
       let sampleCount = 0
-      for await (const { channels } of blocks) sampleCount += channels[0].length
+      for await (const { channels } of blocks) sampleCount += channels[0]!.length
       return sampleCount
     })
     const outcome = await reading.catch((error: unknown) => error)

@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openAudio } from '../../src/core/separation/decode/open-audio.js'
-import { toStereo } from '../../src/core/separation/dsp/stereo.js'
-import { WavWriter } from '../../src/core/separation/encode/wav-writer.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { toStereo } from '../../src/core/media/dsp/stereo.js'
+import { WavWriter } from '../../src/core/media/encode/wav-writer.js'
 import { collect, joined, noise, readAudio, streamOf, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
 
@@ -28,7 +28,7 @@ function samples(bytesPerSample: number, write: (bytes: Buffer, value: number, a
   const bytes = Buffer.alloc(left.length * 2 * bytesPerSample)
   left.forEach((_, index) =>
     [left[index], right[index]].forEach((value, channel) =>
-      write(bytes, value, (index * 2 + channel) * bytesPerSample),
+      write(bytes, value!, (index * 2 + channel) * bytesPerSample),
     ),
   )
   return bytes
@@ -71,8 +71,8 @@ describe('reading WAV', () => {
   it.each(encodings)('$name samples are scaled by two to the power of their width', async ({ bits, tag, data }) => {
     const { channels } = await read(wavFile({ tag, bits, data }))
     const exact = (value: number) => Math.fround(tag === 3 ? value : integer(value, bits) / 2 ** (bits - 1))
-    expect([...channels[0]]).toEqual(left.map(exact))
-    expect([...channels[1]]).toEqual(right.map(exact))
+    expect([...channels[0]!]).toEqual(left.map(exact))
+    expect([...channels[1]!]).toEqual(right.map(exact))
   })
 
   it.each(encodings)(
@@ -86,7 +86,7 @@ describe('reading WAV', () => {
   )
 
   it('chunks of odd length before the data are stepped over', async () => {
-    const { data } = encodings[1]
+    const { data } = encodings[1]!
     const { channels } = await read(
       wavFile({
         tag: 1,
@@ -107,14 +107,14 @@ describe('reading WAV', () => {
     ['0xffffffff', 0xffff_ffff, 0xffff_ffff],
     ['more than the file holds', 0x7fff_f000, 0x7fff_f000],
   ])('a streamed file whose data size is %s is read to its end', async (_, riffBytes, dataBytes) => {
-    const { channels } = await read(wavFile({ tag: 1, bits: 16, data: encodings[1].data, riffBytes, dataBytes }))
+    const { channels } = await read(wavFile({ tag: 1, bits: 16, data: encodings[1]!.data, riffBytes, dataBytes }))
     expect(channels[0]).toHaveLength(left.length)
   })
 
   it('a truncated file gives the complete samples that are left', async () => {
-    const whole = wavFile({ tag: 1, bits: 16, data: encodings[1].data })
+    const whole = wavFile({ tag: 1, bits: 16, data: encodings[1]!.data })
     const { channels } = await read(whole.subarray(0, whole.length - 6))
-    expect([...channels[0]]).toHaveLength(left.length - 2)
+    expect([...channels[0]!]).toHaveLength(left.length - 2)
   })
 
   it('an empty data chunk followed by notes is no audio, not notes played as audio', async () => {
@@ -126,7 +126,7 @@ describe('reading WAV', () => {
     const data = Buffer.alloc(5 * 4)
     ;[Infinity, NaN, 1e30, -3, 0.5].forEach((value, index) => data.writeFloatLE(value, index * 4))
     const { channels } = await read(wavFile({ tag: 3, bits: 32, channels: 1, data }))
-    expect([...channels[0]]).toEqual([0, 0, 0, -3, 0.5])
+    expect([...channels[0]!]).toEqual([0, 0, 0, -3, 0.5])
   })
 
   it('the speakers of WAVE_FORMAT_EXTENSIBLE decide what is mixed where', async () => {
@@ -138,8 +138,8 @@ describe('reading WAV', () => {
       wavFile({ tag: 1, bits: 16, channels: 3, data, isExtensible: true, channelMask: 0x1 | 0x8 | 0x100 }),
     )
     const [mixedLeft, mixedRight] = await collect(toStereo(await openAudio(join(folder, 'speakers.wav'))))
-    expect(mixedLeft[0]).toBeCloseTo((0.5 + 0.5 * 0.125) / 1.5, 6)
-    expect(mixedRight[0]).toBeCloseTo((0.5 * 0.125) / 1.5, 6)
+    expect(mixedLeft![0]!).toBeCloseTo((0.5 + 0.5 * 0.125) / 1.5, 6)
+    expect(mixedRight![0]!).toBeCloseTo((0.5 * 0.125) / 1.5, 6)
   })
 })
 
@@ -238,7 +238,7 @@ describe('stereo', () => {
     expect(first).toEqual(mono)
     expect(second).toEqual(mono)
     for await (const { channels } of toStereo(streamOf([mono])).blocks)
-      expect(channels[0].buffer).not.toBe(channels[1].buffer)
+      expect(channels[0]!.buffer).not.toBe(channels[1]!.buffer)
   })
 
   it('stereo passes unchanged', () => {
@@ -249,6 +249,6 @@ describe('stereo', () => {
   it.each([3, 4, 5, 6, 7, 8, 12])('%d channels at full scale mix down to full scale at most', async (count) => {
     const planes = Array.from({ length: count }, () => joined([new Float32Array(100).fill(1)]))
     const mixed = await collect(toStereo(streamOf(planes)))
-    expect(Math.max(...mixed[0], ...mixed[1])).toBeCloseTo(1, 6)
+    expect(Math.max(...mixed[0]!, ...mixed[1]!)).toBeCloseTo(1, 6)
   })
 })

@@ -6,7 +6,7 @@ import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
 import { TimeLeft } from '../../../src/console/time-left.js'
 import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
-import { WavWriter } from '../../../src/core/separation/encode/wav-writer.js'
+import { WavWriter } from '../../../src/core/media/encode/wav-writer.js'
 
 const never = new AbortController().signal
 

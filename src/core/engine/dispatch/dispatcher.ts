@@ -4,17 +4,17 @@ import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import type { Claimable } from '../ports/job-store.js'
-import type { Attempt } from './attempt.js'
-import type { AttemptPorts } from './attempt-ports.js'
+import type { Attempt } from './attempt/attempt.js'
+import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { ClaimLine } from './claim-line.js'
-import { Scratch } from './scratch.js'
-import { Stages } from './stages.js'
+import { Scratch } from './attempt/scratch.js'
+import { Stages } from './attempt/stages.js'
 
 /**
  * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a claimed job is known
  * here at once.
  */
-const loadAttempt = async () => (await import('./attempt.js')).Attempt
+const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
 
 /**
  * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another until the store has

@@ -3,8 +3,8 @@ import type { Batches } from '../batch/batches.js'
 import type { EngineOptions } from '../options.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
-import type { FileSweep } from './file-sweep.js'
-import type { Sweep, SweepReport } from './sweep.js'
+import type { FileSweep } from './sweep/file-sweep.js'
+import type { Sweep, SweepReport } from './sweep/sweep.js'
 
 /** Sweeps per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20

@@ -3,7 +3,7 @@ import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
-import { remembered } from '../remembered.js'
+import { remembered } from '../limits/remembered.js'
 import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
 
 /** Missed beats before a worker counts as dead. */

@@ -1,0 +1,213 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { lstat, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  checkpointChain,
+  claimCheckpointPrefix,
+  jobCheckpointPrefix,
+  keptInputKey,
+  partKey,
+} from '../../job/checkpoint-keys.js'
+import type { JobRecord } from '../../job/job.js'
+import type { EngineOptions } from '../../options.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { Logger } from '../../ports/logger.js'
+import type { InputFile, KeptPart, RunCheckpoint, WorkOrder } from '../../ports/runner.js'
+import { partName } from '../../runner/stage-checkpoint.js'
+
+/** Waits between the attempts to store a part; the last one repeats. */
+const retryDelaysMs = [1_000, 5_000, 30_000]
+/** How long an attempt that is handed back waits for its last part. */
+const longestHandBackMs = 5_000
+/** Anything not stored by then is given up. */
+const longestKeepMs = 60_000
+
+interface CheckpointPorts {
+  blobs: BlobStore
+  options: EngineOptions
+  logger: Logger
+  /** Called with each stored part: the work up to it is never repeated. */
+  onStored(): void
+}
+
+/**
+ * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds it. Nothing
+ * here fails the job: work that cannot be stored or read is repeated.
+ */
+export class AttemptCheckpoint implements RunCheckpoint {
+  readonly #job: JobRecord
+  readonly #ports: CheckpointPorts
+  readonly #handBack = new AbortController()
+  readonly #ended = new AbortController()
+  readonly #prefix: string
+  #directory = ''
+  /** Downloaded inputs that exist nowhere else, by the index of the workflow's input. */
+  readonly #downloads = new Map<number, string>()
+  #keptInputs = new Map<number, string>()
+  #parts: readonly string[] = []
+  /** Whether the blob store may contain something of the job. */
+  #hasKept: boolean
+  #storing: Promise<void> = Promise.resolve()
+  #stored = () => {}
+
+  constructor(job: JobRecord, ports: CheckpointPorts) {
+    this.#job = job
+    this.#ports = ports
+    this.#prefix = claimCheckpointPrefix(job)
+    this.#hasKept = this.isOn && job.token > 1
+  }
+
+  /** Whether this deployment keeps checkpoints. A store that lives in one process loses its files with it. */
+  get isOn(): boolean {
+    const { blobs, options } = this.#ports
+    return options.checkpoints.enabled && blobs.traits.scope === 'shared'
+  }
+
+  get handBack(): AbortSignal {
+    return this.#handBack.signal
+  }
+
+  /** Looks for what earlier attempts kept. @throws what the blob store throws; the signal's reason. */
+  async find(signal: AbortSignal): Promise<void> {
+    if (!this.#hasKept) return
+    const keys: string[] = []
+    for await (const { key } of this.#ports.blobs.list(jobCheckpointPrefix(this.#job.id))) {
+      signal.throwIfAborted()
+      keys.push(key)
+    }
+    const { parts, inputs } = checkpointChain(keys)
+    this.#parts = parts
+    this.#keptInputs = inputs
+    this.#hasKept = keys.length > 0
+  }
+
+  /** The input as an earlier attempt downloaded it; `undefined` if none has kept it. @throws as `find` */
+  async fetchInput(index: number, path: string, signal: AbortSignal): Promise<{ bytes: number } | undefined> {
+    const key = this.#keptInputs.get(index)
+    const bytes = key === undefined ? undefined : await this.#fetch(key, path, signal)
+    return bytes === undefined ? undefined : { bytes }
+  }
+
+  /** To be kept with the first part. */
+  noteDownload(index: number, file: InputFile): void {
+    this.#downloads.set(index, file.path)
+  }
+
+  /** What the run receives. @param directory the run's folder @throws as `find` */
+  async order(directory: string, signal: AbortSignal): Promise<WorkOrder['checkpoint']> {
+    if (!this.isOn) return undefined
+    this.#directory = directory
+    const { afterMs, everyMs, maxBytes } = this.#ports.options.checkpoints
+    const parts: KeptPart[] = []
+    for (const [part, key] of this.#parts.entries()) {
+      const kept = await this.#partFile(key, join(directory, `earlier-${partName(part)}`), signal)
+      // A missing part ends the chain: the rest would not fit.
+      if (!kept) break
+      parts.push(kept)
+    }
+    return { parts, afterMs, everyMs, maxBytes }
+  }
+
+  async store(part: number): Promise<void> {
+    this.#storing = this.#storeUntilEnd(part)
+    await this.#storing
+  }
+
+  /** Lets the run keep its work; resolves when that is stored, or at once if nothing was kept so far. */
+  async beforeHandBack(): Promise<void> {
+    if (!this.#hasKept || this.#ended.signal.aborted) return
+    const stored = new Promise<void>((resolve) => (this.#stored = resolve))
+    this.#handBack.abort()
+    const maxMs = Math.min(longestHandBackMs, this.#ports.options.dispatch.leaseMs / 3)
+    await Promise.race([stored, delay(maxMs, undefined, { signal: this.#ended.signal }).catch(() => {})])
+  }
+
+  /** The run has ended: nothing more is stored. */
+  async end(): Promise<void> {
+    this.#ended.abort()
+    await this.#storing
+  }
+
+  /** Keeps the downloaded inputs of a failed job that may be retried: their addresses may no longer work then. */
+  async keepDownloads(): Promise<void> {
+    if (!this.isOn) return
+    try {
+      await this.#storeDownloads(AbortSignal.timeout(longestKeepMs))
+    } catch (error) {
+      this.#warn('A downloaded input could not be kept; a retry downloads it again.', error)
+    }
+  }
+
+  /** Removes everything that the job's attempts kept. Call it when the job has ended for good. */
+  async discard(): Promise<void> {
+    if (!this.#hasKept) return
+    await this.#ports.blobs
+      .deletePrefix(jobCheckpointPrefix(this.#job.id))
+      .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
+  }
+
+  async #storeUntilEnd(part: number): Promise<void> {
+    // An upload that began earlier does not complete the hand-back: later work is still missing.
+    const isLast = this.#handBack.signal.aborted
+    for (let tries = 0; !this.#ended.signal.aborted; tries++) {
+      try {
+        await this.#storeOnce(part)
+        this.#ports.onStored()
+        if (isLast) this.#stored()
+        return
+      } catch (error) {
+        if (this.#ended.signal.aborted) return
+        this.#warn('A part of the checkpoint could not be stored; the job goes on, and the part is tried again.', error)
+        await delay(retryDelaysMs[Math.min(tries, retryDelaysMs.length - 1)], undefined, {
+          signal: this.#ended.signal,
+        }).catch(() => {})
+      }
+    }
+  }
+
+  async #storeOnce(part: number): Promise<void> {
+    const { blobs } = this.#ports
+    const options = { signal: this.#ended.signal }
+    this.#hasKept = true
+    // First, because the parts only fit this file.
+    await this.#storeDownloads(this.#ended.signal)
+    const path = join(this.#directory, partName(part))
+    // lstat: a link could store a file from outside the run.
+    if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
+    const key = partKey(this.#prefix, part)
+    if (blobs.putFile) return void (await blobs.putFile(key, path, options))
+    await blobs.put(key, createReadStream(path), options)
+    await rm(path, { force: true })
+  }
+
+  async #storeDownloads(signal: AbortSignal): Promise<void> {
+    for (const [index, path] of this.#downloads) {
+      this.#hasKept = true
+      await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), { signal })
+      this.#downloads.delete(index)
+    }
+  }
+
+  /** Parts are only read, and by their length, so the store's own files will do. */
+  async #partFile(key: string, path: string, signal: AbortSignal): Promise<KeptPart | undefined> {
+    const { blobs } = this.#ports
+    if (blobs.localFile) return await blobs.localFile(key)
+    const bytes = await this.#fetch(key, path, signal)
+    return bytes === undefined ? undefined : { path, bytes }
+  }
+
+  async #fetch(key: string, path: string, signal: AbortSignal): Promise<number | undefined> {
+    const blob = await this.#ports.blobs.get(key, { signal })
+    if (!blob) return undefined
+    await rm(path, { force: true })
+    const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
+    await pipeline(blob.body, file, { signal })
+    return file.bytesWritten
+  }
+
+  #warn(message: string, error: unknown): void {
+    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
+  }
+}

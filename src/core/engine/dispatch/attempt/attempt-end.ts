@@ -1,0 +1,37 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { JobRecord } from '../../job/job.js'
+import type { JobChange } from '../../job/transitions.js'
+import type { JobStore } from '../../ports/job-store.js'
+
+/**
+ * Writes the change that ends a claim. A short outage of the store must not lose a finished job, so this retries until the lease
+ * must have expired, and then throws the store's error.
+ *
+ * @returns the record as written; `undefined` if the claim is no longer the job's
+ */
+export async function writeEnd(
+  jobs: JobStore,
+  job: JobRecord,
+  change: JobChange,
+  { forMs, onRetry }: { forMs: number; onRetry: (error: unknown) => void },
+): Promise<JobRecord | undefined> {
+  const giveUpAt = performance.now() + forMs
+  let mayBeWritten = false
+  for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2000)) {
+    try {
+      const written = await jobs.apply(job.id, change)
+      return written ?? (mayBeWritten ? await ownEnd(jobs, job) : undefined)
+    } catch (error) {
+      mayBeWritten = true
+      if (performance.now() + waitMs > giveUpAt) throw error
+      onRetry(error)
+      await delay(waitMs)
+    }
+  }
+}
+
+/** The record, if this claim was the last and has ended: then the write that seemed to fail took effect. */
+async function ownEnd(jobs: JobStore, { id, token }: JobRecord): Promise<JobRecord | undefined> {
+  const job = await jobs.get(id)
+  return job && job.token === token && job.lease === null ? job : undefined
+}

@@ -1,0 +1,46 @@
+import { errorText } from '../../error-text.js'
+import { StemworkError } from '../../errors.js'
+import { jobError } from '../../job/failure.js'
+import type { JobRecord } from '../../job/job.js'
+import type { JobChange } from '../../job/transitions.js'
+import type { EngineOptions } from '../../options.js'
+import type { InputFile } from '../../ports/runner.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
+import { usageOf } from './attempt-usage.js'
+import type { Policy } from './policy.js'
+
+interface FailedAttempt {
+  job: JobRecord
+  /** Attempts without progress, this one included. */
+  attempts: number
+  inputs: Readonly<Record<string, InputFile>>
+  policy: Policy
+  options: Pick<EngineOptions, 'dispatch' | 'retention'>
+}
+
+type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'fail' }>
+
+/** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
+export function answerToFailure(
+  error: unknown,
+  { job, attempts, inputs, policy, options: { dispatch, retention } }: FailedAttempt,
+): FailureAnswer | undefined {
+  if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
+  const claim = { token: job.token, nonce: job.lease?.nonce }
+  if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
+    const onShutdown = job.shutdownRequeues < dispatch.maxShutdownRequeues
+    return { kind: 'requeue', ...claim, delayMs: 0, onShutdown }
+  }
+  const failure = errorText(error)
+  if (attempts < policy.maxAttempts && policy.mayPass(error))
+    return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }
+  return {
+    kind: 'fail',
+    ...claim,
+    error: jobError(error),
+    failure,
+    ...usageOf(job, inputs),
+    retentionMs: retention.failedInputsMs,
+    messages: webhookMessages(job, 'job.failed'),
+  }
+}

@@ -1,0 +1,56 @@
+import { join } from 'node:path'
+import { fetchInput } from '../../fetch/fetch-input.js'
+import { nameInUrl } from '../../job/download-name.js'
+import type { JobRecord } from '../../job/job.js'
+import type { EngineOptions } from '../../options.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { InputFile } from '../../ports/runner.js'
+import type { Workflow } from '../../workflow/workflow.js'
+import type { AttemptCheckpoint } from './attempt-checkpoint.js'
+import { readUpload } from './read-upload.js'
+
+interface InputSources {
+  job: JobRecord
+  blobs: BlobStore
+  options: EngineOptions
+  checkpoint: AttemptCheckpoint
+  signal: AbortSignal
+  throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/**
+ * The job's input files in `directory`: uploads come from the blob store, downloads from an earlier attempt or else from their
+ * addresses.
+ *
+ * @throws StemworkError as `readUpload` and `fetchInput`; the signal's reason.
+ */
+export async function fetchInputs(
+  { inputs: params }: Workflow,
+  directory: string,
+  { job, blobs, options, checkpoint, signal, throughOutage }: InputSources,
+): Promise<Record<string, InputFile>> {
+  const inputs: Record<string, InputFile> = {}
+  const maxBytes = options.limits.maxFileBytes
+  for (const [index, param] of params.entries()) {
+    const path = join(directory, `input-${param}`)
+    const key = job.uploads[param]
+    const url = job.params[param]
+    if (key !== undefined) {
+      const { bytes } = await throughOutage(() => readUpload(blobs, key, path, { signal, maxBytes }))
+      inputs[param] = { path, bytes }
+    } else if (typeof url === 'string') {
+      const kept = await throughOutage(() => checkpoint.fetchInput(index, path, signal))
+      const { bytes } =
+        kept ??
+        (await fetchInput(url, path, {
+          signal,
+          maxBytes,
+          policy: options.fetch,
+          timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
+        }))
+      inputs[param] = { path, bytes, name: nameInUrl(url) }
+      if (!kept) checkpoint.noteDownload(index, inputs[param])
+    }
+  }
+  return inputs
+}

@@ -1,0 +1,43 @@
+import { createReadStream } from 'node:fs'
+import { attemptPrefix } from '../../job/blob-keys.js'
+import type { JobOutput, JobRecord } from '../../job/job.js'
+import type { EngineOptions } from '../../options.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { WorkResult } from '../../ports/runner.js'
+import { copyResult } from './copy-results.js'
+
+export interface PublishContext {
+  blobs: BlobStore
+  /** For copies to the client's own addresses. */
+  policy: EngineOptions['fetch']
+  signal: AbortSignal
+  /** Called before each file. */
+  onFile(): void
+  throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** Stores the outputs under this claim's own prefix. They become the job's results when the record names them. */
+export async function publishOutputs(
+  result: WorkResult,
+  job: JobRecord,
+  { blobs, policy, signal, onFile, throughOutage }: PublishContext,
+): Promise<Record<string, JobOutput>> {
+  const outputs: Record<string, JobOutput> = {}
+  for (const [name, file] of Object.entries(result.outputs)) {
+    onFile()
+    const { bytes, contentType, fileName, downloadName } = file
+    const copyTo = job.copyResultsTo[name]
+    if (copyTo !== undefined) {
+      await copyResult(name, file, copyTo, { signal, policy })
+      outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
+      continue
+    }
+    const key = attemptPrefix(job) + fileName
+    const options = { contentType, signal }
+    await throughOutage(() =>
+      blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
+    )
+    outputs[name] = { key, bytes, contentType, fileName, downloadName }
+  }
+  return outputs
+}

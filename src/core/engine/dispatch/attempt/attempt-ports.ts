@@ -1,0 +1,25 @@
+import type { JobEvents } from '../../events.js'
+import type { JobRecord } from '../../job/job.js'
+import type { EngineOptions } from '../../options.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { JobQueue } from '../../ports/job-queue.js'
+import type { JobStore } from '../../ports/job-store.js'
+import type { Logger } from '../../ports/logger.js'
+import type { Runner } from '../../ports/runner.js'
+import type { WorkflowRegistry } from '../../workflow/registry.js'
+
+/** The parts that an attempt uses. */
+export interface AttemptPorts {
+  jobs: JobStore
+  blobs: BlobStore
+  queue: JobQueue
+  runner: Runner
+  workflows: WorkflowRegistry
+  events: JobEvents
+  options: EngineOptions
+  logger: Logger
+  /** Called with each job that ended here, whatever its listeners do. */
+  onEnd(job: JobRecord): void
+  /** Called when a job has failed because of how this process is set up. */
+  onSetupError(): void
+}

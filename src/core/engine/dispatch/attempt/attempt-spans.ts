@@ -1,0 +1,77 @@
+import { StemworkError } from '../../errors.js'
+import type { JobRecord } from '../../job/job.js'
+import { jobAttributes } from '../../job/span-attributes.js'
+import type { TraceContext } from '../../job/trace-context.js'
+import { type Span, traced, type Tracing } from '../../ports/tracing.js'
+
+/** An attempt in the trace of its job: a span for all of it, one for each step, and in the run one for each stage. */
+export class AttemptSpans {
+  readonly #tracing: Tracing
+  readonly #span: Span
+  #cause: unknown
+
+  constructor(tracing: Tracing, job: JobRecord) {
+    this.#tracing = tracing
+    this.#span = tracing.begin({
+      name: `process ${job.workflow}`,
+      kind: 'consumer',
+      // Not the span that was active in this process when the job was claimed.
+      parent: job.trace,
+      attributes: {
+        ...jobAttributes(job),
+        'messaging.operation.name': 'process',
+        'messaging.operation.type': 'process',
+        'stemwork.attempt': job.token,
+        'stemwork.worker': job.lease?.owner ?? '',
+      },
+    })
+  }
+
+  /** @param work returns the settled record; `undefined` if the lease was lost */
+  async whole(work: () => Promise<JobRecord | undefined>): Promise<JobRecord | undefined> {
+    try {
+      const settled = await this.#span.within(work)
+      this.#span.set({ 'stemwork.job.status': settled?.status ?? 'lost' })
+      this.#span.end(this.#cause)
+      return settled
+    } catch (error) {
+      this.#span.end(error)
+      throw error
+    }
+  }
+
+  /** Why the attempt ended without results; a shutdown is not a failure. */
+  fail(cause: unknown): void {
+    if (!(StemworkError.is(cause) && cause.code === 'SHUTTING_DOWN')) this.#cause = cause
+  }
+
+  step<Result>(name: string, work: (span: Span) => Promise<Result>): Promise<Result> {
+    // Not the active span: work that waited for a slot is started by the run that freed it.
+    return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
+  }
+
+  /** The run, with a span for each stage. A span begins with the stage's first message, because stages run in another process. */
+  run<Result>(
+    work: (trace: TraceContext | undefined, onStage: (stage: string) => void) => Promise<Result>,
+  ): Promise<Result> {
+    return this.step('run', async ({ context }) => {
+      let name: string | undefined
+      let span: Span | undefined
+      const onStage = (stage: string) => {
+        if (stage === name) return
+        span?.end()
+        name = stage
+        const attributes = { 'stemwork.stage': stage }
+        span = this.#tracing.begin({ name: `stage ${stage}`, kind: 'internal', parent: context ?? null, attributes })
+      }
+      try {
+        const result = await work(context, onStage)
+        span?.end()
+        return result
+      } catch (error) {
+        span?.end(error)
+        throw error
+      }
+    })
+  }
+}

@@ -1,0 +1,338 @@
+import { rm } from 'node:fs/promises'
+import { errorLine } from '../../error-text.js'
+import { isSetupError, type StemworkError } from '../../errors.js'
+import { attemptPrefix } from '../../job/blob-keys.js'
+import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../../job/failure.js'
+import type { JobOutput, JobRecord } from '../../job/job.js'
+import { isWorthKeeping } from '../../job/retry.js'
+import type { JobChange } from '../../job/transitions.js'
+import { type Policy, policyOf } from './policy.js'
+import type { InputFile, WorkResult } from '../../ports/runner.js'
+import type { Workflow } from '../../workflow/workflow.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
+import { AttemptCheckpoint } from './attempt-checkpoint.js'
+import { writeEnd } from './attempt-end.js'
+import { AttemptSpans } from './attempt-spans.js'
+import { usageOf } from './attempt-usage.js'
+import { answerToFailure } from './attempt-failure.js'
+import { fetchInputs } from './attempt-inputs.js'
+import { publishOutputs } from './attempt-outputs.js'
+import type { AttemptPorts } from './attempt-ports.js'
+import { runWorkflow } from './attempt-run.js'
+import { explainFullDisk } from './full-disk.js'
+import { HeartbeatLoop } from './heartbeat.js'
+import { RunTimeLimit } from './run-time-limit.js'
+import type { Scratch } from './scratch.js'
+import type { Stages } from './stages.js'
+import { throughOutage } from './storage-outage.js'
+
+/** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
+const fetchShare = 0.05
+const publishShare = 0.03
+/** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
+const timerSlackMs = 25
+/** Node's timers are limited to 31 bits. Later deadlines and longer runs need no timer. */
+const longestTimerMs = 2 ** 31 - 1
+
+/**
+ * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between, either that
+ * write is accepted or another worker holds the job and this run leaves nothing behind.
+ */
+export class Attempt {
+  readonly #ports: AttemptPorts
+  readonly #job: JobRecord
+  readonly #controller = new AbortController()
+  readonly #heartbeat: HeartbeatLoop
+  readonly #scratch: Scratch
+  readonly #stages: Stages | undefined
+  readonly #policy: Policy
+  readonly #timeLimit: RunTimeLimit
+  readonly #deadline: RunTimeLimit | undefined
+  readonly #checkpoint: AttemptCheckpoint
+  #inputs: Record<string, InputFile> = {}
+  /** Attempts without progress, including this one. Kept work is never repeated. */
+  #attempts: number
+  readonly #spans: AttemptSpans
+
+  /** @param job the record that `claim` returned */
+  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
+    const { options, events, jobs, logger, workflows } = ports
+    this.#ports = ports
+    this.#job = job
+    this.#scratch = scratch
+    this.#stages = stages
+    this.#attempts = job.attempts
+    this.#spans = new AttemptSpans(options.tracing, job)
+    this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
+    this.#policy = policyOf(job.workflow, workflows.get(job.workflow)?.policy, options)
+    const { timeoutMs } = this.#policy
+    this.#timeLimit = new RunTimeLimit(timeoutMs, () => this.interrupt(timedOut(timeoutMs)))
+    const { deadline } = job
+    if (deadline !== null && deadline - Date.now() < longestTimerMs)
+      this.#deadline = new RunTimeLimit(deadline - Date.now(), () => this.interrupt(missedDeadline(deadline)))
+    this.#heartbeat = new HeartbeatLoop(
+      jobs,
+      job,
+      {
+        leaseMs: options.dispatch.leaseMs,
+        progressIntervalMs: options.dispatch.progressIntervalMs,
+        onProgress: (updated) => events.announce('job.progressed', updated),
+        interrupt: (reason) => this.interrupt(reason),
+      },
+      logger,
+    )
+  }
+
+  get jobId(): string {
+    return this.#job.id
+  }
+
+  /** Ends the run at once for the given reason. A run that will continue elsewhere may keep its work first. */
+  interrupt(reason: StemworkError): void {
+    if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack().then(() => this.#end(reason))
+    this.#end(reason)
+  }
+
+  #end(reason: StemworkError): void {
+    this.#controller.abort(reason)
+    this.#heartbeat.stop()
+  }
+
+  /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
+  run(): Promise<JobRecord | undefined> {
+    return this.#spans.whole(() => this.#runToEnd())
+  }
+
+  async #runToEnd(): Promise<JobRecord | undefined> {
+    const { events, options, workflows } = this.#ports
+    events.announce('job.started', this.#job)
+    // Requested while an earlier worker, now lost, ran the job.
+    const { deadline } = this.#job
+    if (deadline !== null && deadline <= Date.now()) return this.#settle(this.#failure(missedDeadline(deadline)))
+    if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
+    if (this.#job.lapses > options.dispatch.maxLapses)
+      return this.#settle(this.#failure(lostEveryWorker(this.#job.lapses)))
+
+    this.#timeLimit.start()
+    this.#deadline?.start()
+    this.#heartbeat.start()
+    /** Empty: the workflow reads and writes no file. */
+    let directory = ''
+    let published = false
+    let end: JobChange | undefined
+    try {
+      const workflow = workflows.require(this.#job.workflow)
+      const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
+      const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
+      if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
+      const inputs = await this.#spans.step('fetch', () =>
+        this.#inFetchStage(async () => {
+          await this.#readCheckpoint((signal) => this.#checkpoint.find(signal))
+          return await this.#fetchInputs(workflow, directory)
+        }),
+      )
+      const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
+      published = Object.keys(result.outputs).length > 0
+      const outputs = await this.#spans.step('publish', () => this.#publish(result))
+      this.#controller.signal.throwIfAborted()
+      end = {
+        kind: 'succeed',
+        token: this.#job.token,
+        nonce: this.#job.lease?.nonce,
+        outputs,
+        details: result.details,
+        ...usageOf(this.#job, inputs, result.details),
+        retentionMs: options.retention.resultsMs,
+        messages: webhookMessages(this.#job, 'job.succeeded'),
+      }
+      await this.#checkpoint.end()
+    } catch (error) {
+      await this.#checkpoint.end()
+      // The interrupted code may throw any error; the signal's reason is the real cause.
+      const { signal } = this.#controller
+      const cause: unknown = signal.aborted ? signal.reason : explainFullDisk(error, this.#scratch.directory)
+      if (published) await this.#discardResults()
+      end = this.#failure(cause)
+      if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
+    }
+    try {
+      // Not earlier: while the store is unavailable, the success may or may not be recorded, so the files must stay.
+      return await this.#settle(end)
+    } finally {
+      this.#timeLimit.pause()
+      this.#deadline?.pause()
+      this.#heartbeat.stop()
+      if (directory !== '')
+        await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
+          this.#warn('Scratch files could not be removed.', error),
+        )
+    }
+  }
+
+  #inFetchStage<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#stages ? this.#stages.fetch(this.#job.app, work) : work()
+  }
+
+  #inSlot<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#stages ? this.#stages.run(this.#controller.signal, work) : work()
+  }
+
+  async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
+    if (workflow.inputs.length > 0) this.#heartbeat.report({ stage: 'fetch', progress: 0 })
+    const { blobs, options } = this.#ports
+    return (this.#inputs = await fetchInputs(workflow, directory, {
+      job: this.#job,
+      blobs,
+      options,
+      checkpoint: this.#checkpoint,
+      signal: this.#controller.signal,
+      throughOutage: (work) => this.#throughOutage(work),
+    }))
+  }
+
+  /** Work that cannot be read after an outage is repeated. */
+  async #readCheckpoint<Found>(read: (signal: AbortSignal) => Promise<Found>): Promise<Found | undefined> {
+    const { signal } = this.#controller
+    try {
+      return await this.#throughOutage(() => read(signal))
+    } catch (error) {
+      signal.throwIfAborted()
+      this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
+      return undefined
+    }
+  }
+
+  #onKept(): void {
+    this.#attempts = 1
+    this.#heartbeat.noteKept()
+  }
+
+  async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
+    const share = 1 - fetchShare - publishShare
+    const kept =
+      directory === '' ? undefined : await this.#readCheckpoint((signal) => this.#checkpoint.order(directory, signal))
+    return await runWorkflow(workflow, {
+      ...this.#ports,
+      job: this.#job,
+      inputs,
+      directory,
+      kept,
+      checkpoint: this.#checkpoint,
+      policy: this.#policy,
+      spans: this.#spans,
+      signal: this.#controller.signal,
+      onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+    })
+  }
+
+  async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
+    const { blobs, options } = this.#ports
+    return await publishOutputs(result, this.#job, {
+      blobs,
+      policy: options.fetch,
+      signal: this.#controller.signal,
+      onFile: () => this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare }),
+      throughOutage: (work) => this.#throughOutage(work),
+    })
+  }
+
+  /** Waits for an unavailable blob store and keeps the lease, so an outage costs neither the attempt nor the finished run. */
+  async #throughOutage<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await throughOutage(work, {
+        signal: this.#controller.signal,
+        maxMs: this.#ports.options.dispatch.storageOutageMs,
+        onFailure: (error) => {
+          this.#timeLimit.pause()
+          this.#warn('The blob store is unavailable; the job waits for it.', error)
+        },
+      })
+    } finally {
+      this.#timeLimit.start()
+    }
+  }
+
+  /** The change to write after a failure, and a log line about it. */
+  #failure(error: unknown): JobChange | undefined {
+    this.#spans.fail(error)
+    const answer = answerToFailure(error, {
+      job: this.#job,
+      attempts: this.#attempts,
+      inputs: this.#inputs,
+      policy: { ...this.#policy, mayPass: (failure) => this.#mayPass(failure) },
+      options: this.#ports.options,
+    })
+    if (answer?.kind === 'requeue' && answer.failure !== undefined)
+      this.#warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
+    if (answer?.kind === 'fail') {
+      if (isSetupError(error)) this.#ports.onSetupError()
+      this.#logEnd(error)
+    }
+    return answer
+  }
+
+  #mayPass(error: unknown): boolean {
+    try {
+      return this.#policy.mayPass(error)
+    } catch (thrown) {
+      this.#warn('`mayPass` of the policy threw; the failure counts as permanent.', thrown)
+      return false
+    }
+  }
+
+  async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#ports
+    const settled =
+      change &&
+      (await writeEnd(jobs, this.#job, change, {
+        forMs: options.dispatch.leaseMs,
+        onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
+      }))
+    if (!settled) {
+      await this.#discardResults()
+      return undefined
+    }
+    const { events, onEnd, queue } = this.#ports
+    switch (settled.status) {
+      case 'SUCCEEDED':
+        await this.#checkpoint.discard()
+        onEnd(settled)
+        events.announce('job.succeeded', settled)
+        return settled
+      case 'FAILED':
+        if (!isWorthKeeping(settled.error)) await this.#checkpoint.discard()
+        onEnd(settled)
+        events.announce('job.failed', settled)
+        return settled
+      case 'QUEUED':
+        events.announce('job.requeued', settled)
+        await queue
+          .notify({ delayMs: change.kind === 'requeue' ? change.delayMs + timerSlackMs : 0 })
+          .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))
+        return settled
+      case 'STARTED':
+        return settled
+      default:
+        return settled.status satisfies never
+    }
+  }
+
+  async #discardResults(): Promise<void> {
+    await this.#ports.blobs
+      .deletePrefix(attemptPrefix(this.#job))
+      .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
+  }
+
+  #logEnd(error: unknown): void {
+    const { logger } = this.#ports
+    const { code } = jobError(error)
+    const fields = { jobId: this.#job.id, token: this.#job.token }
+    // A client's error is one line without a stack, which is in the record's `failure`.
+    if (code === 'INTERNAL_ERROR') logger.error({ ...fields, err: error }, 'The job failed.')
+    else logger[code === 'CANCELED' ? 'info' : 'warn']({ ...fields, why: errorLine(error) }, 'The job failed.')
+  }
+
+  #warn(message: string, error: unknown): void {
+    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
+  }
+}

@@ -1,0 +1,27 @@
+import { internalError, StemworkError } from '../../errors.js'
+
+const fullCodes = ['ENOSPC', 'EDQUOT']
+/** Causes can be a circle. */
+const maxDepth = 8
+
+/**
+ * The error of an attempt, with a cause that tells the operator about a full disk if it has one. What clients see stays the same.
+ * Stores explain a full disk themselves.
+ */
+export function explainFullDisk(error: unknown, directory: string): unknown {
+  if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return error
+  const full = fullDisk(error)
+  if (!full) return error
+  const text = `A disk is full, probably the one with the files of running jobs (${directory}). Free some space, or move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.`
+  const cause = new Error(text, { cause: full })
+  if (!StemworkError.is(error)) return internalError(cause)
+  const { code, message, reason, retryable, details } = error
+  return new StemworkError(code, message, { reason, retryable, details, cause })
+}
+
+function fullDisk(error: unknown): Error | undefined {
+  let cause = error
+  for (let depth = 0; depth < maxDepth && cause instanceof Error; depth++, cause = cause.cause)
+    if (fullCodes.includes(String((cause as NodeJS.ErrnoException).code))) return cause
+  return undefined
+}

@@ -1,0 +1,42 @@
+import { isTransient, jobError } from '../../job/failure.js'
+import type { EngineOptions } from '../../options.js'
+import type { WorkflowPolicy } from '../../workflow/policy.js'
+
+/** The policy for a job's attempts. */
+export interface Policy {
+  maxAttempts: number
+  timeoutMs: number
+  mayPass(error: unknown): boolean
+  /** The wait after so many attempts, in milliseconds. */
+  delayMs(attempts: number): number
+}
+
+/**
+ * The only place that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param own from the
+ * definition
+ */
+export function policyOf(
+  id: string,
+  own: WorkflowPolicy | undefined,
+  { policies, dispatch, limits }: Pick<EngineOptions, 'policies' | 'dispatch' | 'limits'>,
+): Policy {
+  const host = policies[id]
+  const setting = <Name extends keyof WorkflowPolicy>(name: Name) => host?.[name] ?? own?.[name]
+  const firstMs = setting('retryDelayMs') ?? dispatch.retryDelayMs
+  const mostMs = setting('maxRetryDelayMs') ?? dispatch.maxRetryDelayMs
+  const jitter = setting('retryJitter') ?? dispatch.retryJitter
+  const mayPass = setting('mayPass')
+  return {
+    maxAttempts: setting('maxAttempts') ?? dispatch.maxAttempts,
+    timeoutMs: setting('timeoutMs') ?? limits.jobTimeoutMs,
+    mayPass(error) {
+      const failure = jobError(error)
+      if (failure.code === 'CANCELED' || failure.reason === 'deadline') return false
+      if (mayPass === undefined) return isTransient(error)
+      if (typeof mayPass === 'function') return mayPass(failure)
+      return mayPass.includes(failure.code) || (failure.reason !== null && mayPass.includes(failure.reason))
+    },
+    // Minimum first: 2 ** attempts can overflow to Infinity.
+    delayMs: (attempts) => Math.round(Math.min(mostMs, firstMs * 2 ** (attempts - 1)) * (1 + jitter * Math.random())),
+  }
+}

@@ -1,0 +1,74 @@
+import { access, constants, mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StemworkError } from '../../errors.js'
+import type { Logger } from '../../ports/logger.js'
+import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
+
+const prefix = 'stemwork-scratch'
+
+/** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
+export class Scratch {
+  /** Where the process's folder is created when first needed. */
+  readonly directory: string
+  readonly #logger: Logger
+  #root: Promise<string> | undefined
+
+  constructor(directory: string, logger: Logger) {
+    this.directory = directory
+    this.#logger = logger
+  }
+
+  /** @throws StemworkError `RUNNER_UNAVAILABLE` if no folder can be made there. */
+  async check(): Promise<void> {
+    try {
+      await mkdir(this.directory, { recursive: true })
+      await access(this.directory, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      throw this.#unusable(error)
+    }
+  }
+
+  /** A new empty folder for one attempt. */
+  async folder(name: string): Promise<string> {
+    this.#root ??= this.#makeRoot().catch((error: unknown) => {
+      this.#root = undefined
+      throw error
+    })
+    const folder = join(await this.#root, name)
+    await mkdir(folder, { mode: 0o700 })
+    return folder
+  }
+
+  /** The path that `folder` creates. `undefined` until this process has created a folder. */
+  async pathOf(name: string): Promise<string | undefined> {
+    const root = await this.#root?.catch(() => undefined)
+    return root === undefined ? undefined : join(root, name)
+  }
+
+  /** Removes the process's folder with everything in it. */
+  async close(): Promise<void> {
+    const root = await this.#root?.catch(() => undefined)
+    this.#root = undefined
+    if (root !== undefined) await rm(root, { recursive: true, force: true })
+  }
+
+  /** Removes the leftovers of processes on this machine that ended without `close`. */
+  async removeLeftovers(): Promise<void> {
+    await removeDeadFolders(this.directory, prefix, this.#logger)
+  }
+
+  async #makeRoot(): Promise<string> {
+    await this.check()
+    return await makeProcessFolder(this.directory, prefix)
+  }
+
+  #unusable(cause: unknown): unknown {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    if (!['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'].includes(code)) return cause
+    return new StemworkError(
+      'RUNNER_UNAVAILABLE',
+      `The folder for the files of running jobs cannot be used (${code}): this process must be able to make folders in it. Name another as scratchDirectory, or change its owner.`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { StemworkError } from '../../errors.js'
+import { deploymentKey } from '../../job/blob-keys.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { SweepPorts } from './sweep.js'
+
+/** Which job store the files belong to, and its last pass over them. */
+const markerSchema = z.object({ deployment: z.string(), pass: z.number().int() })
+type Marker = z.infer<typeof markerSchema>
+
+/** `undefined`: no pass is due. */
+export type FilePass = { isOwn: true } | { isOwn: false; problem: string } | undefined
+
+/**
+ * Begins a pass over all files, and tells whether this job store may judge them: it must be the same store as before, and not an
+ * older copy.
+ */
+export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs: number): Promise<FilePass> {
+  // In this order, a store that was not restored is always ahead of the marker.
+  const seen = await read(blobs)
+  const begun = await jobs.beginFilePass(everyMs)
+  if (!begun) return undefined
+  if (seen && seen.deployment !== begun.deployment) {
+    const problem =
+      'The files belong to another job store, so none was removed. Give each deployment a folder or bucket prefix of its own. If this store replaces the other, delete the blob `deployment`.'
+    logger.error({ key: deploymentKey, files: seen.deployment, jobs: begun.deployment }, problem)
+    return { isOwn: false, problem }
+  }
+  if (seen && seen.pass >= begun.pass) {
+    const problem =
+      'The job store is older than the files: it was restored from a backup and does not know the later jobs. No file was removed. If the files of unknown jobs may be deleted, delete the blob `deployment`.'
+    logger.error({ key: deploymentKey, files: seen.pass, jobs: begun.pass }, problem)
+    return { isOwn: false, problem }
+  }
+  try {
+    await blobs.put(deploymentKey, text(JSON.stringify(begun)), {
+      contentType: 'application/json',
+      ifAbsent: seen === undefined,
+    })
+  } catch (error) {
+    // Another process was first; the next pass reads its marker.
+    if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') return undefined
+    throw error
+  }
+  return { isOwn: true }
+}
+
+async function read(blobs: BlobStore): Promise<Marker | undefined> {
+  const found = await blobs.get(deploymentKey)
+  if (!found) return undefined
+  const chunks: Uint8Array[] = []
+  for await (const chunk of found.body) chunks.push(chunk)
+  return markerSchema.parse(JSON.parse(Buffer.concat(chunks).toString()))
+}
+
+async function* text(content: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(content)
+}

@@ -1,0 +1,140 @@
+import { parseResultKey, peaksKey, resultsPrefix, uploadsPrefix } from '../../job/blob-keys.js'
+import { checkpointsPrefix, jobOfCheckpoint } from '../../job/checkpoint-keys.js'
+import { isTerminal, type JobRecord } from '../../job/job.js'
+import { keepsWork } from '../../job/retry.js'
+import type { SweepPorts } from './sweep.js'
+import { beginFilePass } from './deployment-marker.js'
+import { isUploadInUse } from './uploads.js'
+
+export interface FileSweepOptions {
+  /** Make a pass only if no process began one in this time. Default: 0. */
+  everyMs?: number
+  /** Remove orphans even if most files are orphans. Default: false, because the job store may then be the wrong one. */
+  allowMassRemoval?: boolean
+}
+
+export interface FileSweepReport {
+  uploads: number
+  orphans: number
+}
+
+/** With at least this many files, orphans are kept if they are more than half of them. */
+const fewFiles = 20
+
+/** Checks every file and removes those that belong to nothing. None of this is urgent. */
+export class FileSweep {
+  readonly #ports: SweepPorts
+  #stopped = false
+  #problem: string | undefined
+
+  constructor(ports: SweepPorts) {
+    this.#ports = ports
+  }
+
+  /** Why this process's last pass removed no orphans, for operators. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
+  /** Ends the current pass after the file it is checking. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  async run({ everyMs = 0, allowMassRemoval = false }: FileSweepOptions = {}): Promise<FileSweepReport> {
+    const report: FileSweepReport = { uploads: 0, orphans: 0 }
+    try {
+      const pass = await beginFilePass(this.#ports, everyMs)
+      if (!pass) return report
+      this.#problem = pass.isOwn ? undefined : pass.problem
+      if (!pass.isOwn) return report
+      report.uploads = await this.#removeUnusedUploads()
+      report.orphans = await this.#removeOrphans(allowMassRemoval)
+      report.orphans += await this.#removeCheckpoints()
+    } catch (error) {
+      this.#ports.logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
+    }
+    return report
+  }
+
+  async #removeUnusedUploads(): Promise<number> {
+    const { blobs, jobs, options } = this.#ports
+    const before = Date.now() - options.retention.unusedUploadsMs
+    let removed = 0
+    for await (const { key, modifiedAt } of blobs.list(uploadsPrefix)) {
+      if (this.#stopped) break
+      if (modifiedAt < before && !(await isUploadInUse(key, jobs))) removed += await this.#remove(key)
+    }
+    return removed
+  }
+
+  /** Checkpoints of jobs that no longer exist, or that ended and are not kept for a retry. */
+  async #removeCheckpoints(): Promise<number> {
+    const { blobs, jobs, options } = this.#ports
+    const before = Date.now() - options.retention.orphansMs
+    let removed = 0
+    let jobId: string | undefined
+    let isNeeded = false
+    for await (const { key, modifiedAt } of blobs.list(checkpointsPrefix)) {
+      if (this.#stopped) break
+      const owner = jobOfCheckpoint(key)
+      if (owner === undefined || modifiedAt > before) continue
+      if (owner !== jobId) {
+        const job = await jobs.get((jobId = owner))
+        isNeeded = job !== undefined && (!isTerminal(job) || keepsWork(job, Date.now()))
+      }
+      if (!isNeeded) removed += await this.#remove(key)
+    }
+    return removed
+  }
+
+  /** Results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
+  async #removeOrphans(allowMassRemoval: boolean): Promise<number> {
+    const { blobs, jobs, options, logger } = this.#ports
+    const { orphansMs } = options.retention
+    const before = Date.now() - orphansMs
+    const orphans: string[] = []
+    let files = 0
+    let job: JobRecord | undefined
+    let jobId: string | undefined
+    for await (const { key, modifiedAt } of blobs.list(resultsPrefix)) {
+      if (this.#stopped) return 0
+      const result = parseResultKey(key)
+      if (!result) continue
+      files++
+      if (modifiedAt > before) continue
+      // In key order, so a job's files are adjacent.
+      if (jobId !== result.jobId) job = await jobs.get((jobId = result.jobId))
+      if (!job || isOrphan(job, key, result)) orphans.push(key)
+    }
+    if (files >= fewFiles && orphans.length > files / 2 && !allowMassRemoval) {
+      this.#problem =
+        'Most result files belong to no job that the job store knows, so none was removed. Is this the right store, and is it complete? If the files may be deleted, call engine.sweep({ files: true, allowMassRemoval: true }).'
+      logger.error({ files, orphans: orphans.length }, this.#problem)
+      return 0
+    }
+    let removed = 0
+    for (const key of orphans) {
+      if (this.#stopped) return removed
+      removed += await this.#remove(key)
+    }
+    return removed + ((await blobs.cleanUp?.(orphansMs)) ?? 0)
+  }
+
+  /** A file that cannot be removed does not stop the others. */
+  async #remove(key: string): Promise<0 | 1> {
+    try {
+      await this.#ports.blobs.delete(key)
+      return 1
+    } catch (error) {
+      this.#ports.logger.warn({ key, err: error }, 'A file that belongs to nothing could not be removed.')
+      return 0
+    }
+  }
+}
+
+function isOrphan(job: JobRecord, key: string, { token, nonce }: { token: number; nonce: string }): boolean {
+  if (isTerminal(job))
+    return !Object.values(job.outputs ?? {}).some((output) => output.key === key || peaksKey(output.key) === key)
+  return token < job.token || (job.lease !== null && nonce !== job.lease.nonce)
+}

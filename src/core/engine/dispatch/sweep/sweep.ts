@@ -1,0 +1,128 @@
+import { jobResultsPrefix } from '../../job/blob-keys.js'
+import type { JobEvents } from '../../events.js'
+import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
+import { jobError, missedDeadline } from '../../job/failure.js'
+import type { JobRecord } from '../../job/job.js'
+import type { EngineOptions } from '../../options.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { JobStore } from '../../ports/job-store.js'
+import type { Logger } from '../../ports/logger.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
+import { removeUploads } from './uploads.js'
+
+export interface SweepPorts {
+  /** Called with each job that the sweep ended. */
+  onEnd(job: JobRecord): void
+  events: JobEvents
+  jobs: JobStore
+  blobs: BlobStore
+  options: EngineOptions
+  logger: Logger
+}
+
+/** What one sweep did. */
+export interface SweepReport {
+  deleted: number
+  expired: number
+  /** Ended because their deadlines passed before a worker was free. */
+  missed: number
+  purged: number
+  uploads: number
+  orphans: number
+}
+
+const batch = 100
+
+/**
+ * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted, or run by
+ * several processes at once.
+ */
+export class Sweep {
+  readonly #ports: SweepPorts
+  /** Jobs whose cleanup failed: they come after those that may succeed. */
+  readonly #failed = { deleted: new Set<string>(), expired: new Set<string>() }
+
+  constructor(ports: SweepPorts) {
+    this.#ports = ports
+  }
+
+  async run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'missed' | 'purged'>> {
+    const { jobs, blobs } = this.#ports
+    const deleted = await this.#step('deleted', () => this.#clean('deleted', (job) => finishDeletion(job, this.#ports)))
+    const expired = await this.#step('expired', () =>
+      this.#clean('expired', async (job) => {
+        await blobs.deletePrefix(jobResultsPrefix(job.id))
+        await jobs.apply(job.id, { kind: 'expire' })
+      }),
+    )
+    const missed = await this.#step('missed', () => this.#endOverdueJobs())
+    const purged = await this.#step('purged', () => this.#purgeOldJobs())
+    return { deleted, expired, missed, purged }
+  }
+
+  async #step(step: string, work: () => Promise<number>): Promise<number> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep repeats it.')
+      return 0
+    }
+  }
+
+  /** Each job on its own; one that cannot be cleaned up is retried after the others. */
+  async #clean(kind: 'deleted' | 'expired', clean: (job: JobRecord) => Promise<void>): Promise<number> {
+    const failed = this.#failed[kind]
+    const due = await this.#ports.jobs.due(kind, batch + failed.size)
+    const fresh = due.filter(({ id }) => !failed.has(id))
+    const again = due.filter(({ id }) => failed.has(id))
+    failed.clear()
+    let cleaned = 0
+    for (const job of [...fresh, ...again]) {
+      try {
+        await clean(job)
+        cleaned++
+      } catch (error) {
+        failed.add(job.id)
+        this.#ports.logger.warn(
+          { step: kind, jobId: job.id, err: error },
+          'The files of a job could not be removed; the next sweep tries again.',
+        )
+      }
+    }
+    return cleaned
+  }
+
+  async #endOverdueJobs(): Promise<number> {
+    const { jobs, events, onEnd, options } = this.#ports
+    let missed = 0
+    for (const due of await jobs.due('overdue', batch)) {
+      const job = await jobs.apply(due.id, {
+        kind: 'miss',
+        error: jobError(missedDeadline(due.deadline ?? 0)),
+        retentionMs: options.retention.failedInputsMs,
+        messages: webhookMessages(due, 'job.failed'),
+      })
+      // It started or ended meanwhile.
+      if (!job) continue
+      missed++
+      onEnd(job)
+      events.announce('job.failed', job)
+    }
+    return missed
+  }
+
+  async #purgeOldJobs(): Promise<number> {
+    const { jobs, options } = this.#ports
+    const purged = await jobs.purge({ endedBefore: Date.now() - options.retention.jobsMs, limit: batch })
+    return purged.length
+  }
+}
+
+/** Files first, then the record: after an interruption in between, the record is still there to find them. */
+export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
+  await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
+  // Success has removed its checkpoint.
+  if (job.startedAt !== null && job.status !== 'SUCCEEDED') await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
+  await removeUploads(job, ports.jobs, ports.blobs)
+  await ports.jobs.purge({ id: job.id })
+}

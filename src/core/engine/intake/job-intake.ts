@@ -1,0 +1,140 @@
+import { Admission, type AdmissionParts } from './admission.js'
+import { isOfBatch } from '../batch/batch.js'
+import type { Batches } from '../batch/batches.js'
+import { checkBatch, jobsOfBatch, type SubmitBatchInput } from './submit-batch.js'
+import { shuttingDown } from '../errors.js'
+import type { JobEvents } from '../events.js'
+import type { JobRecord } from '../job/job.js'
+import { newJob } from '../job/new-job.js'
+import { jobInScope, type JobScope } from '../queries/job-scope.js'
+import type { DeploymentLimits } from '../limits/limits.js'
+import { withLocalFiles } from './local-file.js'
+import type { BlobStore } from '../ports/blob-store.js'
+import type { JobQueue } from '../ports/job-queue.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { retryJob } from './retry-job.js'
+import type { RememberedRules } from '../limits/scheduling-rules.js'
+import {
+  checkSubmission,
+  checkSubmitInput,
+  idempotencyOf,
+  jobRequest,
+  requireSameRequest,
+  type SubmitOptions,
+} from './submission.js'
+import { inSubmitSpan } from '../submit-span.js'
+
+interface IntakeParts extends AdmissionParts {
+  jobs: JobStore
+  queue: JobQueue
+  blobs: BlobStore
+  events: JobEvents
+  logger: Logger
+  rules: RememberedRules
+  batches: Batches
+  deploymentLimits: DeploymentLimits
+  /** Aborted once no more jobs are accepted. */
+  closing: AbortSignal
+  /** Checks whether the batch of a job has ended. */
+  lookAtBatch(job: JobRecord): void
+}
+
+/** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
+export class JobIntake {
+  readonly #parts: IntakeParts
+  readonly #admission: Admission
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts
+    this.#admission = new Admission(parts)
+  }
+
+  /** See `JobEngine.submit`. */
+  async submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
+    this.#refuseClosing()
+    const { jobs, blobs, events, rules, workflows, options: settings } = this.#parts
+    const input = checkSubmitInput(given)
+    const idempotency = idempotencyOf(input)
+    const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
+    if (first) return { job: requireSameRequest(first, idempotency), created: false }
+    await rules.refuseDraining(input)
+    // Not during an open transaction of the host, whose store may have only one connection.
+    if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
+    const complete = checkSubmission(input, workflows.require(input.workflow))
+    const { limits, fieldsOf } = await this.#admission.of(input.app)
+    const { webhook, ...fields } = fieldsOf(complete)
+    await options.beforeCreate?.()
+
+    const { job, created } = await withLocalFiles(complete, blobs, settings.limits.maxFileBytes, (ready) =>
+      inSubmitSpan(
+        settings.tracing,
+        newJob({ ...jobRequest(ready, webhook, idempotency), ...fields }),
+        options.trace,
+        (made) => jobs.create(made, { tx: options.tx, ...limits }),
+      ),
+    )
+    if (!created) return { job: requireSameRequest(job, idempotency), created }
+    events.announce('job.created', job)
+    // A job inside an open transaction cannot be claimed yet; the sweep finds it after the commit.
+    const delayMs = options.tx === undefined ? 0 : 500
+    await this.notify(delayMs)
+    return { job, created }
+  }
+
+  /** See `JobEngine.submitBatch`. */
+  async submitBatch(
+    given: SubmitBatchInput,
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'>,
+  ): Promise<{ name: string; ids: string[]; created: boolean }> {
+    this.#refuseClosing()
+    const { batches, events, rules, workflows } = this.#parts
+    const batch = checkBatch(given, workflows)
+    for (const workflow of new Set(batch.jobs.map((job) => job.workflow)))
+      await rules.refuseDraining({ app: batch.app, workflow })
+    await this.#parts.deploymentLimits.tell()
+    const { limits, fieldsOf } = await this.#admission.of(batch.app)
+    const jobs = jobsOfBatch(batch, fieldsOf)
+    await options.beforeCreate?.()
+    const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
+    if (created) {
+      for (const job of created) events.announce('job.created', job)
+      await this.notify()
+    }
+    return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
+  }
+
+  /** See `JobEngine.retry`. */
+  async retry(id: string, scope: JobScope): Promise<JobRecord | undefined> {
+    this.#refuseClosing()
+    const { jobs, batches, events, rules, lookAtBatch } = this.#parts
+    const known = await jobInScope(jobs, id, scope)
+    if (!known) return undefined
+    await rules.refuseDraining(known)
+    const { limits } = await this.#admission.of(known.app)
+    // First, so that nobody considers the batch ended meanwhile.
+    if (isOfBatch(known)) await batches.reopen(known)
+    const job = await retryJob(known, limits, this.#parts).catch((error: unknown) => {
+      lookAtBatch(known)
+      throw error
+    })
+    if (!job) return undefined
+    events.announce('job.requeued', job)
+    await this.notify()
+    return job
+  }
+
+  /** Tells the workers that there may be work. */
+  async notify(delayMs = 0): Promise<void> {
+    const { queue, logger } = this.#parts
+    await queue
+      .notify({ delayMs })
+      .catch((error: unknown) =>
+        logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
+      )
+  }
+
+  #refuseClosing(): void {
+    if (this.#parts.closing.aborted) throw shuttingDown()
+  }
+}

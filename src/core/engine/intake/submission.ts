@@ -1,0 +1,226 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import { fieldIssues, issuesText } from '../job/field-issues.js'
+import { requestDigest } from '../job/idempotency.js'
+import type { JobRecord } from '../job/job.js'
+import type { TraceContext } from '../job/trace-context.js'
+import { prioritySchema } from '../job/scheduling.js'
+import type { JobRequest } from '../job/new-job.js'
+import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
+import { checkParams } from '../workflow/check-params.js'
+import type { Workflow } from '../workflow/workflow.js'
+
+export interface SubmitInput {
+  /** Application that owns the job. */
+  app: string
+  workflow: string
+  /** What the workflow's schema wants. Default: `{}`. */
+  params?: Record<string, unknown>
+  /** Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store. */
+  inputs?: Record<string, LocalFile>
+  name?: string | null
+  batchName?: string | null
+  metadata?: Record<string, string>
+  /** Blob keys of uploaded inputs by param name, which are read instead of the param's URL. */
+  uploads?: Record<string, string>
+  copyResultsTo?: Record<string, string>
+  webhook?: { url: string; events?: string[] | null } | null
+  /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
+  priority?: number
+  /** The job does not start before this time, in epoch milliseconds. */
+  notBefore?: number | null
+  /** A job that has not ended by this time, in epoch milliseconds, ends FAILED with the reason `deadline`. */
+  deadline?: number | null
+  /** A repeated submit with the same key and the same content returns the first job instead of creating another. */
+  idempotencyKey?: string
+}
+
+/**
+ * The argument of `submit` for one of these workflows, with params typed by its ID. A file param may be in `inputs` instead. `SubmitInput` if
+ * the ID is known only at run time.
+ */
+export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered['id']> = string extends Offered['id']
+  ? SubmitInput
+  : string extends Id
+    ? SubmitInput
+    : SubmitInputs<Offered>[Id & Offered['id']]
+
+type SubmitInputs<Offered extends Workflow> = {
+  [One in Offered as One['id']]: unknown extends TypesOf<One>['params'] ? SubmitInput : TypedSubmission<One>
+}
+
+/** Any text; editors suggest the known IDs. */
+export type IdOf<Offered extends Workflow> = Offered['id'] | (string & Record<never, never>)
+
+type TypedSubmission<Offered extends Workflow> = SubmissionFields<Offered> &
+  (
+    | (ParamsField<TypesOf<Offered>['params']> & { inputs?: never })
+    | (ParamsField<WithoutFiles<TypesOf<Offered>>> & { inputs: FilesOf<Offered, LocalFile> })
+  )
+
+interface SubmissionFields<Offered extends Workflow> extends Omit<
+  SubmitInput,
+  'workflow' | 'params' | 'inputs' | 'uploads' | 'copyResultsTo'
+> {
+  workflow: Offered['id']
+  uploads?: FilesOf<Offered, string>
+  copyResultsTo?: { [Name in keyof TypesOf<Offered>['result']]?: string }
+}
+
+type TypesOf<Offered extends Workflow> = NonNullable<Offered['types']>
+type FilesOf<Offered extends Workflow, File> = [TypesOf<Offered>['input']] extends [never]
+  ? Record<string, never>
+  : { [Name in TypesOf<Offered>['input']]?: File }
+
+/** Params; those that are files may be omitted. */
+type WithoutFiles<Types extends { params: unknown; input: string }> = Omit<Types['params'], Types['input']> & {
+  [Name in Types['input'] & keyof Types['params']]?: Types['params'][Name]
+}
+
+/** `params` may be omitted if none is required. */
+type ParamsField<Params> = Record<never, never> extends Params ? { params?: Plain<Params> } : { params: Plain<Params> }
+
+/** A type, because an interface is not assignable to a record with arbitrary names. */
+type Plain<Params> = { [Name in keyof Params]: Params[Name] }
+
+export interface SubmitOptions {
+  /** A transaction of the host: the job becomes visible on commit, in stores that support this. */
+  tx?: unknown
+  /** Called before a new job is created, but not for a repeated request; its errors are passed on. */
+  beforeCreate?: () => Promise<void>
+  /** The caller's position in its trace (W3C Trace Context), which the job joins. Default: what `tracing` finds. */
+  trace?: TraceContext
+}
+
+const time = z.number().int().nonnegative()
+const texts = z.record(z.string(), z.string())
+
+const submitInputSchema = z.strictObject({
+  app: z.string().min(1).max(128),
+  workflow: z.string().min(1),
+  params: z
+    .record(
+      z.string(),
+      z.unknown().refine((value) => !isLocalFile(value), 'localFile(path) goes into inputs, not into params'),
+    )
+    .optional(),
+  inputs: z
+    .record(
+      z.string(),
+      z.custom<LocalFile>(isLocalFile, 'must be localFile(path); an address goes into params, an upload into uploads'),
+    )
+    .optional(),
+  name: z.string().nullish(),
+  batchName: z.string().nullish(),
+  metadata: texts.optional(),
+  uploads: texts.optional(),
+  copyResultsTo: texts.optional(),
+  webhook: z.object({ url: z.string(), events: z.array(z.string()).nullish() }).nullish(),
+  priority: prioritySchema.optional(),
+  notBefore: time.nullish(),
+  deadline: time.nullish(),
+  idempotencyKey: z.string().min(1).optional(),
+}) satisfies z.ZodType<SubmitInput>
+
+/** @throws StemworkError `INVALID_PARAMS` with `details.issues` for a malformed submission, whatever its workflow. */
+export function checkSubmitInput(input: unknown): SubmitInput {
+  const checked = submitInputSchema.safeParse(input)
+  if (checked.success) return input as SubmitInput
+  const found = checked.error.issues
+  const issues = fieldIssues(found)
+  throw new StemworkError('INVALID_PARAMS', `engine.submit: ${issuesText(issues, found.length)}.`, {
+    details: { issues },
+  })
+}
+
+/**
+ * The submission with addresses for its local files.
+ *
+ * @throws StemworkError `INVALID_PARAMS` with `details.issues` (`path`, `message`).
+ */
+export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitInput {
+  const input = withAddresses(given, workflow)
+  const checked = checkParams(workflow.params, input.params)
+  if (!checked.success) {
+    const issues = fieldIssues(checked.issues, ['params'])
+    throw new StemworkError(
+      'INVALID_PARAMS',
+      `Invalid params for ${workflow.id}: ${issuesText(issues, checked.issues.length)}. Correct them, then submit the job again.`,
+      { details: { issues } },
+    )
+  }
+  refuseImpossibleTimes(input)
+  refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data)))
+  return input
+}
+
+export function idempotencyOf(input: SubmitInput): JobRecord['idempotency'] {
+  if (input.idempotencyKey === undefined) return null
+  return { key: input.idempotencyKey, digest: requestDigest({ ...input, idempotencyKey: null }) }
+}
+
+/** @throws StemworkError `IDEMPOTENCY_CONFLICT` if the job with this key was created from a different request. */
+export function requireSameRequest(job: JobRecord, idempotency: JobRecord['idempotency']): JobRecord {
+  if (job.idempotency?.digest === idempotency?.digest) return job
+  throw new StemworkError(
+    'IDEMPOTENCY_CONFLICT',
+    'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.',
+  )
+}
+
+export function jobRequest(
+  input: SubmitInput,
+  webhook: JobRecord['webhook'],
+  idempotency: JobRecord['idempotency'],
+): JobRequest {
+  const {
+    app,
+    workflow,
+    params = {},
+    name = null,
+    batchName = null,
+    metadata = {},
+    uploads = {},
+    copyResultsTo = {},
+    priority = 0,
+  } = input
+  const [notBefore, deadline] = [input.notBefore ?? 0, input.deadline ?? null]
+  const request = { app, workflow, params, name, batchName, metadata, uploads, copyResultsTo, webhook, idempotency }
+  return { ...request, priority, notBefore, deadline }
+}
+
+function refuseImpossibleTimes({ notBefore, deadline }: SubmitInput): void {
+  if (deadline === undefined || deadline === null || deadline > Math.max(notBefore ?? 0, Date.now())) return
+  const message = 'must lie in the future, and after notBefore'
+  const issues = fieldIssues([{ path: ['deadline'], message }])
+  throw new StemworkError('INVALID_PARAMS', `Invalid deadline: ${issuesText(issues)}.`, { details: { issues } })
+}
+
+function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
+  const { params = {}, inputs = {}, uploads = {} } = input
+  const issues = Object.keys(inputs).flatMap((name) => {
+    const known = workflow.inputs.includes(name)
+    if (known && !(name in params) && !(name in uploads)) return []
+    const problem = known
+      ? 'is given in params or uploads, too; give one of them'
+      : `is no input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
+    return fieldIssues([{ path: [name], message: problem }], ['inputs'])
+  })
+  if (issues.length > 0)
+    throw new StemworkError('INVALID_PARAMS', `Invalid inputs: ${issuesText(issues)}.`, { details: { issues } })
+  const addresses = Object.entries(inputs).map(([name, file]) => [name, addressOf(file)])
+  return { ...input, params: { ...params, ...Object.fromEntries(addresses) } }
+}
+
+function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
+  const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
+  if (unknown.length === 0) return
+  const message = `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`
+  const issues = fieldIssues(
+    unknown.map((name) => ({ path: [name], message })),
+    ['copyResultsTo'],
+  )
+  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issuesText(issues, unknown.length)}.`, {
+    details: { issues },
+  })
+}

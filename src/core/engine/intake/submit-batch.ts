@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import { type FieldIssue, issuesText } from '../job/field-issues.js'
+import { requestDigest } from '../job/idempotency.js'
+import type { JobRecord } from '../job/job.js'
+import { newJob } from '../job/new-job.js'
+import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
+import type { WorkflowRegistry } from '../workflow/registry.js'
+import { hash, repeatedId } from '../batch/batch.js'
+import type { NewBatch } from '../batch/batches.js'
+
+/** Jobs of one request. */
+export const mostBatchJobs = 1000
+
+export interface SubmitBatchInput {
+  /** Application that owns the jobs. */
+  app: string
+  /** The `batchName` of its jobs. If the batch exists, they are added to it. Default: a new name. */
+  name?: string | null
+  /** As for `submit`, except for what is given here. At most 1,000. */
+  jobs: readonly Omit<SubmitInput, 'app' | 'batchName' | 'idempotencyKey' | 'inputs'>[]
+  /** Where to send `batch.ended` when all jobs of the batch have ended. */
+  webhook?: { url: string } | null
+  /** A repeated request with the same key and content creates no second batch. */
+  idempotencyKey?: string
+}
+
+const batchInputSchema = z.strictObject({
+  app: z.string().min(1).max(128),
+  name: z.string().min(1).max(255).nullish(),
+  jobs: z.array(z.looseObject({})).min(1).max(mostBatchJobs),
+  webhook: z.strictObject({ url: z.string() }).nullish(),
+  idempotencyKey: z.string().min(1).optional(),
+})
+
+/** A validated batch. */
+export interface CheckedBatch {
+  app: string
+  name: string
+  jobs: readonly SubmitInput[]
+  webhook: { url: string } | null
+  request: NewBatch['request']
+  idempotencyKey: string | undefined
+}
+
+/**
+ * Checks every job before creating any.
+ *
+ * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs, whose paths begin with `jobs.<index>`.
+ */
+export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry): CheckedBatch {
+  const form = batchInputSchema.safeParse(given)
+  if (!form.success) {
+    throw invalid(form.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
+  }
+  const { app, idempotencyKey, webhook = null } = given
+  const name =
+    given.name ?? (idempotencyKey === undefined ? crypto.randomUUID() : repeatedId(app, idempotencyKey, 'batch'))
+  const issues: FieldIssue[] = []
+  const jobs = given.jobs.map((job, index): SubmitInput => {
+    const input: SubmitInput = { ...job, app, batchName: name }
+    try {
+      const checked = checkSubmitInput(input)
+      return checkSubmission(checked, workflows.require(checked.workflow))
+    } catch (error) {
+      issues.push(...issuesOf(error, index))
+      return input
+    }
+  })
+  if (issues.length > 0) throw invalid(issues)
+  const request =
+    idempotencyKey === undefined
+      ? null
+      : { key: hash(idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
+  return { app, name, jobs, webhook, request, idempotencyKey }
+}
+
+/** The records of its jobs; a repeatable request gives them the same IDs each time. */
+export function jobsOfBatch(
+  { app, jobs, idempotencyKey }: CheckedBatch,
+  fieldsOf: (input: SubmitInput) => { webhook: JobRecord['webhook']; pool: string; metered: boolean },
+): JobRecord[] {
+  return jobs.map((input, index) => {
+    const { webhook, ...fields } = fieldsOf(input)
+    const job = newJob({ ...jobRequest(input, webhook, null), ...fields })
+    return idempotencyKey === undefined ? job : { ...job, id: repeatedId(app, idempotencyKey, index) }
+  })
+}
+
+function issuesOf(error: unknown, index: number): FieldIssue[] {
+  if (!StemworkError.is(error)) throw error
+  const { issues } = error.details
+  const at = (path: string) => (path === '' ? `jobs.${index}` : `jobs.${index}.${path}`)
+  if (Array.isArray(issues)) return (issues as FieldIssue[]).map(({ path, message }) => ({ path: at(path), message }))
+  return [{ path: at(error.code === 'UNKNOWN_WORKFLOW' ? 'workflow' : ''), message: error.message }]
+}
+
+function invalid(issues: FieldIssue[]): StemworkError {
+  return new StemworkError(
+    'INVALID_PARAMS',
+    `Invalid batch; none of its jobs was created: ${issuesText(issues, issues.length)}.`,
+    {
+      details: { issues },
+    },
+  )
+}

@@ -1,0 +1,109 @@
+import type { BlobCheck } from './blob-check.js'
+import type { Dispatcher } from '../dispatch/dispatcher.js'
+import type { FileSweep } from '../dispatch/sweep/file-sweep.js'
+import type { EngineOptions } from '../options.js'
+import { mostCounted } from '../job/most-counted.js'
+import type { JobQueue } from '../ports/job-queue.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import type { Runner } from '../ports/runner.js'
+import { StemworkError } from '../errors.js'
+import { type Readiness, unreadyText } from '../runner/readiness.js'
+import { noWorkerText } from '../queries/waiting.js'
+import type { WorkerRegistry } from '../workers/worker-registry.js'
+
+export interface EngineHealth {
+  ok: boolean
+  /** One entry for each part that does not work, for operators. */
+  problems: string[]
+  /** What an operator should check although everything works, such as a sweep that found files of another deployment. */
+  warnings: string[]
+  running: number
+  /** Waiting jobs of all applications, counted up to 10,000. */
+  queued: number
+  runner: ReturnType<Runner['status']>
+}
+
+export interface ExaminedParts {
+  jobs: JobStore
+  queue: JobQueue
+  runner: Runner
+  dispatcher: Dispatcher
+  fileSweep: FileSweep
+  blobCheck: BlobCheck
+  readiness: Readiness
+  workers: WorkerRegistry
+  options: EngineOptions
+  logger: Logger
+}
+
+/** Ids in one warning. */
+const mostNamed = 5
+
+/** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
+export async function engineHealth(
+  { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, options, logger }: ExaminedParts,
+  { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
+): Promise<EngineHealth> {
+  const problems: string[] = []
+  if (runsJobs && !isClosing) await readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
+  const queued = await jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
+    logger.warn({ err: error }, 'The job store did not answer a health check.')
+    problems.push('The job store does not answer.')
+    return 0
+  })
+  await queue.check().catch((error: unknown) => {
+    logger.warn({ err: error }, 'The queue did not answer a health check.')
+    problems.push('The queue does not answer.')
+  })
+  await blobCheck.check().catch((error: unknown) => {
+    logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
+    problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
+  })
+  const lost = await lostJobs(jobs, options)
+  if (lost > 0)
+    problems.push(
+      `${lost} running jobs lost their worker and no other has taken them over. Check that workers are running.`,
+    )
+  if (isClosing) problems.push('The service is shutting down.')
+  return {
+    ok: problems.length === 0,
+    problems,
+    warnings: [
+      ...(fileSweep.problem === undefined ? [] : [fileSweep.problem]),
+      ...(await unreadableJobs(jobs)),
+      ...(await unservedJobs(workers, options)),
+    ],
+    running: dispatcher.running,
+    queued,
+    runner: runner.status(),
+  }
+}
+
+/** Jobs that are invisible because their records cannot be read. */
+async function unreadableJobs(jobs: JobStore): Promise<string[]> {
+  const ids = await jobs.unreadable().catch(() => [])
+  if (ids.length === 0) return []
+  const named = ids.slice(0, mostNamed).join(', ') + (ids.length > mostNamed ? ', ...' : '')
+  return [
+    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them. A newer version of the library may also have written them.`,
+  ]
+}
+
+/** Jobs that have waited for a missing worker so long that a worker that just started would be known by now. */
+async function unservedJobs(
+  workers: WorkerRegistry,
+  { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
+): Promise<string[]> {
+  const pools = await workers.pools().catch(() => [])
+  return pools
+    .filter((pool) => pool.queued > 0 && pool.workers === 0 && pool.oldestMs > leaseMs + 2 * sweepIntervalMs)
+    .slice(0, mostNamed)
+    .map(({ workflow, needs, queued }) => `${noWorkerText(workflow, needs)}, and ${queued} wait.`)
+}
+
+/** Jobs whose lease expired so long ago that a live worker with room would have taken them over. */
+async function lostJobs(jobs: JobStore, { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions): Promise<number> {
+  const due = await jobs.due('lapsed', 100).catch(() => [])
+  return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
+}

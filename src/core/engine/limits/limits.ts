@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { StemworkError } from '../errors.js'
+import { type LimitChange, limitChangeSchema, type Limits, limitsSchema, type Usage } from '../job/quota.js'
+import type { EngineOptions, EngineSettings } from '../options.js'
+import type { Application, ApplicationStore } from '../ports/application-store.js'
+import type { DocumentStore } from '../ports/document-store.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { issueTexts } from '../workflow/schema-issues.js'
+
+/** An application's limits and usage. */
+export interface ApplicationLimits {
+  /** Its own limits. */
+  own: Limits
+  /** The limits in effect: its own before the defaults. */
+  effective: Limits
+  /** Today's usage; counted while it has a quota. */
+  used: Usage
+  /** Another text for other figures of its own. */
+  revision: string
+}
+
+/** Its own limits. */
+export function ownLimits(application: Application | undefined): Limits {
+  const { quota, maxQueuedJobs } = application ?? {}
+  return { ...quota, ...(maxQueuedJobs !== undefined && { maxQueuedJobs }) }
+}
+
+/** The limits in effect for an application. */
+export function effectiveLimits(application: Application | undefined, options: EngineOptions): Limits {
+  return { ...limitsForAll(options), ...ownLimits(application) }
+}
+
+/** See `JobEngine.limits`. */
+export async function limitsOf(
+  app: string,
+  { jobs, applications, options }: { jobs: JobStore; applications: ApplicationStore; options: EngineOptions },
+): Promise<ApplicationLimits> {
+  const application = await applications.getApplication(app)
+  const effective = effectiveLimits(application, options)
+  const own = ownLimits(application)
+  return { own, effective, used: await jobs.usage(app), revision: revisionOf(own) }
+}
+
+/** See `JobEngine.setLimits`. */
+export async function setLimits(
+  app: string,
+  change: LimitChange,
+  { revision, applications, jobs: { documents } }: SetLimitsParts,
+): Promise<void> {
+  const checked = limitChangeSchema.safeParse(change)
+  if (!checked.success) {
+    const problems = issueTexts(checked.error, 'limits')
+    throw new StemworkError('INVALID_PARAMS', `Invalid limits. ${problems.join('; ')}.`)
+  }
+  await oneAtATime(app, documents, async () => {
+    const application = await applications.getApplication(app)
+    if (!application)
+      throw new StemworkError('NOT_FOUND', `There is no application ${JSON.stringify(app)}. Create it first.`)
+    const own = ownLimits(application)
+    if (revision !== undefined && revision !== revisionOf(own))
+      throw new StemworkError(
+        'CONFLICT',
+        'Somebody else has changed these limits. Look at them again, then change them.',
+      )
+    const changed = Object.entries({ ...own, ...checked.data })
+    const { maxQueuedJobs, ...quota } = Object.fromEntries(
+      changed.filter(([, value]) => value !== null && value !== undefined),
+    ) as Limits
+    await applications.putApplication({ ...application, quota, maxQueuedJobs })
+  })
+}
+
+interface SetLimitsParts {
+  revision?: string
+  applications: ApplicationStore
+  jobs: Pick<JobStore, 'documents'>
+}
+
+function revisionOf(own: Limits): string {
+  const figures = Object.entries(own).sort(([one], [other]) => (one < other ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(figures)).digest('hex').slice(0, 16)
+}
+
+/** A change that has not ended by then never will: its process is gone. */
+const longestChangeMs = 10_000
+const lookAgainMs = 50
+
+/** Keeps other processes from changing the same limits meanwhile: stores of applications know no conditional write, documents do. */
+async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
+  const place = { kind: 'limits-change', key: app }
+  const isFirst = () => documents.put({ ...place, value: {}, ttlMs: longestChangeMs }, { version: 0 })
+  for (let waitedMs = 0; (await isFirst()) === undefined; waitedMs += lookAgainMs) {
+    if (waitedMs > longestChangeMs)
+      throw new StemworkError('CONFLICT', 'These limits are being changed by others. Try again.', { retryable: true })
+    await delay(lookAgainMs)
+  }
+  try {
+    await work()
+  } finally {
+    await documents.delete(place.kind, place.key)
+  }
+}
+
+function limitsForAll({ limits, quota }: EngineOptions): Limits {
+  return { ...quota, maxQueuedJobs: limits.maxQueuedJobs }
+}
+
+const place = { kind: 'limits', key: 'deployment' }
+/** For the lifetime of a deployment. */
+const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
+
+/**
+ * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that `stemwork jobs
+ * retry` follows them.
+ */
+export class DeploymentLimits {
+  readonly #parts: { jobs: JobStore; options: EngineOptions; logger: Logger }
+  #told: Promise<void> | undefined
+
+  constructor(parts: { jobs: JobStore; options: EngineOptions; logger: Logger }) {
+    this.#parts = parts
+  }
+
+  /** Stores them once, if missing. Never throws: a failure is logged, and the next call tries again. */
+  tell(): Promise<void> {
+    this.#told ??= this.#tell().catch((error: unknown) => {
+      this.#told = undefined
+      this.#parts.logger.warn({ err: error }, 'The limits of this deployment could not be stored for its tools.')
+    })
+    return this.#told
+  }
+
+  async #tell(): Promise<void> {
+    const { documents } = this.#parts.jobs
+    const value = limitsForAll(this.#parts.options)
+    const known = await documents.get(place.kind, place.key)
+    if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...place, value, ttlMs })
+  }
+
+  /** The settings of an engine that uses a deployment's store without knowing its options. */
+  static async settings(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
+    const known = limitsSchema.safeParse((await documents.get(place.kind, place.key))?.value)
+    if (!known.success) return {}
+    const { maxQueuedJobs, ...quota } = known.data
+    return { limits: { maxQueuedJobs }, quota }
+  }
+}

@@ -1,0 +1,33 @@
+import { labelsOf } from '../job/pool.js'
+import type { JobRecord } from '../job/job.js'
+import type { RememberedRules } from '../limits/scheduling-rules.js'
+import { serves } from '../workers/worker.js'
+import type { WorkerRegistry } from '../workers/worker-registry.js'
+
+/** Why a queued job does not start, besides the jobs before it. */
+export interface Waiting {
+  /** `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such jobs. */
+  reason: 'scheduled' | 'paused' | 'no_worker'
+  message: string
+}
+
+/** `undefined`: it waits for its turn, or is not waiting. */
+export async function waitingOf(
+  job: JobRecord,
+  { rules, workers }: { rules: RememberedRules; workers: WorkerRegistry },
+): Promise<Waiting | undefined> {
+  if (job.status !== 'QUEUED') return undefined
+  if (job.notBefore > Date.now())
+    return { reason: 'scheduled', message: `It does not start before ${new Date(job.notBefore).toISOString()}.` }
+  if (await rules.isPaused(job))
+    return { reason: 'paused', message: 'The operator has paused such jobs; they wait until the pause ends.' }
+  const able = (await workers.recent()).some((worker) => serves(worker, job))
+  return able
+    ? undefined
+    : { reason: 'no_worker', message: `${noWorkerText(job.workflow, labelsOf(job.pool))}; it waits for one.` }
+}
+
+export function noWorkerText(workflow: string, needs: readonly string[]): string {
+  const labels = needs.length === 0 ? '' : ` with the labels ${needs.join(', ')}`
+  return `No active worker accepts jobs of ${workflow}${labels}`
+}

@@ -1,0 +1,164 @@
+import { badInput, StemworkError } from '../../engine/errors.js'
+import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
+import { quietly } from './quiet-console.js'
+import { silenceDamage } from './silence-damage.js'
+import { undecoded } from './undecoded.js'
+
+/** Encoded bytes in the order that a decoder needs. */
+export type EncodedPieces = AsyncGenerator<Uint8Array, void, undefined>
+
+interface Decoded {
+  channelData: readonly Float32Array[]
+  sampleRate: number
+}
+
+interface Decoder {
+  (bytes?: Uint8Array): Promise<Decoded>
+  free(): void
+}
+
+/** A damaged frame may claim another sample rate. If more audio than this differs, the stream has really changed its rate. */
+const straySecondsAllowed = 1
+
+/**
+ * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (so the AAC decoder, which is GPL code, is
+ * loaded for AAC files only). The first audio is decoded before this returns. An error after the first audio ends the stream,
+ * as for a truncated file, because the codecs report a cut-off end in the same way; the warnings say so.
+ *
+ * @throws UndecodedError when there is no audio.
+ */
+export async function openCodec(codec: string, pieces: EncodedPieces, format: string): Promise<AudioStream> {
+  const warnings: string[] = []
+  const blocks = decodeAll(codec, pieces, format, warnings)
+  const first = await blocks.next()
+  if (first.done) throw undecoded(format)
+  const { sampleRate, channels } = first.value
+  return {
+    sampleRate,
+    channelCount: channels.length,
+    sampleCount: undefined,
+    format,
+    warnings,
+    blocks: sameShape(first.value, blocks, warnings),
+  }
+}
+
+/**
+ * Decoders keep what they do not understand yet and copy it for each piece. So after this many bytes without audio the pieces become
+ * larger, and in the end the file is given up.
+ */
+const patienceBytes = 1024 * 1024
+const impatientPieceBytes = 128 * 1024
+const mostSilentBytes = 64 * 1024 * 1024
+
+/** The next piece, joined with those after it until it has at least so many bytes. */
+async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<IteratorResult<Uint8Array, void>> {
+  const first = await pieces.next()
+  if (first.done || first.value.length >= leastBytes) return first
+  const parts = [first.value]
+  for (let length = first.value.length; length < leastBytes;) {
+    const next = await pieces.next()
+    if (next.done) break
+    parts.push(next.value)
+    length += next.value.length
+  }
+  return { done: false, value: Buffer.concat(parts) }
+}
+
+type RatedBlock = AudioBlock & { sampleRate: number }
+
+async function* decodeAll(
+  codec: string,
+  pieces: EncodedPieces,
+  format: string,
+  warnings: string[],
+): AsyncGenerator<RatedBlock, void, undefined> {
+  const decoder = await createDecoder(codec).catch((error: unknown) => {
+    throw StemworkError.is(error) ? error : undecoded(format, error)
+  })
+  let hasAudio = false
+  let silenced = 0
+  /** Bytes since the last audio. */
+  let silentBytes = 0
+  try {
+    for (;;) {
+      const piece = await nextPiece(pieces, silentBytes > patienceBytes ? impatientPieceBytes : 1)
+      let decoded: Decoded
+      try {
+        decoded = await quietly(() => decoder(piece.done ? undefined : piece.value))
+      } catch (error) {
+        if (!hasAudio) throw undecoded(format, error)
+        warnings.push(`The ${format} decoder gave up before the end of the file, which is damaged or was cut off.`)
+        break
+      }
+      if (isAudio(decoded)) {
+        hasAudio = true
+        silentBytes = 0
+        silenced += silenceDamage(decoded.channelData)
+        yield { sampleRate: decoded.sampleRate, channels: planesOf(decoded.channelData, collapsesMono.has(codec)) }
+      }
+      if (piece.done) break
+      silentBytes += piece.value.length
+      if (silentBytes > mostSilentBytes) {
+        const what = `The ${format} decoder found no audio in ${mostSilentBytes / 2 ** 20} MiB of the file`
+        if (!hasAudio) throw undecoded(format, new Error(what))
+        warnings.push(`${what} and gave up; the file is damaged.`)
+        break
+      }
+    }
+  } finally {
+    decoder.free()
+  }
+  if (silenced > 0)
+    warnings.push(`${silenced} samples were far too loud to be real and were silenced; the file is damaged.`)
+}
+
+/** These codecs return one channel while both are identical, so mono and stereo look the same: both become stereo. */
+const collapsesMono = new Set(['mp3', 'aac', 'mp4', 'wma', 'mkv', 'avi'])
+
+function isAudio({ channelData, sampleRate }: Decoded): boolean {
+  return sampleRate > 0 && channelData.length > 0 && channelData[0]!.length > 0
+}
+
+function planesOf(planes: readonly Float32Array[], isStereo: boolean): Float32Array[] {
+  return isStereo && planes.length === 1 ? [planes[0]!, planes[0]!.slice()] : [...planes]
+}
+
+async function* sameShape(
+  first: RatedBlock,
+  rest: AsyncIterable<RatedBlock>,
+  warnings: string[],
+): AsyncGenerator<AudioBlock, void, undefined> {
+  yield { channels: first.channels }
+  let straySamples = 0
+  for await (const { channels, sampleRate } of rest) {
+    if (sampleRate === first.sampleRate && channels.length === first.channels.length) {
+      yield { channels }
+      continue
+    }
+    straySamples += channels[0]!.length
+    if (straySamples > straySecondsAllowed * sampleRate) {
+      const change = `from ${describe(first)} to ${describe({ channels, sampleRate })}`
+      throw badInput(
+        'decode_failed',
+        `The file changes ${change} part-way, which is not supported. Split it into one file for each part.`,
+      )
+    }
+  }
+  if (straySamples > 0)
+    warnings.push(`${straySamples} samples with another rate or number of channels were left out; the file is damaged.`)
+}
+
+function describe({ channels, sampleRate }: RatedBlock): string {
+  return `${channels.length} channels at ${sampleRate} Hz`
+}
+
+async function createDecoder(codec: string): Promise<Decoder> {
+  return quietly(async () => {
+    const { default: codecs } = await import('audio-decode')
+    const create = (codecs as unknown as Record<string, (() => Promise<Decoder>) | undefined>)[codec]
+    if (!create)
+      throw new StemworkError('INTERNAL_ERROR', `The installed audio-decode has no decoder named "${codec}".`)
+    return create()
+  })
+}

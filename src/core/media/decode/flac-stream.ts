@@ -1,0 +1,132 @@
+import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
+
+/** What could not be decoded. */
+export interface FlacLosses {
+  /** Stretches without an intact frame. */
+  frames: number
+  /** Samples per channel that are silent instead. */
+  samples: number
+}
+
+/** A decoded frame, or silence in place of lost ones. */
+export interface DecodedFrame {
+  header: FlacFrameHeader
+  channels: Float32Array[]
+}
+
+/** Silence that replaces lost frames is returned in blocks of at most this many samples. */
+const silenceSamples = 65_536
+/** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
+const longestGapSeconds = 600
+/** Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up. */
+const mostFailures = 1000
+
+/**
+ * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later is skipped as damage.
+ * `losses` is updated meanwhile.
+ */
+export async function* decodeFrames(
+  pieces: AsyncGenerator<Uint8Array, void, undefined>,
+  info: FlacStreamInfo,
+  losses: FlacLosses,
+): AsyncGenerator<DecodedFrame, void, undefined> {
+  const input = new Input(pieces)
+  let first: FlacFrameHeader | undefined
+  let failures = 0
+  let isIntact = true
+  let nextSample = 0
+  /** In the stream's own numbering, where its first samples were cut off or a number was wrong. */
+  let origin = 0
+  for (;;) {
+    if (!(await input.has(longestHeader))) return
+    const header = readFrameHeader(input.bytes, input.at, info)
+    const isPlausible = header && (first ? isLike(header, first) : header.sampleRate > 0)
+    if (isPlausible) await input.has(largestFrame(header))
+    const frame = isPlausible ? decodeFrame(input.bytes, input.at, header) : undefined
+    if (isPlausible && !frame && ++failures > mostFailures) return
+    const start = header && frame ? startOf(header, first ?? header) - origin : 0
+    if (!header || !frame || start < nextSample) {
+      if (isIntact) losses.frames++
+      isIntact = false
+      input.toNextSync()
+      continue
+    }
+    isIntact = true
+    first ??= header
+    input.at += frame.bytes
+    let gap = start - nextSample
+    if (gap > longestGapSeconds * first.sampleRate) {
+      origin += gap
+      gap = 0
+    }
+    losses.samples += gap
+    yield* silence(gap, header)
+    nextSample += gap + header.blockSize
+    yield { header, channels: frame.samples.map((samples) => scaled(samples, header.bits)) }
+  }
+}
+
+/** The bytes from `at` on, as far as they were read. */
+class Input {
+  readonly #pieces: AsyncGenerator<Uint8Array, void, undefined>
+  #isEnd = false
+  bytes: Uint8Array = new Uint8Array(0)
+  at = 0
+
+  constructor(pieces: AsyncGenerator<Uint8Array, void, undefined>) {
+    this.#pieces = pieces
+  }
+
+  /** Reads until `wanted` bytes are available or the input ends; false if nothing is left. */
+  async has(wanted: number): Promise<boolean> {
+    let available = this.bytes.length - this.at
+    if (available < wanted && !this.#isEnd) {
+      const parts = [this.bytes.subarray(this.at)]
+      while (available < wanted && !this.#isEnd) {
+        const piece = await this.#pieces.next()
+        if (piece.done) {
+          this.#isEnd = true
+        } else {
+          parts.push(piece.value)
+          available += piece.value.length
+        }
+      }
+      this.bytes = Buffer.concat(parts)
+      this.at = 0
+    }
+    return available > 0
+  }
+
+  toNextSync(): void {
+    const found = this.bytes.indexOf(0xff, this.at + 1)
+    this.at = found < 0 ? this.bytes.length : found
+  }
+}
+
+function isLike(header: FlacFrameHeader, { channelCount, bits, sampleRate }: FlacFrameHeader): boolean {
+  return header.channelCount === channelCount && header.bits === bits && header.sampleRate === sampleRate
+}
+
+/** Frames that count frames all have the size of the first one; only the last is shorter. */
+function startOf({ position }: FlacFrameHeader, first: FlacFrameHeader): number {
+  return 'sample' in position ? position.sample : position.frame * first.blockSize
+}
+
+/** Upper bound of a frame's size in bytes: incompressible samples are stored verbatim. */
+function largestFrame({ blockSize, channelCount, bits, headerBytes }: FlacFrameHeader): number {
+  return headerBytes + Math.ceil((blockSize * channelCount * (bits + 1)) / 8) + channelCount * 8 + 2
+}
+
+function* silence(sampleCount: number, header: FlacFrameHeader): Generator<DecodedFrame> {
+  for (let left = sampleCount; left > 0; left -= silenceSamples) {
+    const length = Math.min(left, silenceSamples)
+    yield { header, channels: Array.from({ length: header.channelCount }, () => new Float32Array(length)) }
+  }
+}
+
+function scaled(samples: Int32Array | Float64Array, bits: number): Float32Array {
+  const scale = 2 ** (1 - bits)
+  const plane = new Float32Array(samples.length)
+  for (let index = 0; index < plane.length; index++) plane[index] = samples[index]! * scale
+  return plane
+}

@@ -1,0 +1,61 @@
+/** For MPEG-1 Layer III. */
+const samplesPerFrame = 1152
+const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
+const sampleRates = [44_100, 48_000, 32_000]
+
+/**
+ * Size of a frame in bytes, from its four-byte header.
+ *
+ * @param padded false: the size without the padding byte that the header may announce
+ */
+export function mp3FrameBytes(header: Uint8Array, padded = (header[2]! & 2) !== 0): number {
+  const bitrate = bitrates[header[2]! >> 4]
+  const sampleRate = sampleRates[(header[2]! >> 2) & 3]
+  if (header[0] !== 0xff || (header[1]! & 0xfe) !== 0xfa || !bitrate || !sampleRate) {
+    throw new RangeError('The MP3 encoder returned something other than MPEG-1 Layer III frames.')
+  }
+  return Math.floor((144_000 * bitrate) / sampleRate) + (padded ? 1 : 0)
+}
+
+export interface Mp3Facts {
+  frameCount: number
+  /** Of all frames, this one included. */
+  bytes: number
+  sampleCount: number
+  /** Samples that the encoder added before the audio. */
+  encoderDelay: number
+}
+
+/**
+ * A silent frame with information for players: Xing's `Info` tag with LAME's extension, which states the length and how much to
+ * cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
+ *
+ * @param header of any frame of the file
+ */
+export function mp3InfoFrame(
+  header: Uint8Array,
+  { frameCount, bytes, sampleCount, encoderDelay }: Mp3Facts,
+): Uint8Array {
+  const frame = Buffer.alloc(mp3FrameBytes(header, false))
+  frame.set(header)
+  // Unpadded, and without a checksum.
+  frame[2]! &= ~2
+  frame[1]! |= 1
+  const isMono = header[3]! >> 6 === 3
+  let at = 4 + (isMono ? 17 : 32)
+  at += frame.write('Info', at, 'latin1')
+  // Flags: frame count, byte count and table of contents follow.
+  at = frame.writeUInt32BE(7, at)
+  at = frame.writeUInt32BE(frameCount, at)
+  at = frame.writeUInt32BE(bytes, at)
+  for (let hundredth = 0; hundredth < 100; hundredth++) frame[at++] = Math.floor((hundredth * 256) / 100)
+  // Players read the lengths below only of an encoder whose name begins so.
+  at += frame.write('LAME-like', at, 'latin1')
+  // Constant bit rate; then low-pass, peak, gains and flags, which are not needed, and the bit rate.
+  frame[at] = 1
+  frame[at + 11] = 255
+  const padding = Math.min(4095, Math.max(0, frameCount * samplesPerFrame - encoderDelay - sampleCount))
+  frame.writeUIntBE((encoderDelay << 12) | padding, at + 12, 3)
+  frame.writeUInt32BE(bytes, at + 18)
+  return frame
+}

@@ -1,0 +1,44 @@
+import { createKernel, type Kernel } from './kernel.js'
+
+/**
+ * The inner loops of the short-time Fourier transform. What is read and what is written are the same stretch of memory or lie
+ * apart.
+ */
+export interface FrameKernels {
+  /** `memory[to + i] = memory[a + i] * memory[b + i]` */
+  multiply(to: number, a: number, b: number, count: number): void
+  /** `memory[to + i] += memory[a + i] * memory[b + i]` */
+  multiplyAdd(to: number, a: number, b: number, count: number): void
+  /** Pairs to planes: `memory[even + i] = memory[pairs + 2 i]`, `memory[odd + i] = memory[pairs + 2 i + 1]`. */
+  split(pairs: number, even: number, odd: number, count: number): void
+  /** Planes to pairs, the opposite of `split`. */
+  merge(pairs: number, even: number, odd: number, count: number): void
+}
+
+/** About ten times as fast as the plain loops. */
+export function createFrameKernels(floats: number): Kernel<FrameKernels> {
+  return createKernel('frame-kernels', floats, plainFrameKernels)
+}
+
+export function plainFrameKernels(memory: Float32Array): FrameKernels {
+  return {
+    multiply(to, a, b, count) {
+      for (let i = 0; i < count; i++) memory[to + i] = memory[a + i]! * memory[b + i]!
+    },
+    multiplyAdd(to, a, b, count) {
+      for (let i = 0; i < count; i++) memory[to + i]! += Math.fround(memory[a + i]! * memory[b + i]!)
+    },
+    split(pairs, even, odd, count) {
+      for (let i = 0; i < count; i++) {
+        memory[even + i] = memory[pairs + 2 * i]!
+        memory[odd + i] = memory[pairs + 2 * i + 1]!
+      }
+    },
+    merge(pairs, even, odd, count) {
+      for (let i = 0; i < count; i++) {
+        memory[pairs + 2 * i] = memory[even + i]!
+        memory[pairs + 2 * i + 1] = memory[odd + i]!
+      }
+    },
+  }
+}

@@ -1,0 +1,265 @@
+import { RealFft } from './fft.js'
+import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
+import type { Kernel } from './kernels/kernel.js'
+import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
+
+export interface StftOptions {
+  /** Points of a frame (n_fft): a size that `RealFft` supports. */
+  size: number
+  /** Samples from one frame to the next. */
+  hop: number
+  /** Analysis and synthesis window of `size` samples. Default: `periodicHann(size)`. */
+  window?: Float32Array
+  /** Number of bins kept, from 0 up. Default: all, `size / 2 + 1`. Dropped ones are zero in the inverse. */
+  bins?: number
+}
+
+/** Where bin `b` of frame `t` lies in the arrays of a spectrum: at `t * frameStride + b * binStride`. */
+export interface SpectrumLayout {
+  frameStride: number
+  binStride: number
+}
+
+/**
+ * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred frames, pass a
+ * signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
+ *
+ * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the memory of the
+ * kernels and that of the FFT; these copies cost little compared with doing the loops in JavaScript.
+ */
+export class Stft {
+  readonly size: number
+  readonly hop: number
+  readonly bins: number
+  readonly #fft: RealFft
+  readonly #kernels: Kernel<FrameKernels>
+  readonly #offsets: Offsets
+  readonly #squaredWindow: Float32Array
+  /** 1 / overlap-added squared window, for the last requested frame count. */
+  #envelope = { frameCount: 0, inverse: new Float32Array(0) }
+
+  private constructor({ size, hop, bins = size / 2 + 1, window = periodicHann(size) }: StftOptions, fft: RealFft) {
+    this.size = size
+    this.hop = hop
+    this.bins = bins
+    this.#fft = fft
+    this.#offsets = memoryOffsets(size, hop)
+    this.#kernels = createFrameKernels(this.#offsets.end)
+    this.#kernels.memory.set(window, this.#offsets.window)
+    this.#kernels.memory.set(
+      window.map((value) => value / size),
+      this.#offsets.synthesis,
+    )
+    this.#squaredWindow = window.map((value) => value * value)
+  }
+
+  static async create(options: StftOptions): Promise<Stft> {
+    return new Stft(options, await RealFft.create(options.size, batchFrames))
+  }
+
+  /** Number of frames that fit into `sampleCount` samples without padding. */
+  framesIn(sampleCount: number): number {
+    return sampleCount < this.size ? 0 : 1 + Math.floor((sampleCount - this.size) / this.hop)
+  }
+
+  /** Number of samples that `frameCount` frames cover. */
+  samplesOf(frameCount: number): number {
+    return frameCount === 0 ? 0 : (frameCount - 1) * this.hop + this.size
+  }
+
+  /** Frame `t` is the transform of `window * signal[t * hop .. t * hop + size)`, written to `re` and `im`. */
+  forward(signal: Float32Array, frameCount: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { size, hop } = this
+    const { memory, multiply, split } = this.#kernels
+    const at = this.#offsets
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
+      memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
+      for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.signal + row * hop, at.window, size)
+      this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
+      this.#fft.forward(count)
+      memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
+      for (let row = 0; row < count; row++)
+        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
+      this.#store(first, count, re, im, layout)
+    }
+  }
+
+  /**
+   * Reconstructs the signal from its frames: inverse transforms, times the window, overlap-added, divided by the
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at each
+   * end lack the frames beyond, and are exact only where the given frames alone determine them.
+   *
+   * @param silentFrames silent frames before the first and after the last one; they only count in the divisor
+   */
+  inverse(
+    re: Float32Array,
+    im: Float32Array,
+    frameCount: number,
+    layout: SpectrumLayout,
+    out: Float32Array,
+    silentFrames = 0,
+  ): void {
+    const { size, hop } = this
+    const { memory, multiply, multiplyAdd, merge } = this.#kernels
+    const at = this.#offsets
+    const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
+    const overlap = Math.max(0, size - hop)
+    memory.fill(0, at.signal, at.envelope)
+    for (let first = 0; first < frameCount; first += batchFrames) {
+      const count = Math.min(batchFrames, frameCount - first)
+      this.#load(first, count, re, im, layout)
+      for (let row = 0; row < count; row++)
+        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
+      this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
+      this.#fft.inverse(count)
+      memory.set(this.#fft.time().subarray(0, count * size), at.rows)
+      for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
+
+      // The samples that later batches cannot change; after the last batch, all of them.
+      const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
+      memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
+      multiply(at.rows, at.signal, at.envelope, finished)
+      out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
+      memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
+      memory.fill(0, at.signal + overlap, at.envelope)
+    }
+  }
+
+  close(): void {
+    this.#fft.close()
+  }
+
+  /**
+   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first one.
+   */
+  #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { memory } = this.#kernels
+    const at = this.#offsets
+    const { frameStride, binStride } = layout
+    const half = this.size / 2
+    const inner = Math.min(this.bins, half)
+    if (binStride === 1) {
+      for (let row = 0; row < count; row++) {
+        const target = (first + row) * frameStride
+        re.set(memory.subarray(at.re + row * at.pitch, at.re + row * at.pitch + inner), target)
+        im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
+      }
+    } else {
+      spreadRows(memory, re, this.#rowLayout(at.re, first, count, layout))
+      spreadRows(memory, im, this.#rowLayout(at.im, first, count, layout))
+    }
+    for (let row = 0; row < count; row++) {
+      const target = (first + row) * frameStride
+      im[target] = 0
+      if (this.bins <= half) continue
+      re[target + half * binStride] = memory[at.im + row * at.pitch]!
+      im[target + half * binStride] = 0
+    }
+  }
+
+  #load(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+    const { memory } = this.#kernels
+    const at = this.#offsets
+    const { frameStride, binStride } = layout
+    const half = this.size / 2
+    const inner = Math.min(this.bins, half)
+    if (inner < half) memory.fill(0, at.re, at.signal)
+    if (binStride === 1) {
+      for (let row = 0; row < count; row++) {
+        const source = (first + row) * frameStride
+        memory.set(re.subarray(source, source + inner), at.re + row * at.pitch)
+        memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
+      }
+    } else {
+      gatherRows(re, memory, this.#rowLayout(at.re, first, count, layout))
+      gatherRows(im, memory, this.#rowLayout(at.im, first, count, layout))
+    }
+    for (let row = 0; row < count; row++) {
+      memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride]! : 0
+    }
+  }
+
+  #rowLayout(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowLayout {
+    const length = Math.min(this.bins, this.size / 2)
+    return {
+      rows,
+      length,
+      start,
+      pitch: this.#offsets.pitch,
+      stridedStart: first * frameStride,
+      rowStride: frameStride,
+      stride: binStride,
+    }
+  }
+
+  #inverseEnvelope(frameCount: number): Float32Array {
+    if (this.#envelope.frameCount !== frameCount) {
+      this.#envelope = {
+        frameCount,
+        inverse: inverseEnvelope(this.#squaredWindow, this.hop, this.samplesOf(frameCount)),
+      }
+    }
+    return this.#envelope.inverse
+  }
+}
+
+/** More than a window away from both ends, the envelope has the period `hop`, so only the ends and one hop are summed. */
+function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: number): Float32Array<ArrayBuffer> {
+  const size = squaredWindow.length
+  const lastFrame = sampleCount - size
+  const envelope = new Float32Array(sampleCount)
+  for (let i = 0; i < sampleCount; i++) {
+    if (i >= size + hop && i < lastFrame) {
+      envelope[i] = envelope[i - hop]!
+      continue
+    }
+    let sum = 0
+    for (let at = Math.min(lastFrame, i - (i % hop)); at >= 0 && at > i - size; at -= hop) sum += squaredWindow[i - at]!
+    envelope[i] = 1 / Math.max(sum, 1e-8)
+  }
+  return envelope
+}
+
+/** Offsets of the data in the kernels' memory, in floats. */
+interface Offsets {
+  window: number
+  synthesis: number
+  /** Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch. */
+  rows: number
+  re: number
+  im: number
+  /** Distance between the real (or imaginary) parts of consecutive frames. */
+  pitch: number
+  /** The samples that a batch covers. */
+  signal: number
+  envelope: number
+  end: number
+}
+
+function memoryOffsets(size: number, hop: number): Offsets {
+  const rowFloats = batchFrames * size
+  const signalFloats = (batchFrames - 1) * hop + size
+  const pitch = size / 2 + 16
+  let end = 0
+  const next = (floats: number) => (end += floats) - floats
+  return {
+    window: next(size),
+    synthesis: next(size),
+    rows: next(Math.max(rowFloats, signalFloats)),
+    re: next(batchFrames * pitch),
+    im: next(batchFrames * pitch),
+    pitch,
+    signal: next(signalFloats),
+    envelope: next(signalFloats),
+    end,
+  }
+}
+
+/** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */
+export function periodicHann(size: number): Float32Array {
+  return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
+}
+
+/** Frames per batch: the data of a batch fits into the second-level cache. */
+const batchFrames = 16

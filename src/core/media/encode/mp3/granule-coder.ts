@@ -1,0 +1,191 @@
+import type { BitWriter } from '../bit-writer.js'
+import type { Kernel } from '../../dsp/kernels/kernel.js'
+import { codingFields } from '../../dsp/kernels/mp3-codes.js'
+import type { Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
+import { type Bands } from './band-limits.js'
+import { granuleSamples, type GranulePlaces, type Places } from './frame-memory.js'
+import { largestValue } from './huffman-coding.js'
+import { type BlockType, blockTypes } from './hybrid-filter.js'
+import { factorWidths, type ScaleFactors, scaleFactorsOf, unitGain } from './scale-factors.js'
+
+/** The field of a granule's length has 12 bits. */
+const mostBits = 4095
+const mostGain = 255
+
+/** The bands of a granule, and the place of their ends. */
+export interface PlacedBands {
+  bands: Bands
+  ends: number
+}
+
+/** One channel of a granule: finds what it takes at any gain, and writes it. */
+export class GranuleCoder {
+  readonly #kernel: Kernel<Mp3Kernels>
+  readonly #places: Places
+  readonly #granule: GranulePlaces
+  readonly #values: Float32Array
+  readonly #doubles: Float64Array
+  readonly #coding: Int32Array
+  #type: BlockType = blockTypes.long
+  #placed: PlacedBands | undefined
+  #scaleFactors: ScaleFactors | undefined
+  #leastGain = 0
+  /** By gain: how many bits the values take, -1 where that is not known, and how many are not 0. */
+  readonly #bits = new Int16Array(mostGain + 1)
+  readonly #pairsEnds = new Int16Array(mostGain + 1)
+  #gain = 0
+  /** Of the values that are quantised, and whose codes are chosen. */
+  #codedGain = -1
+
+  /** @param kernel whose memory holds the tables of codes and of bands */
+  constructor(kernel: Kernel<Mp3Kernels>, places: Places, granule: GranulePlaces) {
+    this.#kernel = kernel
+    this.#places = places
+    this.#granule = granule
+    const { memory } = kernel
+    this.#values = memory.subarray(granule.values, granule.values + granuleSamples)
+    this.#doubles = new Float64Array(memory.buffer)
+    this.#coding = new Int32Array(memory.buffer, 4 * granule.coding, codingFields.count)
+  }
+
+  /** Takes the granule's values. */
+  begin(type: BlockType, placed: PlacedBands): void {
+    const { values, compressed } = this.#granule
+    const { sums, scales } = this.#places
+    const { bands, ends } = placed
+    this.#type = type
+    this.#placed = placed
+    if (bands.order) {
+      const before = this.#values.slice()
+      for (let i = 0; i < granuleSamples; i++) this.#values[i] = before[bands.order[i]!]!
+    }
+    const count = bands.ends.length
+    this.#kernel.bandSquares(values, ends, count, sums)
+    this.#scaleFactors = scaleFactorsOf(this.#doubles.subarray(sums / 2, sums / 2 + count), bands)
+    const { factors } = this.#scaleFactors
+    // Values grow as the steps of their band become smaller.
+    for (let band = 0; band < factors.length; band++) this.#doubles[scales / 2 + band] = 2 ** (0.375 * factors[band]!)
+    this.#kernel.compressed(values, compressed, granuleSamples)
+    const largest = this.#kernel.scaleBands(compressed, ends, scales, factors.length, granuleSamples)
+    this.#leastGain = largest === 0 ? mostGain : gainFor(largest)
+    this.#bits.fill(-1)
+    this.#codedGain = -1
+  }
+
+  /** Sets the gain, relative to the one that suits its loudness. Returns how many bits it takes then. */
+  setGain(relative: number): number {
+    const { bits, gain } = this.#facts.scaleFactors
+    this.#gain = Math.min(mostGain, Math.max(this.#leastGain, gain + relative))
+    while (this.#codeBits() + bits > mostBits) this.#leastGain = ++this.#gain
+    return this.#codeBits() + bits
+  }
+
+  /** Whether a smaller gain changes nothing. */
+  get isFinest(): boolean {
+    return this.#gain <= this.#leastGain
+  }
+
+  /** Values that are not 0. */
+  get codedValues(): number {
+    return this.#pairsEnds[this.#gain]!
+  }
+
+  /** Writes the 59 bits about it in the frame's side information. */
+  writeSide(writer: BitWriter): void {
+    const { scaleFactors, placed } = this.#facts
+    this.#code()
+    const { tables, fourTable } = codingFields
+    const pairsEnd = this.#coding[codingFields.pairsEnd]!
+    writer.put(scaleFactors.bits + this.#codeBits(), 12)
+    writer.put(pairsEnd / 2, 9)
+    writer.put(this.#gain, 8)
+    writer.put(scaleFactors.compress, 4)
+    writer.put(this.#type === blockTypes.long ? 0 : 1, 1)
+    if (this.#type === blockTypes.long) {
+      for (let region = 0; region < 3; region++) writer.put(this.#coding[tables + region]!, 5)
+      const [first, second] = regionBands(placed.bands, pairsEnd)
+      writer.put(first - 1, 4)
+      writer.put(second - 1, 3)
+    } else {
+      writer.put(this.#type, 2)
+      writer.put(0, 1)
+      for (let region = 0; region < 2; region++) writer.put(this.#coding[tables + region]!, 5)
+      // The gains of the three short transforms.
+      writer.put(0, 9)
+    }
+    // No extra steps in the upper bands, and steps of 3 dB.
+    writer.put(0, 2)
+    writer.put(this.#coding[fourTable]!, 1)
+  }
+
+  /** Writes scale factors and values. */
+  writeMain(writer: BitWriter): void {
+    const { scaleFactors, placed } = this.#facts
+    const widths = factorWidths[scaleFactors.compress]!
+    for (let band = 0; band < scaleFactors.factors.length; band++)
+      writer.put(scaleFactors.factors[band]!, widths[band < placed.bands.firstWidths ? 0 : 1])
+    this.#code()
+    const { quantised, values, coding } = this.#granule
+    const { codeTables, frame } = this.#places
+    writer.bit = this.#kernel.writeValues(quantised, values, this.#regions, codeTables, coding, frame, writer.bit)
+  }
+
+  /** Of the values at this gain. */
+  #codeBits(): number {
+    if (this.#bits[this.#gain]! < 0) this.#code()
+    return this.#bits[this.#gain]!
+  }
+
+  /** Quantises the values and chooses their codes. */
+  #code(): void {
+    if (this.#codedGain === this.#gain) return
+    const { compressed, quantised, coding } = this.#granule
+    const { codeTables } = this.#places
+    this.#kernel.quantise(compressed, 2 ** (-0.1875 * (this.#gain - unitGain)), quantised, granuleSamples)
+    this.#bits[this.#gain] = this.#kernel.chooseCodes(quantised, granuleSamples, this.#regions, codeTables, coding)
+    this.#pairsEnds[this.#gain] = this.#coding[codingFields.pairsEnd]!
+    this.#codedGain = this.#gain
+  }
+
+  get #regions(): number {
+    return this.#type === blockTypes.long ? this.#places.longRegions : this.#places.switchedRegions
+  }
+
+  get #facts(): { placed: PlacedBands; scaleFactors: ScaleFactors } {
+    if (!this.#placed || !this.#scaleFactors) throw new Error('A granule was coded before it began.')
+    return { placed: this.#placed, scaleFactors: this.#scaleFactors }
+  }
+}
+
+/** Fills in where the first two regions end, by where the pairs end: an even number, two integers for each. */
+export function writeRegions(memory: Float32Array<ArrayBuffer>, places: Places, bands: Bands): void {
+  const integers = new Int32Array(memory.buffer)
+  for (let pairsEnd = 0; pairsEnd <= granuleSamples; pairsEnd += 2) {
+    for (const [place, ends] of [
+      [places.longRegions, regionEnds(bands, pairsEnd)],
+      [places.switchedRegions, switchedRegions],
+    ] as const)
+      for (let region = 0; region < 2; region++) integers[place + pairsEnd + region] = Math.min(ends[region]!, pairsEnd)
+  }
+}
+
+/** Where the first two regions end where transforms change: the first three short bands or eight long ones, and all others. */
+const switchedRegions = [36, granuleSamples] as const
+
+/** The smallest gain at which a compressed value has a code. */
+function gainFor(largest: number): number {
+  return Math.max(0, Math.ceil(unitGain + Math.log2(largest / largestValue) / 0.1875) + 1)
+}
+
+/** How many bands the first two regions have: about a third each of those with pairs. */
+function regionBands({ ends }: Bands, pairsEnd: number): readonly [number, number] {
+  let bands = 0
+  while (bands < ends.length && ends[bands]! < pairsEnd) bands++
+  const first = Math.min(16, Math.max(1, Math.round(bands * 0.35)))
+  return [first, Math.min(8, Math.max(1, Math.round(bands * 0.3)))]
+}
+
+function regionEnds(bands: Bands, pairsEnd: number): readonly [number, number] {
+  const [first, second] = regionBands(bands, pairsEnd)
+  return [bands.ends[first - 1]!, bands.ends[Math.min(first + second, bands.ends.length) - 1]!]
+}

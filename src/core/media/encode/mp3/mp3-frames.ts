@@ -1,0 +1,201 @@
+import { BitWriter } from '../bit-writer.js'
+import type { Kernel } from '../../dsp/kernels/kernel.js'
+import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
+import { longBands, mp3SampleRates, shortBands } from './band-limits.js'
+import { BlockChoice } from './block-choice.js'
+import { frameBytes, granuleSamples, placesOf, type Places } from './frame-memory.js'
+import { GranuleCoder, type PlacedBands, writeRegions } from './granule-coder.js'
+import { writeCodeTables } from './huffman-coding.js'
+import { type BlockType, blockTypes, HybridFilter, writeFilterTables } from './hybrid-filter.js'
+
+export const frameSamples = 2 * granuleSamples
+/**
+ * Samples of the filters before the first one of the audio, as players count them: without the 529 of a decoder.
+ * One granule is looked ahead.
+ */
+export const encoderDelay = 1104
+
+/** The highest of the format, so that no frame needs bits of another one. */
+const bitrate = 320_000
+const bitrateCode = 14
+
+// What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so large that
+// compiling them took as long as encoding a song.
+
+/** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). The frames are the same with and without SIMD. */
+export class Mp3Frames {
+  readonly #sampleRate: number
+  readonly #places: Places
+  readonly #kernel: Kernel<Mp3Kernels>
+  readonly #sums: Float64Array
+  readonly #filters: HybridFilter[]
+  readonly #coders: GranuleCoder[]
+  readonly #choice: BlockChoice
+  readonly #bands: { long: PlacedBands; short: PlacedBands }
+  readonly #frame: Uint8Array
+  /** Of the search for the gains: where it ended in the frame before. */
+  #gain = 0
+  /** Fractions of a byte that the frames so far are too short. */
+  #owedBytes = 0
+
+  /** @param sampleRate one of `mp3SampleRates` */
+  constructor({ sampleRate, channels }: { sampleRate: number; channels: 1 | 2 }) {
+    this.#sampleRate = sampleRate
+    const places = (this.#places = placesOf(channels))
+    const kernel = (this.#kernel = createMp3Kernels(places.end))
+    const { memory } = kernel
+    this.#sums = new Float64Array(memory.buffer, 4 * places.sums)
+    this.#frame = frameBytes(memory, places)
+    this.#filters = places.channels.map((_, channel) => new HybridFilter(kernel, places, channel))
+    this.#coders = [0, 1].flatMap((granule) =>
+      places.channels.map(({ granules }) => new GranuleCoder(kernel, places, granules[granule]!)),
+    )
+    this.#choice = new BlockChoice(channels)
+    const [long, short] = [longBands(sampleRate), shortBands(sampleRate)]
+    this.#bands = { long: { bands: long, ends: places.longEnds }, short: { bands: short, ends: places.shortEnds } }
+    writeFilterTables(memory, places)
+    writeCodeTables(memory, places.codeTables)
+    writeRegions(memory, places, long)
+    for (const { bands, ends } of Object.values(this.#bands)) new Int32Array(memory.buffer).set(bands.ends, ends)
+  }
+
+  /**
+   * @param planes one per channel, of `frameSamples`
+   * @returns a frame of what came `encoderDelay` before, valid until the next call
+   */
+  encode(planes: readonly Float32Array[]): Uint8Array {
+    const first = this.#transform(planes, 0)
+    const second = this.#transform(planes, 1)
+    const isMiddleAndSide = this.#useMiddleAndSide()
+    for (let index = 0; index < this.#coders.length; index++) {
+      const type = index < this.#filters.length ? first : second
+      this.#coders[index]!.begin(type, type === blockTypes.short ? this.#bands.short : this.#bands.long)
+    }
+    const bytes = this.#nextBytes()
+    const sideBytes = this.#filters.length === 1 ? 17 : 32
+    this.#findGains(8 * (bytes - 4 - sideBytes))
+    this.#write(bytes, isMiddleAndSide)
+    return this.#frame.subarray(0, bytes)
+  }
+
+  /** Takes a granule of all channels, and transforms the one before. */
+  #transform(planes: readonly Float32Array[], granule: number): BlockType {
+    const start = granule * granuleSamples
+    const energies: [number, number, number][] = []
+    for (let channel = 0; channel < planes.length; channel++)
+      energies.push(this.#filters[channel]!.add(planes[channel]!.subarray(start, start + granuleSamples)))
+    const type = this.#choice.next(energies)
+    for (let channel = 0; channel < planes.length; channel++) this.#filters[channel]!.transform(type, granule)
+    return type
+  }
+
+  /** Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of one of four. */
+  #findGains(room: number): void {
+    let tooFine = -Infinity
+    let fits = Infinity
+    let gain = this.#gain
+    while (fits - tooFine > 1) {
+      const over = this.#bitsAt(gain) - room
+      if (over > 0) tooFine = gain
+      else fits = gain
+      /** About how many bits a step of one changes the sum by. */
+      const step = Math.max(20, (0.1875 * this.#codedValues) / this.#coders.length)
+      if (over <= 0 && (-over < 0.7 * step || this.#isFinest)) break
+      const guess = gain + (over > 0 ? Math.ceil(over / step) : Math.min(-1, Math.ceil(over / step)))
+      gain = Math.min(fits - 1, Math.max(tooFine + 1, guess))
+    }
+    this.#gain = fits
+    this.#bitsAt(fits)
+  }
+
+  #bitsAt(gain: number): number {
+    let bits = 0
+    for (let index = 0; index < this.#coders.length; index++)
+      bits += this.#coders[index]!.setGain(Math.floor((gain + index) / this.#coders.length))
+    return bits
+  }
+
+  /** Of all granules. */
+  get #codedValues(): number {
+    let sum = 0
+    for (let index = 0; index < this.#coders.length; index++) sum += this.#coders[index]!.codedValues
+    return sum
+  }
+
+  get #isFinest(): boolean {
+    for (let index = 0; index < this.#coders.length; index++) if (!this.#coders[index]!.isFinest) return false
+    return true
+  }
+
+  /** Replaces the channels by their mid and side, if those take fewer bits. */
+  #useMiddleAndSide(): boolean {
+    if (this.#filters.length === 1) return false
+    const { sums } = this.#places
+    const { bands, ends } = this.#bands.long
+    const left = this.#places.channels[0]!.granules
+    const right = this.#places.channels[1]!.granules
+    let difference = 0
+    for (let granule = 0; granule < 2; granule++) {
+      this.#kernel.stereoSums(left[granule]!.values, right[granule]!.values, ends, bands.ends.length, sums)
+      difference += savedBits(this.#sums, bands.ends)
+    }
+    if (difference <= 0) return false
+    for (let granule = 0; granule < 2; granule++)
+      this.#kernel.middleAndSide(left[granule]!.values, right[granule]!.values, granuleSamples)
+    return true
+  }
+
+  /** One byte more from time to time keeps the bit rate, where a frame is no whole number of bytes. */
+  #nextBytes(): number {
+    const exact = ((bitrate / 8) * frameSamples) / this.#sampleRate
+    this.#owedBytes += exact - Math.floor(exact)
+    const isPadded = this.#owedBytes >= 1
+    if (isPadded) this.#owedBytes--
+    return Math.floor(exact) + (isPadded ? 1 : 0)
+  }
+
+  #write(bytes: number, isMiddleAndSide: boolean): void {
+    const isMono = this.#filters.length === 1
+    this.#frame.fill(0)
+    const writer = new BitWriter(this.#frame)
+    // Sync word, MPEG-1, layer III, no checksum.
+    writer.put(0xfffb, 16)
+    writer.put(bitrateCode, 4)
+    writer.put(mp3SampleRates.indexOf(this.#sampleRate), 2)
+    writer.put(bytes > Math.floor(((bitrate / 8) * frameSamples) / this.#sampleRate) ? 1 : 0, 1)
+    writer.put(0, 1)
+    // Joint stereo with mid and side or without, or mono.
+    writer.put(isMono ? 3 : 1, 2)
+    writer.put(isMiddleAndSide ? 2 : 0, 2)
+    writer.put(0, 4)
+    // Its values begin in this frame, and no granule has the scale factors of the one before.
+    writer.put(0, 9)
+    writer.put(0, isMono ? 5 + 4 : 3 + 8)
+    for (const coder of this.#coders) coder.writeSide(writer)
+    for (const coder of this.#coders) coder.writeMain(writer)
+  }
+}
+
+/**
+ * How many bits fewer the mid and the side take than the channels, by the levels of their bands.
+ *
+ * @param sums of squares of the left and of the right, and of their products, for each band
+ */
+function savedBits(sums: Float64Array, ends: readonly number[]): number {
+  // Below the smallest step of 16 bits there is nothing to save.
+  const least = 2 ** -34
+  let saved = 0
+  let start = 0
+  for (let band = 0; band < ends.length; band++) {
+    const end = ends[band]!
+    const ll = sums[3 * band]!
+    const rr = sums[3 * band + 1]!
+    const lr = sums[3 * band + 2]!
+    const width = end - start
+    const mean = (ll + rr) / 2
+    const floor = least * width
+    saved += width * Math.log2(((ll + floor) * (rr + floor)) / ((mean + lr + floor) * (mean - lr + floor)))
+    start = end
+  }
+  return saved
+}

@@ -1,0 +1,40 @@
+import { StemworkError } from '../engine/errors.js'
+import { knownModels } from './known-models.js'
+import type { ModelEntry } from './model-entry.js'
+
+/** In place of a model's name: the best one to pull, or the best one that is on this machine. */
+export const bestModelName = 'best'
+
+/** Shown wherever the built-in model made a result. */
+export const betterModelHint =
+  'The built-in model has basic quality. For a better one, run: stemwork models pull best, then use --model best.'
+
+/** What the best model must also be. */
+export interface BestModelWishes {
+  /** Its licence is stated and allows commercial use. Default: false. */
+  commercial?: boolean
+  /** Faster than real time on two processor cores. Default: false. */
+  fast?: boolean
+}
+
+/**
+ * The name of the model with the highest quality. Quality, speed and licence are those in the registry of known models.
+ *
+ * @throws StemworkError `MODEL_UNAVAILABLE` if no model has all that is required
+ */
+export function bestModel({ commercial = false, fast = false }: BestModelWishes = {}): string {
+  const found = byQuality().find(
+    ({ isCommercial, speed }) => (isCommercial === true || !commercial) && (speed === 'fast' || !fast),
+  )
+  if (found) return found.facts.name
+  throw new StemworkError(
+    'MODEL_UNAVAILABLE',
+    'No known model meets both requirements. Drop one of them, or choose from: stemwork models list.',
+  )
+}
+
+/** The known models that have a quality, the best first. */
+export function byQuality(): ModelEntry[] {
+  const order = ({ quality = -Infinity }: ModelEntry) => -quality
+  return knownModels.filter(({ quality }) => quality !== undefined).sort((one, other) => order(one) - order(other))
+}

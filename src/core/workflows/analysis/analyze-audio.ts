@@ -1,0 +1,90 @@
+import type { AudioStream } from '../../media/dsp/audio-stream.js'
+import { resample } from '../../media/dsp/resample.js'
+import type { BeatTracker } from './beats/beat-tracker.js'
+import { withChannels } from '../../media/dsp/edits.js'
+import { estimateBars, trackBeats } from './beats.js'
+import { estimateKey, type Key } from './key.js'
+import { type Rhythm, bpmOf, rhythmOf } from './rhythm.js'
+import {
+  analysisRate,
+  frameSeconds,
+  framesPerSecond,
+  type SpectralFeatures,
+  spectralFeatures,
+} from './spectral-features.js'
+import { estimateTempo, flattened } from './tempo.js'
+
+export interface MusicAnalysis extends Rhythm {
+  seconds: number
+  /** Null if there are no tones. */
+  key: (Key & { tuningCents: number }) | null
+  /** Passages of at least half a second below -60 dBFS, in seconds. */
+  silence: { start: number; end: number }[]
+}
+
+const silenceLevel = 10 ** (-60 / 20)
+const shortestSilenceSeconds = 0.5
+
+/**
+ * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps about 2 kB per second.
+ *
+ * @param tracker finds beats and bars in place of the textbook methods; the caller closes it
+ */
+export async function analyzeAudio(
+  stream: AudioStream,
+  { signal, tracker }: { signal?: AbortSignal; tracker?: BeatTracker } = {},
+): Promise<MusicAnalysis> {
+  const mono = resample(withChannels(stream, 1), analysisRate)
+  const features = await spectralFeatures(tracker ? { ...mono, blocks: tracked(mono.blocks, tracker) } : mono, signal)
+  const { levels, chroma, tuningCents, sampleCount } = features
+  const rhythm = tracker ? rhythmOf(await tracker.finish()) : rhythmOfOnsets(features)
+  const key = estimateKey(chroma)
+  return {
+    seconds: sampleCount / analysisRate,
+    ...rhythm,
+    key: key ? { ...key, confidence: round(key.confidence), tuningCents } : null,
+    silence: silences(levels),
+  }
+}
+
+async function* tracked(blocks: AudioStream['blocks'], tracker: BeatTracker): AudioStream['blocks'] {
+  for await (const block of blocks) {
+    await tracker.add(block.channels[0]!)
+    yield block
+  }
+}
+
+function rhythmOfOnsets({ onsets, lowOnsets, chroma }: SpectralFeatures): Rhythm {
+  const flat = flattened(onsets)
+  const tempo = estimateTempo(flat)
+  const beats = tempo ? trackBeats(flat, tempo.bpm) : []
+  const bars = estimateBars(beats, flattened(lowOnsets), chroma.all)
+  const times = beats.map((beat) => round(frameSeconds(beat)))
+  return {
+    tempo: tempo && beats.length > 1 ? { bpm: bpmOf(times), confidence: round(tempo.confidence) } : null,
+    beats: times,
+    downbeats: bars
+      ? {
+          beatsPerBar: bars.beatsPerBar,
+          times: times.filter((_, index) => index % bars.beatsPerBar === bars.firstDownbeat),
+          confidence: round(bars.confidence),
+        }
+      : null,
+  }
+}
+
+function silences(levels: Float32Array): MusicAnalysis['silence'] {
+  const found: MusicAnalysis['silence'] = []
+  let start = 0
+  for (let i = 0; i <= levels.length; i++) {
+    if (i < levels.length && levels[i]! < silenceLevel) continue
+    if ((i - start) / framesPerSecond >= shortestSilenceSeconds)
+      found.push({ start: round(start / framesPerSecond), end: round(i / framesPerSecond) })
+    start = i + 1
+  }
+  return found
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000
+}

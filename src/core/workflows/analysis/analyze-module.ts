@@ -1,0 +1,61 @@
+import { writeFile } from 'node:fs/promises'
+import { badInput } from '../../engine/errors.js'
+import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
+import { openAudio } from '../../media/decode/open-audio.js'
+import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
+import { speakersOf } from '../../media/dsp/stereo.js'
+import { collectLevels } from '../../media/pictures/levels.js'
+import { peaksJson } from '../../media/pictures/peaks-json.js'
+import type { BeatTracker } from './beats/beat-tracker.js'
+import { LoudnessMeter } from '../../media/loudness/loudness-meter.js'
+import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
+import { withProgress } from '../progress.js'
+import { analyzeAudio } from './analyze-audio.js'
+import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
+
+/** The workflow as the child process loads it. */
+export default function analyzeModule(settings: unknown): Workflow {
+  return defineAnalyze(settings, (checked) => (context) => runAnalysis(context, checked))
+}
+
+/** @param tracker finds the beats in place of the textbook methods; the caller closes it */
+export async function runAnalysis(
+  context: StageContext<AnalyzeParams>,
+  { decoders }: AnalyzeSettings,
+  tracker?: BeatTracker,
+): Promise<void> {
+  const { inputs, limits, params, signal } = context
+  const { inputUrl } = inputs
+  if (!inputUrl) throw new Error('the analyze workflow needs the input "inputUrl"; it was given none')
+  const passes = params.peaks ? 2 : 1
+  const open = async (pass: number) => {
+    const stream = await openAudio(inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
+    return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
+  }
+  const stream = await open(0)
+  const meter = new LoudnessMeter(stream.sampleRate, speakersOf(stream))
+  const analysis = await analyzeAudio({ ...stream, blocks: metered(stream, meter) }, { signal, tracker })
+  if (analysis.seconds === 0)
+    throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
+  const loudness = loudnessFigures({ ...meter.finish(), seconds: analysis.seconds })
+  const { warnings = [] } = stream
+  const report = { ...analysis, loudness, ...(warnings.length > 0 ? { warnings } : {}) }
+  await writeFile(context.outputPath('report'), `${JSON.stringify(report)}\n`)
+  if (params.peaks)
+    await writeFile(context.outputPath('peaks'), peaksJson(await collectLevels(await open(1), { signal })))
+  context.detail('seconds', analysis.seconds)
+  context.detail('sampleRate', stream.sampleRate)
+  context.detail('tempo', analysis.tempo)
+  context.detail('key', analysis.key)
+  context.detail('beats', analysis.beats.length)
+  context.detail('beatsPerBar', analysis.downbeats?.beatsPerBar ?? null)
+  context.detail('loudness', loudness)
+  if (warnings.length > 0) context.detail('warnings', warnings)
+}
+
+async function* metered({ blocks }: AudioStream, meter: LoudnessMeter): AsyncGenerator<AudioBlock> {
+  for await (const block of blocks) {
+    meter.add(block.channels)
+    yield block
+  }
+}

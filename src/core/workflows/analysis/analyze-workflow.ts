@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { StemworkError } from '../../engine/errors.js'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+
+const id = 'service/analyze'
+
+export type AnalyzeSettings = Pick<AudioSettings, 'decoders'> & {
+  /**
+   * Model that finds beats and bars in place of the textbook methods: `beat-this-small`, or the path of a manifest or its folder. It must be
+   * pulled first. Default: none.
+   */
+  beats?: string
+}
+
+/** Parameters of a job. */
+export interface AnalyzeParams {
+  inputUrl: string
+  peaks: boolean
+}
+
+/**
+ * `service/analyze`: tempo, beats, bars, key, loudness and silence of a song as JSON, and peaks for players.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function analyzeWorkflow(settings: AnalyzeSettings = {}): Workflow {
+  return defineAnalyze(settings, () => onlyInChild(id))
+}
+
+/** Defines the workflow with its work. */
+export function defineAnalyze(
+  settings: unknown,
+  work: (settings: AnalyzeSettings) => Stage<AnalyzeParams>['run'],
+): Workflow {
+  const { beats, ...others } = settings as AnalyzeSettings
+  if (beats !== undefined && (typeof beats !== 'string' || beats === ''))
+    throw new StemworkError('INVALID_OPTIONS', `Workflow ${id}: beats: expected the name of a model.`)
+  const checked = { ...checkedSettings(id, others), ...(beats === undefined ? {} : { beats }) }
+  const file = beats === undefined ? 'analyze-module.js' : 'beat-network/analyze-beats-module.js'
+  const params: z.ZodType<AnalyzeParams> = z.strictObject({
+    inputUrl: inputUrlParam(checked.decoders),
+    peaks: z
+      .boolean()
+      .default(false)
+      .describe('Whether to add peaks for players (JSON).')
+      .meta({ title: 'Peaks for players' }),
+  })
+  return defineWorkflow({
+    id,
+    name: 'Analyze',
+    description: 'Finds tempo, beats, bars, key, loudness and silence.',
+    params,
+    outputs: ({ peaks }) => ({
+      report: { fileName: 'analysis.json', contentType: 'application/json' },
+      peaks: peaks ? { fileName: 'analysis.peaks.json', contentType: 'application/json' } : undefined,
+    }),
+    stages: [{ name: 'analyze', run: work(checked) }],
+    module: { url: packageFile(`dist/core/workflows/analysis/${file}`), settings: checked },
+  })
+}

@@ -1,0 +1,131 @@
+import type { AudioStream } from '../../media/dsp/audio-stream.js'
+import { RealFft } from '../../media/dsp/fft.js'
+import { type Chroma, ChromaGatherer } from './chroma.js'
+
+/** The features are of mono audio at this rate. */
+export const analysisRate = 22_050
+const hop = 256
+/** Features of onsets each second. */
+export const framesPerSecond = analysisRate / hop
+const onsetWindow = 1024
+const chromaWindow = 8192
+const chromaHop = 2048
+/** Frames of onsets per frame of chroma. */
+export const framesPerChroma = chromaHop / hop
+
+const bandsPerOctave = 4
+const lowestBandHertz = 40
+const lowBandHertz = 160
+const highestBandHertz = 9000
+
+export interface SpectralFeatures {
+  /** Increase of the spectrum from frame to frame: in all bands, and in those below 160 Hz. */
+  onsets: Float32Array
+  lowOnsets: Float32Array
+  /** Root mean square of each frame. */
+  levels: Float32Array
+  chroma: Chroma
+  /** How far the audio's A lies above 440 Hz, -50 to 50. */
+  tuningCents: number
+  sampleCount: number
+}
+
+/** Reads a mono stream at the analysis rate; keeps about 2 kB per second. */
+export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal): Promise<SpectralFeatures> {
+  const fft = await RealFft.create(onsetWindow)
+  const toneFft = await RealFft.create(chromaWindow)
+  const flux = new BandFlux()
+  const [onsets, lowOnsets, levels]: number[][] = [[], [], []]
+  const gatherer = new ChromaGatherer(analysisRate / chromaWindow)
+  const history = new Float32Array(chromaWindow)
+  const [window, toneWindow] = [hann(onsetWindow), hann(chromaWindow)]
+  let sampleCount = 0
+
+  const frame = () => {
+    let squares = 0
+    for (let i = chromaWindow - hop; i < chromaWindow; i++) squares += history[i]! ** 2
+    levels!.push(Math.sqrt(squares / hop))
+    const time = fft.time()
+    for (let i = 0; i < onsetWindow; i++) time[i] = history[chromaWindow - onsetWindow + i]! * window[i]!
+    fft.forward(1)
+    const growth = flux.next(fft.spectrum())
+    onsets!.push(growth.all)
+    lowOnsets!.push(growth.low)
+    if (onsets!.length % framesPerChroma > 0) return
+    const toneTime = toneFft.time()
+    for (let i = 0; i < chromaWindow; i++) toneTime[i] = history[i]! * toneWindow[i]!
+    toneFft.forward(1)
+    gatherer.add(toneFft.spectrum())
+  }
+
+  try {
+    let filled = 0
+    for await (const { channels } of stream.blocks) {
+      signal?.throwIfAborted()
+      const [plane] = channels
+      sampleCount += plane!.length
+      for (let from = 0; from < plane!.length;) {
+        const count = Math.min(hop - filled, plane!.length - from)
+        history.copyWithin(0, count)
+        history.set(plane!.subarray(from, from + count), chromaWindow - count)
+        from += count
+        filled += count
+        if (filled < hop) continue
+        filled = 0
+        frame()
+      }
+    }
+  } finally {
+    fft.close()
+    toneFft.close()
+  }
+  return {
+    onsets: Float32Array.from(onsets!),
+    lowOnsets: Float32Array.from(lowOnsets!),
+    levels: Float32Array.from(levels!),
+    ...gatherer.finish(),
+    sampleCount,
+  }
+}
+
+/** The time of a frame of onsets, in seconds: the middle of its window. */
+export function frameSeconds(frame: number): number {
+  return Math.max(0, ((frame + 1) * hop - onsetWindow / 2) / analysisRate)
+}
+
+/** Spectral flux of bands on a logarithmic scale (S. Dixon, Onset Detection Revisited, DAFx 2006), which weighs loud and quiet parts alike. */
+class BandFlux {
+  readonly #edges: number[] = []
+  readonly #lowBands: number
+  #before: Float32Array | undefined
+
+  constructor() {
+    for (let hertz = lowestBandHertz; hertz < highestBandHertz; hertz *= 2 ** (1 / bandsPerOctave)) {
+      const bin = Math.round((hertz * onsetWindow) / analysisRate)
+      if (bin > (this.#edges.at(-1) ?? 0)) this.#edges.push(bin)
+    }
+    this.#lowBands = this.#edges.filter((bin) => (bin * analysisRate) / onsetWindow < lowBandHertz).length
+  }
+
+  next(spectrum: Float32Array): { all: number; low: number } {
+    const bands = new Float32Array(this.#edges.length - 1)
+    for (let band = 0; band < bands.length; band++) {
+      let power = 0
+      for (let bin = this.#edges[band]!; bin < this.#edges[band + 1]!; bin++)
+        power += spectrum[2 * bin]! ** 2 + spectrum[2 * bin + 1]! ** 2
+      bands[band] = Math.log1p(100 * Math.sqrt(power / onsetWindow))
+    }
+    let [all, low] = [0, 0]
+    for (let band = 0; band < bands.length; band++) {
+      const growth = Math.max(0, bands[band]! - (this.#before?.[band] ?? bands[band]!))
+      all += growth
+      if (band < this.#lowBands) low += growth
+    }
+    this.#before = bands
+    return { all, low }
+  }
+}
+
+function hann(size: number): Float32Array {
+  return Float32Array.from({ length: size }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / size))
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { StemworkError } from '../engine/errors.js'
+import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import type { StageContext } from '../engine/workflow/workflow.js'
+import { fileExtensions } from '../media/decode/file-extensions.js'
+import { outputFormats } from '../media/encode/output-format.js'
+
+/** Settings that mean the same for every workflow that reads an audio file and may write one. */
+export const audioSettingsShape = {
+  format: z
+    .enum(outputFormats)
+    .optional()
+    .describe('Format of the files unless a job chooses another. Default: `"16"`, 16-bit WAV.'),
+  formats: z
+    .array(z.enum(outputFormats))
+    .min(1)
+    .optional()
+    .describe(
+      'Formats that a job may choose with `params.format`. Default: those that can be written with the packages installed here. Name them where other machines run the jobs.',
+    ),
+  decoders: z
+    .strictObject({
+      ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional(),
+    })
+    .optional()
+    .describe(
+      'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true }` for the ffmpeg on the `PATH`, ' +
+        'or its path. It runs in a process of its own, without network, with limits of memory and time. Default: none.',
+    ),
+  keepTags: z
+    .boolean()
+    .optional()
+    .describe(
+      "Whether results carry the input's tags (title, artist, album, track, date, genre, cover) and its name, unless a job says otherwise. Default: true.",
+    ),
+}
+
+export const audioSettingsSchema = z.strictObject(audioSettingsShape)
+
+export type AudioSettings = z.infer<typeof audioSettingsSchema>
+
+/** @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong */
+export function checkedSettings(workflow: string, settings: unknown): AudioSettings {
+  const checked = audioSettingsSchema.safeParse(settings)
+  if (checked.success) return checked.data
+  const issue = firstIssueText(checked.error, 'settings')
+  throw new StemworkError('INVALID_OPTIONS', `Workflow ${workflow}: ${issue}.`)
+}
+
+/** A workflow's stage in the host's process: only the child process loads the code that does the work. */
+export function onlyInChild(workflow: string) {
+  return async (_context: StageContext<never>): Promise<void> => {
+    throw new StemworkError(
+      'INTERNAL_ERROR',
+      `The workflow ${workflow} only runs in a child process, because it would block the host. Use the process runner.`,
+    )
+  }
+}
+
+/** The param `inputUrl` of a job: where the song is. */
+export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefined) {
+  return (
+    z
+      .url({
+        protocol: /^https?$/,
+        error: ({ input }) =>
+          input === undefined
+            ? 'is missing: expected the address of the song'
+            : 'expected an address that begins with http:// or https://',
+      })
+      .max(8192)
+      .describe('Address of the song (http or https).')
+      // For clients that look at a file before they send it.
+      .meta({ 'x-fileExtensions': fileExtensions(Boolean(decoders?.ffmpeg)) })
+  )
+}

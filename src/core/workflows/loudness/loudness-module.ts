@@ -1,0 +1,75 @@
+import { writeFile } from 'node:fs/promises'
+import { badInput } from '../../engine/errors.js'
+import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
+import { openAudio } from '../../media/decode/open-audio.js'
+import { fileType, outputFormats } from '../../media/encode/output-format.js'
+import { songTags } from '../../media/tags/song-tags.js'
+import type { AudioSettings } from '../audio-settings.js'
+import { withProgress } from '../progress.js'
+import { edited } from '../../media/dsp/edits.js'
+import { fitted, writeAudio } from '../../media/encode/write-audio.js'
+import { loudnessPicture } from './loudness-picture.js'
+import { defineLoudness, type LoudnessParams, usualCeiling } from './loudness-workflow.js'
+import { loudnessFigures, loudnessReport, measureLoudness } from '../../media/loudness/measure-loudness.js'
+import { normalisation } from './normalise.js'
+
+/** The workflow as the child process loads it. */
+export default function loudnessModule(settings: unknown): Workflow {
+  // The host has checked the format; the encoder reports a package that is missing here.
+  return defineLoudness(
+    { ...(settings as object), formats: outputFormats },
+    (checked) => (context) => run(context, checked),
+  )
+}
+
+async function run(context: StageContext<LoudnessParams>, settings: AudioSettings): Promise<void> {
+  const { inputs, limits, params, signal } = context
+  const { inputUrl } = inputs
+  if (!inputUrl) throw new Error('the loudness workflow needs the input "inputUrl"; it was given none')
+  const { normalizeTo, ceiling = usualCeiling, picture, format = settings.format ?? '16' } = params
+  const passes = normalizeTo === undefined ? 1 : 2
+  const open = async (pass: number) => {
+    const options = { signal, maxSeconds: limits.maxAudioSeconds, decoders: settings.decoders }
+    const stream = await openAudio(inputUrl.path, options)
+    return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
+  }
+
+  const stream = await open(0)
+  const loudness = await measureLoudness(stream, signal)
+  if (loudness.seconds === 0)
+    throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
+  const details: Record<string, unknown> = {
+    seconds: loudness.seconds,
+    sampleRate: stream.sampleRate,
+    loudness: loudnessFigures(loudness),
+  }
+  const warnings = [...(stream.warnings ?? [])]
+  if (!Number.isFinite(loudness.integrated))
+    warnings.push(
+      loudness.seconds < 0.4
+        ? 'The audio is shorter than 400 ms, for which no integrated loudness is defined.'
+        : 'Nothing in the audio is louder than -70 LUFS, so it has no integrated loudness.',
+    )
+  if (normalizeTo !== undefined) {
+    const { gainDb, isLimitedByPeak } = normalisation(loudness, normalizeTo, ceiling)
+    const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputUrl) : undefined
+    const { clippedSamples } = await writeAudio(
+      edited(fitted(await open(1), format), { gainDb }),
+      context.outputPath('normalized'),
+      { format, tags: tags?.whole ?? {}, dither: true, signal },
+    )
+    if (tags?.song !== undefined)
+      context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${fileType(format).extension}`)
+    if (isLimitedByPeak)
+      warnings.push(
+        `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a true peak of ${ceiling} dBTP.`,
+      )
+    details.gainDb = Math.round(gainDb * 100) / 100
+    details.clippedSamples = clippedSamples
+  }
+  const report = { ...loudnessReport(loudness, stream), ...(warnings.length > 0 ? { warnings } : {}) }
+  await writeFile(context.outputPath('report'), `${JSON.stringify(report)}\n`)
+  if (picture) await writeFile(context.outputPath('picture'), loudnessPicture(loudness, loudness.seconds))
+  for (const [name, value] of Object.entries(details)) context.detail(name, value)
+  if (warnings.length > 0) context.detail('warnings', warnings)
+}

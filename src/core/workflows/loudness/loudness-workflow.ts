@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
+import { fileType, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+
+const id = 'service/loudness'
+
+/** True peak in dBTP of the written audio where a job names none. */
+export const usualCeiling = -1
+
+/** Params of the audio that is written, which `normalizeTo` asks for. */
+const writingParams = ['ceiling', 'format', 'keepTags'] as const
+
+/** Parameters of a job. */
+export interface LoudnessParams {
+  inputUrl: string
+  picture: boolean
+  normalizeTo?: number
+  ceiling?: number
+  format?: OutputFormat
+  keepTags?: boolean
+}
+
+/**
+ * `service/loudness`: measures integrated, momentary and short-term loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128),
+ * as JSON and as a picture; with `normalizeTo` it also writes the audio at that loudness.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function loudnessWorkflow(settings: AudioSettings = {}): Workflow {
+  return defineLoudness(settings, () => onlyInChild(id))
+}
+
+/** Defines the workflow with its work. */
+export function defineLoudness(
+  settings: unknown,
+  work: (settings: AudioSettings) => Stage<LoudnessParams>['run'],
+): Workflow {
+  const checked = checkedSettings(id, settings)
+  const { format: usualFormat = '16', formats = outputFormats } = checked
+  const params: z.ZodType<LoudnessParams> = z
+    .strictObject({
+      inputUrl: inputUrlParam(checked.decoders),
+      picture: z.boolean().default(true).describe('Whether to draw the loudness over time (SVG).'),
+      normalizeTo: z
+        .number()
+        .min(-70)
+        .max(0)
+        .optional()
+        .describe('Integrated loudness in LUFS of the audio to write. Default: none is written.')
+        .meta({ title: 'Normalize to', 'x-unit': 'LUFS' }),
+      ceiling: z
+        .number()
+        .min(-30)
+        .max(0)
+        .optional()
+        .describe(
+          'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if necessary.',
+        )
+        .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
+      format: formatParam(formats, usualFormat, 'Format of the audio to write.'),
+      keepTags: keepTagsParam(checked.keepTags),
+    })
+    .superRefine((given, context) => {
+      if (given.normalizeTo !== undefined) return
+      for (const name of writingParams) {
+        if (given[name] === undefined) continue
+        const message = `is of the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
+        context.addIssue({ code: 'custom', path: [name], message })
+      }
+    })
+    .meta({ dependentRequired: Object.fromEntries(writingParams.map((name) => [name, ['normalizeTo']])) })
+  return defineWorkflow({
+    id,
+    name: 'Loudness',
+    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalises.',
+    params,
+    outputs: ({ picture, normalizeTo, format = usualFormat }) => ({
+      report: { fileName: 'loudness.json', contentType: 'application/json' },
+      picture: picture ? { fileName: 'loudness.svg', contentType: 'image/svg+xml' } : undefined,
+      normalized:
+        normalizeTo === undefined
+          ? undefined
+          : { fileName: `normalized.${fileType(format).extension}`, contentType: fileType(format).contentType },
+    }),
+    stages: [{ name: 'measure', run: work(checked) }],
+    module: { url: packageFile('dist/core/workflows/loudness/loudness-module.js'), settings: checked },
+  })
+}

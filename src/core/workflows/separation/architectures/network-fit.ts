@@ -1,0 +1,38 @@
+import { StemworkError } from '../../../engine/errors.js'
+import type { TensorInfo } from '../../../models/session/network.js'
+import type { NetworkShape } from './architecture.js'
+
+/** The size of each axis: a number if fixed, `undefined` if the caller chooses it. */
+export type AxisSizes = readonly (number | undefined)[]
+
+export function axisSizes({ shape }: TensorInfo): AxisSizes {
+  return shape.map((size) => (typeof size === 'number' ? size : undefined))
+}
+
+/** True for a float32 tensor of these sizes; `undefined` on either side matches anything. */
+export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
+  if (tensor.type !== 'float32' || tensor.shape.length !== expected.length) return false
+  return axisSizes(tensor).every(
+    (size, axis) => size === undefined || expected[axis] === undefined || size === expected[axis],
+  )
+}
+
+/** The batch axis of a tensor, for `Architecture.batchAxis`: only if its size is free. */
+export function freeAxis(tensor: TensorInfo, axis: number): number | undefined {
+  return typeof tensor.shape[axis] === 'number' ? undefined : axis
+}
+
+/** @param expected what the architecture needs, in words */
+export function misfit(networks: readonly NetworkShape[], expected: string): StemworkError {
+  const found = networks.map(
+    ({ inputs, outputs }) => `${inputs.map(tensorText).join(', ')} -> ${outputs.map(tensorText).join(', ')}`,
+  )
+  return new StemworkError(
+    'INVALID_OPTIONS',
+    `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the manifest's architecture or sizes.`,
+  )
+}
+
+function tensorText({ name, type, shape }: TensorInfo): string {
+  return `${name} ${type} [${shape.join(', ')}]`
+}

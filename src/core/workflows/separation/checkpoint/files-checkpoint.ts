@@ -1,0 +1,203 @@
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Checkpoint, KeptPart } from '../../../engine/workflow/checkpoint.js'
+import type { EncoderState } from '../../../media/encode/audio-encoder.js'
+import type { KeptSegments } from '../pipeline/kept-segments.js'
+import type { OverlapAddState } from '../pipeline/overlap-add.js'
+import { type StemName, stemNames } from '../../../models/stems.js'
+import { checkSpace, PartWriter, planesOf, planesSchema, readInto, readJson, readPlanes } from './part-file.js'
+import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
+
+const count = z.number().int().nonnegative()
+
+const indexSchema = z.object({
+  format: z.literal(2),
+  /** Of input, models, options and version: parts of other work are useless. */
+  fingerprint: z.string(),
+  /** Segments from the start of the track whose samples are in the files. */
+  segments: count,
+  /** The overlap-add after the last of them: a plane of weights, then the sums. */
+  state: planesSchema,
+  /** The bytes `from` to `bytes` of each file, which lie at `offset`. */
+  files: z.array(
+    z.object({ stem: z.enum(stemNames), from: count, bytes: count, clippedSamples: count, offset: count }),
+  ),
+})
+export type FilesIndex = z.infer<typeof indexSchema>
+
+export interface FilesCheckpointOptions {
+  checkpoint: Checkpoint
+  /** The run's folder: parts are written there. */
+  directory: string
+  /** Text that identifies the work: input, models, options and version. Requested once, and only if something is kept. */
+  fingerprint(): Promise<string>
+}
+
+/** Files are copied in pieces of this size. */
+const pieceBytes = 1024 ** 2
+
+/**
+ * The checkpoint of a separation in one pass to files whose encoders can resume: what the files have grown by, in
+ * parts. The next attempt joins them, continues the files and decodes the input from there: no kept work is done again.
+ */
+export class FilesCheckpoint implements TrackCheckpoint {
+  readonly #options: FilesCheckpointOptions
+  readonly #parts: { path: string; index: FilesIndex }[] = []
+  #state: OverlapAddState | undefined
+  #growing: () => readonly GrowingFile[] = () => []
+  /** Bytes of each file that are kept. */
+  readonly #kept = new Map<StemName, number>()
+  #fingerprint: Promise<string> | undefined
+
+  private constructor(options: FilesCheckpointOptions) {
+    this.#options = options
+  }
+
+  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
+  static async open(options: FilesCheckpointOptions): Promise<FilesCheckpoint> {
+    const opened = new FilesCheckpoint(options)
+    try {
+      for (const part of options.checkpoint.parts) await opened.#load(part)
+      opened.#state = await opened.#readState()
+      return opened
+    } catch {
+      options.checkpoint.restart()
+      return new FilesCheckpoint(options)
+    }
+  }
+
+  pass(): KeptSegments {
+    return {
+      count: this.#parts.at(-1)?.index.segments ?? 0,
+      state: this.#state,
+      consumed: (segment, state) => this.#keepIfDue(segment + 1, state),
+    }
+  }
+
+  async restore(stem: StemName, path: string): Promise<EncoderState | undefined> {
+    let state: EncoderState | undefined
+    if (this.#parts.length === 0) return state
+    const file = await open(path, 'w')
+    try {
+      for (const part of this.#parts) {
+        const kept = part.index.files.find((each) => each.stem === stem)
+        if (!kept) throw new Error(`the checkpoint holds nothing of ${stem}`)
+        const source = await open(part.path)
+        try {
+          const range = { from: kept.offset, to: kept.offset + kept.bytes - kept.from }
+          for await (const piece of piecesOf(source, range)) await file.writeFile(piece)
+        } finally {
+          await source.close()
+        }
+        state = { bytes: kept.bytes, clippedSamples: kept.clippedSamples }
+      }
+    } finally {
+      await file.close()
+    }
+    return state
+  }
+
+  follow(files: () => readonly GrowingFile[]): void {
+    this.#growing = files
+  }
+
+  async close(): Promise<void> {}
+
+  async #load({ path, bytes }: KeptPart): Promise<void> {
+    const index = await readFilesIndex(path, bytes)
+    if (index.fingerprint !== (await this.#ownFingerprint())) throw new Error('the checkpoint belongs to other work')
+    for (const { stem, from, bytes: until } of index.files) {
+      if (from !== (this.#kept.get(stem) ?? 0)) throw new Error('the parts of the checkpoint do not join')
+      this.#kept.set(stem, until)
+    }
+    this.#parts.push({ path, index })
+  }
+
+  async #readState(): Promise<OverlapAddState | undefined> {
+    const last = this.#parts.at(-1)
+    if (!last) return undefined
+    const { state } = last.index
+    const file = await open(last.path)
+    try {
+      const { first, stems } = await readPlanes(file, state, 1)
+      const [weights = new Float32Array(0)] = first
+      return { start: state.start, weights, sums: stems }
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** Keeping stops when the disk is full or nearly full. */
+  async #keepIfDue(segments: number, state: () => OverlapAddState): Promise<void> {
+    const { checkpoint, directory } = this.#options
+    if (!checkpoint.isDue()) return
+    const path = join(directory, 'checkpoint.part')
+    try {
+      await checkSpace(directory)
+      await this.#write(path, segments, state())
+      await checkpoint.keep(path)
+    } catch {
+      checkpoint.stop()
+      await rm(path, { force: true }).catch(() => undefined)
+    }
+  }
+
+  async #write(path: string, segments: number, { start, weights, sums }: OverlapAddState): Promise<void> {
+    const fingerprint = await this.#ownFingerprint()
+    const writer = await PartWriter.open(path)
+    try {
+      const files: FilesIndex['files'] = []
+      for (const { stem, path: grown, bytes, clippedSamples } of this.#growing()) {
+        const from = this.#kept.get(stem) ?? 0
+        files.push({ stem, from, bytes, clippedSamples, offset: await appendRange(writer, grown, { from, to: bytes }) })
+        this.#kept.set(stem, bytes)
+      }
+      const planes = planesOf(sums)
+      const offset = await writer.append([weights, ...planes.all])
+      const { stems, channels } = planes
+      const kept = { pass: 0, start, sampleCount: weights.length, stems, channels, offset }
+      await writer.finish({ format: 2, fingerprint, segments, state: kept, files } satisfies FilesIndex)
+    } catch (error) {
+      await writer.abandon()
+      throw error
+    }
+  }
+
+  #ownFingerprint(): Promise<string> {
+    this.#fingerprint ??= this.#options.fingerprint()
+    return this.#fingerprint
+  }
+}
+
+/** @throws what the file system throws; an error for a file that is no part of files */
+export async function readFilesIndex(path: string, bytes: number): Promise<FilesIndex> {
+  return indexSchema.parse(await readJson(path, bytes))
+}
+
+interface Range {
+  from: number
+  to: number
+}
+
+/** Returns the offset in the part. */
+async function appendRange(writer: PartWriter, path: string, range: Range): Promise<number> {
+  const offset = await writer.append([])
+  const file = await open(path)
+  try {
+    for await (const piece of piecesOf(file, range)) await writer.append([piece])
+  } finally {
+    await file.close()
+  }
+  return offset
+}
+
+/** Each piece is valid until the next one is requested. */
+async function* piecesOf(file: FileHandle, { from, to }: Range): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(Math.min(pieceBytes, to - from))
+  for (let at = from; at < to; at += pieceBytes) {
+    const piece = buffer.subarray(0, to - at)
+    await readInto(piece, file, at)
+    yield piece
+  }
+}

@@ -1,0 +1,168 @@
+/** Scores in dB; higher is better. Definitions as in the literature; sums are over channels and samples. */
+export interface StemScores {
+  /** `10 log10((sum s^2 + 1e-7) / (sum (s - e)^2 + 1e-7))` over the whole track. */
+  uSdr: number
+  /**
+   * Median of the same ratio over chunks of one second. Chunks with a silent reference or estimate are left out, and so is an
+   * incomplete last chunk unless it is the only one. NaN if no chunk is left.
+   */
+  cSdr: number
+  /** `10 log10(|a s|^2 / |a s - e|^2)` with the best-fitting scale `a = <s, e> / <s, s>`, so that level does not matter. */
+  siSdr: number
+}
+
+/** Compares an estimate with its reference, block by block. */
+export class StemComparison {
+  readonly #chunks: Chunks
+  readonly #whole = new Sums()
+  readonly #chunkScores: number[] = []
+  #chunk = new Sums()
+
+  constructor(sampleRate: number) {
+    this.#chunks = new Chunks(sampleRate)
+  }
+
+  /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
+  add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+    for (const { from, to, isFull } of this.#chunks.cut(reference[0]!.length)) {
+      reference.forEach((plane, channel) => this.#chunk.add(plane, estimate[channel]!, from, to))
+      if (isFull) this.#endChunk()
+    }
+  }
+
+  scores(): StemScores {
+    const rest = this.#chunkScores.length === 0 && this.#chunk.isSounding ? [this.#chunk.sdr] : []
+    const whole = new Sums().join(this.#whole).join(this.#chunk)
+    return { uSdr: whole.sdr, cSdr: median([...this.#chunkScores, ...rest]), siSdr: whole.siSdr }
+  }
+
+  #endChunk(): void {
+    if (this.#chunk.isSounding) this.#chunkScores.push(this.#chunk.sdr)
+    this.#whole.join(this.#chunk)
+    this.#chunk = new Sums()
+  }
+}
+
+/** Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more below the mixture. */
+export class FalseVocals {
+  readonly #chunks: Chunks
+  #vocals = 0
+  #mixture = 0
+  #estimate = 0
+  #freeMixture = 0
+  #freeEstimate = 0
+
+  constructor(sampleRate: number) {
+    this.#chunks = new Chunks(sampleRate)
+  }
+
+  /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
+  add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+    for (const { from, to, isFull } of this.#chunks.cut(vocals[0]!.length)) {
+      this.#vocals += energy(vocals, from, to)
+      this.#mixture += energy(mixture, from, to)
+      this.#estimate += energy(estimate, from, to)
+      if (isFull) this.#endChunk()
+    }
+  }
+
+  /** Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An incomplete last chunk is left out. */
+  get level(): number {
+    return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
+  }
+
+  #endChunk(): void {
+    if (this.#vocals <= vocalFreeShare * this.#mixture) {
+      this.#freeMixture += this.#mixture
+      this.#freeEstimate += this.#estimate
+    }
+    this.#vocals = this.#mixture = this.#estimate = 0
+  }
+}
+
+/** -60 dB: stems from lossy files are never quite silent. */
+const vocalFreeShare = 1e-6
+
+function energy(planes: readonly Float32Array[], from: number, to: number): number {
+  let sum = 0
+  for (const plane of planes) for (let i = from; i < to; i++) sum += plane[i]! * plane[i]!
+  return sum
+}
+
+/** Cuts blocks at the boundaries of chunks of one second. */
+class Chunks {
+  readonly #length: number
+  #position = 0
+
+  constructor(sampleRate: number) {
+    this.#length = Math.round(sampleRate)
+  }
+
+  /** The parts of a block of `samples` samples; `isFull`: a chunk ends with this part. */
+  *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
+    for (let from = 0; from < samples;) {
+      const to = Math.min(samples, from + this.#length - this.#position)
+      this.#position = (this.#position + to - from) % this.#length
+      yield { from, to, isFull: this.#position === 0 }
+      from = to
+    }
+  }
+}
+
+/** The middle value, or the mean of the two middle ones; NaN for an empty list. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+const guard = 1e-7
+
+class Sums {
+  #reference = 0
+  #estimate = 0
+  #product = 0
+  #difference = 0
+
+  add(reference: Float32Array, estimate: Float32Array, from: number, to: number): void {
+    let rr = 0
+    let ee = 0
+    let re = 0
+    let dd = 0
+    for (let i = from; i < to; i++) {
+      const r = reference[i]!
+      const e = estimate[i]!
+      rr += r * r
+      ee += e * e
+      re += r * e
+      dd += (r - e) * (r - e)
+    }
+    this.#reference += rr
+    this.#estimate += ee
+    this.#product += re
+    this.#difference += dd
+  }
+
+  join(other: Sums): this {
+    this.#reference += other.#reference
+    this.#estimate += other.#estimate
+    this.#product += other.#product
+    this.#difference += other.#difference
+    return this
+  }
+
+  get isSounding(): boolean {
+    return this.#reference > 0 && this.#estimate > 0
+  }
+
+  get sdr(): number {
+    return 10 * Math.log10((this.#reference + guard) / (this.#difference + guard))
+  }
+
+  /** From the sums alone: `|a s|^2 = <s, e>^2 / <s, s>` and `|a s - e|^2 = <e, e> - |a s|^2`. */
+  get siSdr(): number {
+    if (this.#reference === 0) return NaN
+    const target = this.#product ** 2 / this.#reference
+    return 10 * Math.log10(target / Math.max(this.#estimate - target, Number.MIN_VALUE))
+  }
+}

@@ -1,0 +1,42 @@
+import { dirname } from 'node:path'
+import { FilesCheckpoint } from './checkpoint/files-checkpoint.js'
+import { fingerprintOf } from './checkpoint/fingerprint.js'
+import { SeparationCheckpoint } from './checkpoint/separation-checkpoint.js'
+import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
+import { isCompressed } from '../../media/encode/output-format.js'
+import { targetStems } from './pipeline/pipeline.js'
+import type { StemName } from '../../models/stems.js'
+import type { SeparationOptions } from './separation-options.js'
+
+/** What, besides options, the track's samples depend on. */
+interface Work {
+  models: unknown
+  passes: number
+  /** Whether the track is decoded as it is separated, and not before. */
+  isReadOnce: boolean
+}
+
+/**
+ * The checkpoint of a separation, if it has one. Files are kept where one pass gives them their bytes and their encoder
+ * can be resumed; else what the passes estimate, from which the files are made again.
+ */
+export async function openCheckpoint(
+  inputPath: string,
+  { models, passes, isReadOnce }: Work,
+  options: SeparationOptions,
+): Promise<TrackCheckpoint | undefined> {
+  const { checkpoint, outputs, model, ensemble, overlap, shifts, batch, denoise, ownAccompaniments } = options
+  const { provider, decoders, format = '16' } = options
+  if (!checkpoint?.isOn) return undefined
+  const stems = targetStems(Object.keys(outputs) as StemName[], ownAccompaniments)
+  const shares = typeof model === 'object' ? model.map((choice) => ({ ...choice, model: undefined })) : undefined
+  const work = { models, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
+  // The run's folder.
+  const directory = dirname(Object.values(outputs)[0] ?? inputPath)
+  if (isReadOnce && !isCompressed(format)) {
+    const fingerprint = () => fingerprintOf(inputPath, { ...work, format, files: Object.keys(outputs) })
+    return await FilesCheckpoint.open({ checkpoint, directory, fingerprint })
+  }
+  const fingerprint = () => fingerprintOf(inputPath, work)
+  return await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
+}

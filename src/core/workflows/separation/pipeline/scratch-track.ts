@@ -1,0 +1,56 @@
+import { rm } from 'node:fs/promises'
+import type { AudioBlock, AudioStream } from '../../../media/dsp/audio-stream.js'
+import { openAudio } from '../../../media/decode/open-audio.js'
+import { WavWriter } from '../../../media/encode/wav-writer.js'
+import type { TrackStatistics } from '../architectures/architecture.js'
+import { trackStatistics } from './track-statistics.js'
+
+/** A decoded track in a temporary file, for reading it more than once without memory that grows with its length. */
+export class ScratchTrack {
+  readonly statistics: TrackStatistics
+  readonly #path: string
+
+  private constructor(path: string, statistics: TrackStatistics) {
+    this.#path = path
+    this.statistics = statistics
+  }
+
+  /** Writes the stream to a file at this path. The file is removed if that fails. */
+  static async write(stream: AudioStream, path: string): Promise<ScratchTrack> {
+    const { sampleRate, channelCount: channels } = stream
+    const writer = await WavWriter.open(path, { sampleRate, channels, format: '32f' })
+    try {
+      const statistics = await trackStatistics({ ...stream, blocks: written(stream.blocks, writer) })
+      await writer.close()
+      return new ScratchTrack(path, statistics)
+    } catch (error) {
+      await writer.abandon().catch(() => undefined)
+      await rm(path, { force: true })
+      throw error
+    }
+  }
+
+  /** The track from its start. */
+  open(signal?: AbortSignal): Promise<AudioStream> {
+    return openAudio(this.#path, { signal })
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#path, { force: true })
+  }
+}
+
+/**
+ * A decoder may return the whole track in one block. It is written in pieces, so that there is no second copy of it.
+ */
+const pieceSamples = 65_536
+
+async function* written(blocks: AsyncIterable<AudioBlock>, writer: WavWriter): AsyncGenerator<AudioBlock> {
+  for await (const { channels } of blocks) {
+    for (let from = 0; from < channels[0]!.length; from += pieceSamples) {
+      const piece = channels.map((plane) => plane.subarray(from, from + pieceSamples))
+      await writer.write(piece)
+      yield { channels: piece }
+    }
+  }
+}

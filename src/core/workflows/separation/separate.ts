@@ -1,0 +1,243 @@
+import { stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { badInput, StemworkError } from '../../engine/errors.js'
+import { memoryLimit } from '../../engine/workflow/memory-limit.js'
+import type { AudioStream } from '../../media/dsp/audio-stream.js'
+import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
+import { openAudio } from '../../media/decode/open-audio.js'
+import { resample } from '../../media/dsp/resample.js'
+import { segmentStart } from '../../media/dsp/segment.js'
+import { toStereo } from '../../media/dsp/stereo.js'
+import type { PipelineTimings } from './pipeline/estimation.js'
+import { createArchitecture } from './architectures/create-architecture.js'
+import type { StemName } from '../../models/stems.js'
+import type { ProviderFallback } from '../../models/session/execution-provider.js'
+import { betterModelHint } from '../../models/best-model.js'
+import { isBuiltIn, type Model } from '../../models/manifest.js'
+import type { Network } from '../../models/session/network.js'
+import { embeddedModelName, resolveModel } from '../../models/registry.js'
+import { withWarmNetworks } from '../../models/session/warm-networks.js'
+import { runPipeline, targetStems, type PipelineMember } from './pipeline/pipeline.js'
+import { ScratchTrack } from './pipeline/scratch-track.js'
+import { openCheckpoint } from './open-checkpoint.js'
+import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
+import { StemFiles } from './stem-files.js'
+
+export type { ModelChoice, SeparationOptions, SeparationProgress } from './separation-options.js'
+
+export interface UsedModel {
+  name: string
+  version: string
+  sha256: string
+}
+
+export interface Separation {
+  seconds: number
+  sampleRate: number
+  clippedSamples: number
+  /** In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them before. */
+  timings: PipelineTimings & { load: number }
+  /** The model, or the models of the ensemble. */
+  models: UsedModel[]
+  /** One line that names a better model, if only the built-in one was used. */
+  hint?: string
+  /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */
+  warnings: string[]
+}
+
+/**
+ * Separates an audio file into stems: stereo files at the model's sample rate, with the same length and start. Before
+ * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is normalised. Memory does
+ * not grow with the length of the audio. The networks stay loaded for the next call.
+ *
+ * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
+ * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
+ */
+export async function separate(inputPath: string, options: SeparationOptions): Promise<Separation> {
+  const { model = embeddedModelName, threads, provider, maxWarmBytes, signal } = options
+  signal?.throwIfAborted()
+  checkOptions(options)
+  const startedAt = performance.now()
+  const { choices, models, paths } = await resolveModels(model)
+  const limitBytes = await memoryFor(paths, options.batch)
+  return withWarmNetworks(paths, { threads, provider, maxWarmBytes }, async (networks) => {
+    const passes: Pass[] = []
+    try {
+      memoryLimit[0] = limitBytes
+      let used = 0
+      for (const [index, each] of models.entries()) {
+        const own = networks.slice(used, (used += each.paths.length))
+        await addPasses(passes, each, own, { index, ...choices[index] }, options)
+      }
+      const load = performance.now() - startedAt
+      const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
+      const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
+      const work = { models: usedModels, passes: passes.length, isReadOnce }
+      const checkpoint = await openCheckpoint(inputPath, work, options)
+      const { timings, losses, ...separated } = await separateWith(passes, inputPath, options, {
+        isReadOnce,
+        checkpoint,
+      })
+      const warnings = networks.flatMap(({ fallback }) => (fallback ? [fallbackText(fallback)] : []))
+      return {
+        ...separated,
+        timings: { ...timings, load },
+        models: usedModels,
+        ...(models.every(({ path }) => isBuiltIn(dirname(path))) ? { hint: betterModelHint } : {}),
+        warnings: [...new Set([...warnings, ...losses])],
+      }
+    } finally {
+      memoryLimit[0] = 0
+      for (const { architecture } of passes) architecture.close()
+    }
+  })
+}
+
+/** Loads the model and its networks, which the next separations find warm. Throws as `separate` does. */
+export async function loadNetworks(
+  options: Pick<SeparationOptions, 'model' | 'threads' | 'provider' | 'maxWarmBytes'>,
+): Promise<void> {
+  const { model = embeddedModelName, ...network } = options
+  const { paths } = await resolveModels(model)
+  await withWarmNetworks(paths, network, async () => {})
+}
+
+/** What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the memory. */
+const usualBytes = 900 * 2 ** 20
+/** Large networks take up to this many times their file's size. */
+const bytesPerWeightByte = 64
+
+/** The memory that this process may hold, besides what it holds already for networks kept warm. */
+async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<number> {
+  let bytes = Math.max(usualBytes, process.memoryUsage.rss() + 0.7 * usualBytes)
+  // The built-in network is within the usual, one segment at a time.
+  bytes += (batch * networkPaths.length - 1) * 0.5 * usualBytes
+  for (const path of networkPaths) {
+    const large = Math.max(0, (await stat(path)).size - smallNetworkBytes)
+    bytes += bytesPerWeightByte * large
+  }
+  return bytes
+}
+
+const smallNetworkBytes = 4 * 2 ** 20
+
+async function resolveModels(model: NonNullable<SeparationOptions['model']>) {
+  const choices: readonly ModelChoice[] = typeof model === 'string' ? [{ model }] : model
+  const models: Model[] = await Promise.all(choices.map((choice) => resolveModel(choice.model)))
+  return { choices, models, paths: models.flatMap((each) => each.paths) }
+}
+
+/** One pass of a model over the track; there is one per shift. */
+type Pass = Omit<PipelineMember, 'stream' | 'statistics'>
+
+const longestShiftSeconds = 0.5
+
+async function addPasses(
+  passes: Pass[],
+  { manifest }: Model,
+  networks: Network[],
+  choice: Omit<ModelChoice, 'model'> & { index: number },
+  options: SeparationOptions,
+): Promise<void> {
+  const { shifts = 1, overlap, denoise, batch } = options
+  const stems = targetStems(outputStems(options), options.ownAccompaniments)
+  for (let shift = 0; shift < shifts; shift++) {
+    const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
+    const delaySamples = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
+    const { index: model, weight } = choice
+    passes.push({ architecture, networks, weight, batch, delaySamples, model, band: bandOf(choice) })
+  }
+}
+
+async function separateWith(
+  passes: readonly Pass[],
+  inputPath: string,
+  options: SeparationOptions,
+  { isReadOnce, checkpoint }: { isReadOnce: boolean; checkpoint: TrackCheckpoint | undefined },
+) {
+  const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
+  const sampleRate = commonSampleRate(passes)
+  const seek = checkpoint?.restore && { sample: resumeSample(passes[0], checkpoint), sampleRate }
+  const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
+  // Mixed down first, so that only two channels are resampled.
+  const decoded = resample(toStereo(opened), sampleRate)
+  const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
+  let files: StemFiles | undefined
+  try {
+    const members: PipelineMember[] = []
+    for (const [index, pass] of passes.entries()) {
+      const stream = scratch ? await scratch.open(signal) : decoded
+      members.push({ ...pass, stream, statistics: scratch?.statistics, kept: checkpoint?.pass(index) })
+    }
+    const [first] = members
+    const stemFiles = (files = await StemFiles.open(outputs, {
+      sampleRate,
+      format,
+      tags,
+      restore: async (stem, path) => await checkpoint?.restore?.(stem, path),
+    }))
+    checkpoint?.follow?.(() => stemFiles.growing())
+    const { sampleCount, timings } = await runPipeline(members, {
+      outputs: outputStems(options),
+      ownAccompaniments: options.ownAccompaniments,
+      ensemble: options.ensemble,
+      signal,
+      sink: (audio) => stemFiles.write(audio),
+      onSamples: first && progressReporter(first.stream, options),
+    })
+    if (sampleCount === 0)
+      throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
+    const { clippedSamples } = await stemFiles.publish()
+    onProgress?.({ progress: 1, etaSeconds: 0, samplesDone: sampleCount })
+    const losses = opened.warnings ?? []
+    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings, losses }
+  } catch (error) {
+    await files?.discard()
+    throw error
+  } finally {
+    await checkpoint?.close()
+    await scratch?.remove()
+  }
+}
+
+/** Track sample with which the first segment that was not kept begins. */
+function resumeSample(pass: Pass | undefined, checkpoint: TrackCheckpoint): number {
+  const { count } = checkpoint.pass(0)
+  return pass ? segmentStart(count, pass.architecture.geometry) : 0
+}
+
+function fallbackText({ wanted, reason }: ProviderFallback): string {
+  return `The execution provider ${wanted} could not be used, so the CPU ran the network: ${reason}`
+}
+
+function outputStems({ outputs }: SeparationOptions): StemName[] {
+  return Object.keys(outputs) as StemName[]
+}
+
+function commonSampleRate(passes: readonly Pass[]): number {
+  const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
+  const [sampleRate] = rates
+  if (rates.size === 1 && sampleRate !== undefined) return sampleRate
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the same rate.`,
+  )
+}
+
+/**
+ * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays below 1.
+ */
+function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
+  const startedAt = performance.now()
+  let progress = 0
+  return (samplesDone) => {
+    const share = stream.sampleCount ? samplesDone / stream.sampleCount : (stream.readFraction?.() ?? 0)
+    progress = Math.max(progress, Math.min(share, 0.99))
+    const elapsedSeconds = (performance.now() - startedAt) / 1000
+    onProgress?.({
+      progress,
+      samplesDone,
+      etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined,
+    })
+  }
+}

@@ -1,0 +1,127 @@
+import { StemworkError } from '../../engine/errors.js'
+import type { Checkpoint } from '../../engine/workflow/checkpoint.js'
+import type { Decoders } from '../../media/decode/open-audio.js'
+import type { OutputFormat } from '../../media/encode/output-format.js'
+import type { StemName } from '../../models/stems.js'
+import { type Band, type EnsembleAlgorithm, isSpectral } from '../../models/ensemble-algorithm.js'
+import { coversAllFrequencies } from './pipeline/spectral-ensemble.js'
+import type { AudioTags } from '../../media/tags/audio-tags.js'
+import type { ExecutionProvider } from '../../models/session/execution-provider.js'
+
+export interface SeparationProgress {
+  /** 0..1, never decreasing; 1 only when all files are complete. */
+  progress: number
+  /** Estimated time left; absent until there is a basis for an estimate. */
+  etaSeconds?: number
+  /** Finished samples per channel, at the output's sample rate. */
+  samplesDone: number
+}
+
+/** One model of an ensemble. */
+export interface ModelChoice {
+  /** Name of the model, or the path of its manifest or folder. */
+  model: string
+  /** Relative weight in the mean. Default: 1. */
+  weight?: number
+  /** Lowest frequency that it takes part in, in Hz, for the algorithms `*_fft`. Default: 0. */
+  fromHertz?: number
+  /** The frequency from which it no longer takes part, in Hz. Default: none. */
+  toHertz?: number
+}
+
+export interface SeparationOptions {
+  /** Paths of the files to write, by stem. */
+  outputs: Partial<Record<StemName, string>>
+  /**
+   * Name of a model, or the path of its manifest or folder (`model.json` and its ONNX files). With several models, each stem is
+   * made of their estimates by `ensemble`, and the accompaniments are the rest of the mixture. Default: the bundled model.
+   */
+  model?: string | readonly ModelChoice[]
+  /** How the estimates of several models become one. Default: `avg_wave`, their weighted mean. */
+  ensemble?: EnsembleAlgorithm
+  /** Tags to write into the files. Default: none. */
+  tags?: (stem: StemName) => AudioTags
+  /** Format of the files. Default: `'16'`, 16-bit WAV. */
+  format?: OutputFormat
+  /** Threads for the network. Default: the number of processors minus one. */
+  threads?: number
+  /** What should run the networks; if it is not available, the CPU does, and the result says so. Default: `cpu`. */
+  provider?: ExecutionProvider
+  /** While this process uses more memory than this, networks of earlier calls are closed. Default: 2 GiB. */
+  maxWarmBytes?: number
+  /** Fraction by which neighbouring segments overlap, 0 to 0.9: more is slower and smoother. Default: the architecture's own. */
+  overlap?: number
+  /** Number of passes to average, with segments shifted by up to half a second; 1 to 20. Default: 1. */
+  shifts?: number
+  /** Segments per network run, 1 to 64, if the network supports batches: for GPUs. Default: 1. */
+  batch?: number
+  /** Architecture `mdx`: averages the outputs for the mixture and for its negative; takes twice the time. Default: false. */
+  denoise?: boolean
+  /** Takes the accompaniments from the model, if it has them, instead of subtracting the vocals from the mixture. Default: false. */
+  ownAccompaniments?: boolean
+  /** Programs that may decode what the package cannot. Default: none. */
+  decoders?: Decoders
+  /** Rejects longer audio with `BAD_INPUT`, reason `too_long`. */
+  maxSeconds?: number
+  /** Where finished segments are kept, for a later run of the same job. Default: nowhere. */
+  checkpoint?: Checkpoint
+  /** Checked between segments, that is, within a second or two. */
+  signal?: AbortSignal
+  onProgress?(progress: SeparationProgress): void
+}
+
+/** @throws StemworkError `INVALID_OPTIONS` naming the option that is wrong */
+export function checkOptions(options: SeparationOptions): void {
+  const { outputs, model, overlap = 0, shifts = 1, batch = 1 } = options
+  if (!(overlap >= 0 && overlap <= 0.9)) throw invalid(`overlap is ${overlap}; expected a number from 0 to 0.9.`)
+  if (!isWholeNumber(shifts, 20)) throw invalid(`shifts is ${shifts}; expected a whole number from 1 to 20.`)
+  if (!isWholeNumber(batch, 64)) throw invalid(`batch is ${batch}; expected a whole number from 1 to 64.`)
+  if (Object.keys(outputs).length === 0) throw invalid('outputs is empty. Name at least one stem to write.')
+  if (model === undefined || typeof model === 'string') return
+  if (model.length === 0) throw invalid('model is an empty list. Name at least one model.')
+  for (const { model: name, weight = 1 } of model) {
+    if (!(weight > 0 && weight < Infinity)) {
+      throw invalid(`The weight of model ${name} is ${weight}; expected a positive number.`)
+    }
+  }
+  checkEnsemble(model, options.ensemble ?? 'avg_wave')
+}
+
+/** The frequencies that a model of an ensemble takes part in, if they are not all. */
+export function bandOf({ fromHertz, toHertz }: Omit<ModelChoice, 'model'>): Band | undefined {
+  if (fromHertz === undefined && toHertz === undefined) return undefined
+  return { from: fromHertz ?? 0, to: toHertz ?? Infinity }
+}
+
+function checkEnsemble(models: readonly ModelChoice[], ensemble: EnsembleAlgorithm): void {
+  const weighed = models.find(({ weight = 1 }) => weight !== (models[0]?.weight ?? 1))
+  if (weighed && !ensemble.startsWith('avg_'))
+    throw invalid(
+      `The model ${weighed.model} has a weight, which ${ensemble} does not use. Omit the weights, or choose avg_wave.`,
+    )
+  const bands = models.map(bandOf)
+  const limited = models.find((choice) => bandOf(choice) !== undefined)
+  if (!limited) return
+  if (!isSpectral(ensemble))
+    throw invalid(
+      `The model ${limited.model} is limited to a band, which ${ensemble} cannot do. Choose avg_fft, median_fft, min_fft or max_fft.`,
+    )
+  for (const [index, band] of bands.entries()) {
+    if (band && !(band.from >= 0 && band.from < band.to))
+      throw invalid(
+        `The band of model ${models[index]?.model} is ${band.from} to ${band.to} Hz; expected a lower and a higher frequency.`,
+      )
+  }
+  if (!coversAllFrequencies(bands))
+    throw invalid(
+      'There are frequencies that no model of the ensemble takes part in. Let its bands meet, from 0 Hz to the highest.',
+    )
+}
+
+function isWholeNumber(value: number, most: number): boolean {
+  return Number.isInteger(value) && value >= 1 && value <= most
+}
+
+function invalid(message: string): StemworkError {
+  return new StemworkError('INVALID_OPTIONS', message)
+}

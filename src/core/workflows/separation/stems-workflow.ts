@@ -1,0 +1,249 @@
+import { z } from 'zod'
+import { StemworkError } from '../../engine/errors.js'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { audioSettingsShape, inputUrlParam } from '../audio-settings.js'
+import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
+import { type OutputFormat, outputFormats, fileType } from '../../media/encode/output-format.js'
+import { type StemName, stemNames } from '../../models/stems.js'
+import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
+import { executionProviders } from '../../models/session/execution-provider.js'
+import { pictureOutputs } from './picture-outputs.js'
+import { firstIssueText } from '../../engine/workflow/schema-issues.js'
+
+const modelName = z.string().min(1)
+
+const modelChoice = z.object({
+  model: modelName,
+  weight: z.number().positive().optional(),
+  fromHertz: z.number().nonnegative().optional(),
+  toHertz: z.number().positive().optional(),
+})
+
+const settingsShape = {
+  model: z
+    .union([modelName, z.array(modelChoice).min(1)])
+    .optional()
+    .describe(
+      'Name of a model, or the path of its manifest or folder; or several, whose estimates are combined as `ensemble` says, with weights or ' +
+        'bands of frequencies. Models other than the default must be pulled first. Default: `embedded`, the bundled model.',
+    ),
+  ensemble: z
+    .enum(ensembleAlgorithms)
+    .optional()
+    .describe(
+      'How the estimates of several models are combined: their mean, median, minimum or maximum, of the waves or of the spectra (`_fft`). ' +
+        'Default: `avg_wave`, the weighted mean.',
+    ),
+  allowedModels: z
+    .array(modelName)
+    .min(1)
+    .optional()
+    .describe('Models that a job may choose with `params.model`. Default: none; such a job is rejected.'),
+  threads: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe('Threads for the network. Default: the number of processors minus one.'),
+  provider: z
+    .enum(executionProviders)
+    .optional()
+    .describe(
+      'What runs the network. If it is not available, the CPU is used, and the details of the job say so. Default: `cpu`.',
+    ),
+  maxWarmBytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      'While the child process uses more memory than this, networks of earlier jobs are closed. Default: 2 GiB.',
+    ),
+  overlap: z
+    .number()
+    .min(0)
+    .max(0.9)
+    .optional()
+    .describe("Fraction by which neighbouring segments overlap. Default: the architecture's own."),
+  shifts: z
+    .number()
+    .int()
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Number of passes with shifted segments to average. Default: 1.'),
+  batch: z.number().int().min(1).max(64).optional().describe('Segments per network run, for GPUs. Default: 1.'),
+  denoise: z
+    .boolean()
+    .optional()
+    .describe('Architecture `mdx`: averages the outputs for the mixture and for its negative. Default: false.'),
+  ...audioSettingsShape,
+}
+
+export const stemsSettingsSchema = z.strictObject(settingsShape)
+
+export type StemsSettings = z.infer<typeof stemsSettingsSchema>
+
+const definitionSchema = z.strictObject({
+  ...settingsShape,
+  id: z.string().min(1),
+  name: z.string().min(1),
+  description: z.string().min(1),
+  stems: z.array(z.enum(stemNames)).min(1),
+})
+
+/** The settings, with the workflow's id, name, description and stems. */
+export type StemsDefinition = z.infer<typeof definitionSchema>
+
+/** Params of a job as its client gives them. */
+export interface StemsRequest {
+  inputUrl: string
+  /** Adds peaks for players and an overview picture of each stem to the outputs. Default: false. */
+  pictures?: boolean
+  format?: OutputFormat
+  /** Whether results carry the input's tags and its name. */
+  keepTags?: boolean
+  /** One of `allowedModels`. */
+  model?: string
+}
+
+/** Params of a job, checked. */
+export interface StemsParams extends StemsRequest {
+  pictures: boolean
+}
+
+/** A workflow that makes these stems. */
+export interface StemsWorkflow<
+  Id extends string = 'service/stems-vocals-accompaniment',
+  Stem extends StemName = 'vocals' | 'accompaniments',
+> extends Workflow<
+  Id,
+  StemsRequest,
+  'inputUrl',
+  { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}`]?: string }
+> {}
+
+/**
+ * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`, stereo at
+ * 44.1 kHz, of the same length as the input. It runs in a child process; the host loads neither decoders nor networks.
+ *
+ * @example
+ * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stemsWorkflow(settings: StemsSettings = {}): StemsWorkflow {
+  return stemsWorkflowOf({
+    id: 'service/stems-vocals-accompaniment',
+    name: 'Stems: vocals and accompaniment',
+    description: 'Separates a mixed audio track into vocals and accompaniments.',
+    stems: ['vocals', 'accompaniments'],
+    ...settings,
+  })
+}
+
+/**
+ * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that have these. The default model must
+ * be pulled first, which includes accepting its terms: `stemwork models pull htdemucs`.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stems4Workflow(
+  settings: StemsSettings = {},
+): StemsWorkflow<'service/stems-4', 'vocals' | 'drums' | 'bass' | 'other'> {
+  return stemsWorkflowOf({
+    id: 'service/stems-4',
+    name: 'Stems: vocals, drums, bass and other',
+    description: 'Separates a mixed audio track into vocals, drums, bass and everything else.',
+    stems: ['vocals', 'drums', 'bass', 'other'],
+    model: 'htdemucs',
+    ...settings,
+  })
+}
+
+/**
+ * A workflow for any stems of a model, with one file per stem.
+ *
+ * @example
+ * stemsWorkflowOf({ id: 'service/drums', name: 'Drums', description: 'The drums of a track.', stems: ['drums'], model: 'scnet' })
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function stemsWorkflowOf<const Id extends string, const Stem extends StemName>(
+  definition: StemsDefinition & { id: Id; stems: readonly Stem[] },
+): StemsWorkflow<Id, Stem> {
+  const refuse = () => {
+    throw new StemworkError(
+      'INTERNAL_ERROR',
+      'The stems workflow only runs in a child process, because inference would block the host. Use the process runner.',
+    )
+  }
+  // The names are in the definition, which is checked; the compiler cannot follow them through its outputs.
+  return defineStems(definition, () => ({ separate: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
+}
+
+/** The work of the stages. */
+export interface StemsWork {
+  separate: Stage<StemsParams>['run']
+  /** Pictures of the finished stems. */
+  draw: Stage<StemsParams>['run']
+  /** Loads the default model and its networks. */
+  prepare?(): Promise<void>
+}
+
+/** Reading the files once more is quick compared with the separation. */
+const drawWeight = 0.02
+
+/** Defines the workflow with the work of its stages. */
+export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
+  const checked = definitionSchema.safeParse(definition)
+  if (!checked.success) {
+    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
+  }
+  const { id, name, description, stems, format: usualFormat = '16' } = checked.data
+  const { separate, draw, prepare } = work(checked.data)
+  return defineWorkflow({
+    id,
+    name,
+    description,
+    params: paramsSchema(checked.data, usualFormat),
+    outputs: ({ pictures, format = usualFormat }) => ({
+      ...stemOutputs(stems, format),
+      ...(pictures ? pictureOutputs(stems) : {}),
+    }),
+    stages: [
+      { name: 'separate', run: separate },
+      {
+        name: 'draw',
+        weight: drawWeight,
+        run: async (context) => (context.params.pictures ? draw(context) : undefined),
+      },
+    ],
+    module: { url: moduleUrl, settings: checked.data },
+    prepare,
+  })
+}
+
+function paramsSchema(
+  { formats, allowedModels, decoders, keepTags }: StemsDefinition,
+  usualFormat: OutputFormat,
+): z.ZodType<StemsParams, StemsRequest> {
+  const shape = {
+    inputUrl: inputUrlParam(decoders),
+    pictures: z
+      .boolean()
+      .default(false)
+      .describe('Whether to add peaks for players (JSON) and a picture (SVG) of each stem.'),
+    format: formatParam(formats ?? outputFormats, usualFormat, 'Format of the stems.'),
+    keepTags: keepTagsParam(keepTags),
+  }
+  if (!allowedModels) return z.strictObject(shape)
+  const model = z.enum(allowedModels).optional().describe('Model that separates. Default: chosen by the service.')
+  return z.strictObject({ ...shape, model })
+}
+
+function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
+  const { extension, contentType } = fileType(format)
+  return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
+}
+
+const moduleUrl = packageFile('dist/core/workflows/separation/stems-module.js')

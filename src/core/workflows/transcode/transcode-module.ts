@@ -1,0 +1,48 @@
+import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
+import { openAudio } from '../../media/decode/open-audio.js'
+import { resample } from '../../media/dsp/resample.js'
+import { fileType, outputFormats } from '../../media/encode/output-format.js'
+import { songTags } from '../../media/tags/song-tags.js'
+import type { AudioSettings } from '../audio-settings.js'
+import { withProgress } from '../progress.js'
+import { edited, withChannels } from '../../media/dsp/edits.js'
+import { defineTranscode, type TranscodeParams } from './transcode-workflow.js'
+import { fitted, writeAudio } from '../../media/encode/write-audio.js'
+
+/** The workflow as the child process loads it. */
+export default function transcodeModule(settings: unknown): Workflow {
+  // The host has checked the format; the encoder reports a package that is missing here.
+  return defineTranscode(
+    { ...(settings as object), formats: outputFormats },
+    (checked) => (context) => run(context, checked),
+  )
+}
+
+async function run(context: StageContext<TranscodeParams>, settings: AudioSettings): Promise<void> {
+  const { inputs, limits, params, signal } = context
+  const { inputUrl } = inputs
+  if (!inputUrl) throw new Error('the transcode workflow needs the input "inputUrl"; it was given none')
+  const { format = settings.format ?? '16', sampleRate, channels, dither } = params
+  const opened = await openAudio(inputUrl.path, {
+    signal,
+    maxSeconds: limits.maxAudioSeconds,
+    decoders: settings.decoders,
+  })
+  // Mixed first, so that fewer channels are resampled; cut last, so that the length is exact at the new rate.
+  const mixed = withChannels(withProgress(opened, context.progress), channels)
+  const stream = edited(fitted(sampleRate === undefined ? mixed : resample(mixed, sampleRate), format), params)
+  const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputUrl) : undefined
+  const written = await writeAudio(stream, context.outputPath('audio'), {
+    format,
+    tags: tags?.whole ?? {},
+    dither,
+    signal,
+  })
+  if (tags?.song !== undefined) context.downloadName('audio', `${tags.song}.${fileType(format).extension}`)
+  const { sampleCount, clippedSamples } = written
+  context.detail('seconds', sampleCount / stream.sampleRate)
+  context.detail('sampleRate', stream.sampleRate)
+  context.detail('channels', stream.channelCount)
+  context.detail('clippedSamples', clippedSamples)
+  if (opened.warnings && opened.warnings.length > 0) context.detail('warnings', opened.warnings)
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
+import { fileType, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+
+const id = 'service/transcode'
+
+/** A fade out is held in memory. */
+const mostFadeSeconds = 60
+const mostSeconds = 1_000_000
+
+/** Parameters of a job. */
+export interface TranscodeParams {
+  inputUrl: string
+  format?: OutputFormat
+  sampleRate?: number
+  channels?: 1 | 2
+  startSeconds: number
+  lengthSeconds?: number
+  fadeInSeconds: number
+  fadeOutSeconds: number
+  gainDb: number
+  dither: boolean
+  keepTags?: boolean
+}
+
+/**
+ * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and amplify it.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function transcodeWorkflow(settings: AudioSettings = {}): Workflow {
+  return defineTranscode(settings, () => onlyInChild(id))
+}
+
+/** Defines the workflow with its work. */
+export function defineTranscode(
+  settings: unknown,
+  work: (settings: AudioSettings) => Stage<TranscodeParams>['run'],
+): Workflow {
+  const checked = checkedSettings(id, settings)
+  const { format: usualFormat = '16', formats = outputFormats } = checked
+  const fade = z.number().min(0).max(mostFadeSeconds).default(0)
+  const params: z.ZodType<TranscodeParams> = z
+    .strictObject({
+      inputUrl: inputUrlParam(checked.decoders),
+      format: formatParam(formats, usualFormat, 'Format of the file, including its sample width.'),
+      sampleRate: z
+        .number()
+        .int()
+        .min(8000)
+        .max(192_000)
+        .optional()
+        .describe(
+          `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that it has.`,
+        )
+        .meta({ 'x-unit': 'Hz' }),
+      channels: z.literal([1, 2]).optional().describe('1 or 2. Default: those of the input; for MP3, at most 2.'),
+      startSeconds: z
+        .number()
+        .min(0)
+        .max(mostSeconds)
+        .default(0)
+        .describe('Position in seconds; audio before it is left out.')
+        .meta({ title: 'Start', 'x-unit': 's' }),
+      lengthSeconds: z
+        .number()
+        .positive()
+        .max(mostSeconds)
+        .optional()
+        .describe('Seconds to keep. Default: up to the end.')
+        .meta({ title: 'Length', 'x-unit': 's' }),
+      fadeInSeconds: fade.describe('Seconds of a linear fade at the start.').meta({ title: 'Fade in', 'x-unit': 's' }),
+      fadeOutSeconds: fade.describe('Seconds of a linear fade at the end.').meta({ title: 'Fade out', 'x-unit': 's' }),
+      gainDb: z
+        .number()
+        .min(-120)
+        .max(60)
+        .default(0)
+        .describe('Amplification in dB. Integers clip at full scale.')
+        .meta({ title: 'Gain', 'x-unit': 'dB' }),
+      dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
+      keepTags: keepTagsParam(checked.keepTags),
+    })
+    .superRefine(({ format = usualFormat, sampleRate }, context) => {
+      if (format !== 'mp3' || sampleRate === undefined || mp3Rates.includes(sampleRate)) return
+      const message = `MP3 has no rate of ${sampleRate} Hz: expected one of ${mp3Rates.join(', ')}`
+      context.addIssue({ code: 'custom', path: ['sampleRate'], message })
+    })
+  return defineWorkflow({
+    id,
+    name: 'Transcode',
+    description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
+    params,
+    outputs: ({ format = usualFormat }) => {
+      const { extension, contentType } = fileType(format)
+      return { audio: { fileName: `audio.${extension}`, contentType } }
+    },
+    stages: [{ name: 'transcode', run: work(checked) }],
+    module: { url: packageFile('dist/core/workflows/transcode/transcode-module.js'), settings: checked },
+  })
+}

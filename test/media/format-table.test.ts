@@ -1,0 +1,137 @@
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { foreignFiles, ownFormats, type TableRow } from './format-table.js'
+import { hasProgram, runProgram } from './programs.js'
+import { signalToNoise } from './test-signal.js'
+import { collect, maxDifference, readAudio, sine, writeWav } from '../separation/tracks.js'
+
+const hasFfmpeg = hasProgram('ffmpeg')
+const rows = [...ownFormats, ...foreignFiles]
+const seconds = 1
+let folder: string
+
+/** Two calls of ffmpeg make all files, and decode them all as a reference. */
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-formats-'))
+  if (!hasFfmpeg) return
+  await mkdir(join(folder, 'reference'))
+  // A sweep, so that no two moments are alike.
+  const left = Float32Array.from({ length: seconds * 44_100 }, (_, n) => 0.5 * Math.sin(n * n * 1e-5))
+  await writeWav(join(folder, 'signal.wav'), [left, sine(left.length, 440, 44_100, 0.3)], 44_100)
+  const video = ['-f', 'lavfi', '-i', `testsrc=s=64x64:r=25:d=${seconds}`]
+  const encoded = rows.flatMap(({ file, codec, isVideo }) => [
+    '-map',
+    '0:a',
+    ...(isVideo ? ['-map', '1:v'] : []),
+    '-c:a',
+    ...codec.split(' '),
+    '-strict',
+    '-2',
+    file,
+  ])
+  await runProgram('ffmpeg', ['-v', 'error', '-i', 'signal.wav', ...video, ...encoded], { cwd: folder })
+  const inputs = rows.flatMap(({ file }) => ['-i', file])
+  const decoded = rows.flatMap(({ file }, index) => [
+    '-map',
+    `${index}:a`,
+    '-c:a',
+    'pcm_f32le',
+    '-f',
+    'f32le',
+    `reference/${file}`,
+  ])
+  await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...decoded], { cwd: folder })
+}, 120_000)
+afterAll(() => rm(folder, { recursive: true }))
+
+async function referenceOf(file: string): Promise<Float32Array[]> {
+  const bytes = await readFile(join(folder, 'reference', file))
+  const interleaved = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4)
+  return [0, 1].map((channel) => interleaved.filter((_, index) => index % 2 === channel))
+}
+
+/** By how many samples `ours` is later, by the largest correlation of a stretch from the middle. */
+function lagOf(ours: Float32Array, theirs: Float32Array): number {
+  const from = Math.floor(theirs.length / 2)
+  let best = 0
+  let largest = -Infinity
+  for (let lag = -3000; lag <= 3000; lag++) {
+    let sum = 0
+    for (let i = from; i < from + 2000; i += 3) sum += theirs[i]! * (ours[i + lag] ?? 0)
+    if (sum > largest) [largest, best] = [sum, lag]
+  }
+  return best
+}
+
+async function compare({ file }: TableRow, decoders?: { ffmpeg: boolean }) {
+  const stream = await openAudio(join(folder, file), { decoders })
+  const ours = await collect(stream)
+  const theirs = await referenceOf(file)
+  const lag = lagOf(ours[0]!, theirs[0]!)
+  const shared = Math.min(ours[0]!.length - Math.max(0, lag), theirs[0]!.length + Math.min(0, lag)) - 100
+  const ratios = [0, 1].map((channel) =>
+    signalToNoise(
+      theirs[channel]!.subarray(Math.max(0, -lag), Math.max(0, -lag) + shared),
+      ours[channel]!.subarray(Math.max(0, lag), Math.max(0, lag) + shared),
+    ),
+  )
+  return {
+    lag,
+    extraSamples: ours[0]!.length - theirs[0]!.length,
+    decibels: Math.min(...ratios),
+    warnings: stream.warnings,
+  }
+}
+
+describe.skipIf(!hasFfmpeg)('decoding agrees with that of ffmpeg', () => {
+  it.each(ownFormats)('$file', async (row) => {
+    const { lag, extraSamples, decibels, warnings } = await compare(row)
+    expect({ lag, extraSamples, warnings }).toEqual({
+      lag: row.lag ?? 0,
+      extraSamples: row.extraSamples ?? 0,
+      warnings: [],
+    })
+    expect(decibels).toBeGreaterThanOrEqual(row.decibels)
+  })
+
+  it.each(foreignFiles)('$file, by ffmpeg where it is allowed', async (row) => {
+    const refusal = openAudio(join(folder, row.file))
+    await expect(refusal).rejects.toMatchObject({
+      code: 'BAD_INPUT',
+      reason: 'unsupported_format',
+      message: expect.stringMatching(/^The (file|AIFF file) .*ffmpeg/),
+    })
+    const { lag, extraSamples, decibels, warnings } = await compare(row, { ffmpeg: true })
+    expect({ lag, extraSamples, warnings }).toEqual({
+      lag: row.lag ?? 0,
+      extraSamples: row.extraSamples ?? 0,
+      warnings: [],
+    })
+    expect(decibels).toBeGreaterThanOrEqual(row.decibels)
+  })
+})
+
+/** Files made by other programs from one that ffmpeg made, which hold the same samples. */
+const madeByOthers: readonly (readonly [program: string, args: string[], source: string])[] = [
+  ['sox', ['s16.wav', '-B', 'sox-rifx.wav'], 's16.wav'],
+  ['sox', ['s16.wav', 'sox.aifc'], 's16.wav'],
+  ['sox', ['s8.aiff', 'sox-8-bit.aiff'], 's8.aiff'],
+  ['sox', ['s24.wav', 'sox.au'], 's24.wav'],
+  ['sox', ['s16.wav', 'sox.w64'], 's16.wav'],
+  ['sox', ['s16.wav', 'sox.caf'], 's16.wav'],
+  ['flac', ['--silent', '-8', '-o', 'flac-32-bit.flac', 's32.wav'], 's32.wav'],
+  ['flac', ['--silent', '-0', '--ogg', '-o', 'flac.oga', 's24.wav'], 's24.wav'],
+]
+
+describe.skipIf(!hasFfmpeg || !hasProgram('sox') || !hasProgram('flac'))('what other programs write', () => {
+  it.each(madeByOthers)('%s %j', async (program, args, source) => {
+    await runProgram(program, args, { cwd: folder })
+    const file = args.find((name) => /^(sox|flac)[^ ]*\./.test(name)) ?? ''
+    const { channels } = await readAudio(join(folder, file))
+    const expected = await readAudio(join(folder, source))
+    expect(channels.map((plane, index) => maxDifference(plane, expected.channels[index]!))).toEqual([0, 0])
+  })
+})

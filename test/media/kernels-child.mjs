@@ -1,0 +1,117 @@
+// Runs what is made of the kernels, and prints what came out: for processes with and without SIMD (see kernels.test.ts).
+import { createHash } from 'node:crypto'
+
+let [compiled, instances] = [0, 0]
+if (globalThis.WebAssembly) {
+  const { Module, Instance } = WebAssembly
+  WebAssembly.Module = new Proxy(Module, { construct: (target, given) => (compiled++, new target(...given)) })
+  WebAssembly.Instance = new Proxy(Instance, { construct: (target, given) => (instances++, new target(...given)) })
+}
+
+const dist = new URL('../../dist/', import.meta.url)
+// What it loads looks at `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
+if (globalThis.WebAssembly) await import(new URL('index.js', dist).href)
+const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, dist).href)
+const { resample } = await dsp('resample')
+const { VocalsRefinement } = await dsp('wiener')
+const { Stft } = await dsp('stft')
+const { hasSimd } = await dsp('kernels/kernel')
+const { PcmEncoder } = await import(new URL('core/media/encode/pcm-encoder.js', dist).href)
+const { FlacBlocks } = await import(new URL('core/media/encode/flac/flac-blocks.js', dist).href)
+const { Mp3Frames } = await import(new URL('core/media/encode/mp3/mp3-frames.js', dist).href)
+const compiledByImport = compiled
+
+const digests = {}
+let roundTripError
+let spectrum
+for (let round = 0; round < 2; round++) {
+  digests.resampled = digest(await resampled(noise(20_000), 48_000, 44_100))
+  digests.packed = digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)]))
+  digests.refined = digest(...refined())
+  digests.flac = digest(flacFrames())
+  digests.mp3 = digest(mp3Frames())
+  if (globalThis.WebAssembly) ({ roundTripError, spectrum } = await transformed())
+}
+console.log(
+  JSON.stringify({ hasSimd: hasSimd(), compiledByImport, compiled, instances, digests, roundTripError, spectrum }),
+)
+
+async function resampled(plane, from, to) {
+  const blocks = (async function* () {
+    yield { channels: [plane] }
+  })()
+  const output = []
+  for await (const { channels } of resample({ sampleRate: from, channelCount: 1, blocks }, to).blocks)
+    output.push(...channels[0])
+  return Float32Array.from(output)
+}
+
+function flacFrames() {
+  const blocks = new FlacBlocks({ sampleRate: 44_100, channels: 2, bits: 16 })
+  const frames = []
+  for (const [seed, scale] of [
+    [8, 9],
+    [9, 12_000],
+  ]) {
+    const count = seed === 8 ? 4096 : 1001
+    const planes = [0, 1].map((channel) => noise(count, seed + channel))
+    const integers = Array.from(
+      { length: 2 * count },
+      (_, i) => scale * (planes[i % 2][i >> 1] + Math.sin((i >> 1) / 20)),
+    )
+    blocks.put(Int16Array.from(integers, Math.round), 0)
+    frames.push(Buffer.from(blocks.encode(count)))
+  }
+  return Buffer.concat(frames)
+}
+
+function mp3Frames() {
+  const encoder = new Mp3Frames({ sampleRate: 44_100, channels: 2 })
+  const planes = [noise(4 * 1152, 10), noise(4 * 1152, 11)].map((plane) =>
+    plane.map((value, i) => (i > 2000 && i < 2400 ? value : value / 100)),
+  )
+  return Buffer.concat(
+    [0, 1, 2, 3].map((frame) =>
+      Buffer.from(encoder.encode(planes.map((plane) => plane.subarray(1152 * frame, 1152 * (frame + 1))))),
+    ),
+  )
+}
+
+function refined() {
+  const [bins, frameCount] = [33, 21]
+  const refinement = new VocalsRefinement({ bins, frameCount, windowFrames: 16 })
+  const mixture = { re: noise(2 * bins * frameCount, 4), im: noise(2 * bins * frameCount, 5) }
+  const magnitude = new Float32Array(2 * bins * frameCount)
+  const peaks = refinement.magnitudes(mixture, magnitude)
+  const vocals = magnitude.map((value, i) => (value * (i % 7)) / 7)
+  refinement.refine(mixture, vocals, peaks, [0, frameCount])
+  return [mixture.re, mixture.im, magnitude, peaks]
+}
+
+async function transformed() {
+  const stft = await Stft.create({ size: 2048, hop: 441 })
+  const frames = 37
+  const signal = noise(stft.samplesOf(frames))
+  const [re, im] = [0, 1].map(() => new Float32Array(frames * stft.bins))
+  const layout = { frameStride: stft.bins, binStride: 1 }
+  stft.forward(signal, frames, re, im, layout)
+  const back = new Float32Array(signal.length)
+  stft.inverse(re, im, frames, layout, back)
+  stft.close()
+  const errors = back.map((value, i) => Math.abs(value - signal[i])).subarray(441, -441)
+  return { roundTripError: Math.max(...errors), spectrum: [...re.subarray(0, 2000), ...im.subarray(0, 2000)] }
+}
+
+function noise(length, seed = 1) {
+  let state = seed
+  return Float32Array.from({ length }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return (state / 2 ** 32 - 0.5) * 2.2
+  })
+}
+
+function digest(...arrays) {
+  const hash = createHash('sha256')
+  for (const array of arrays) hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength))
+  return hash.digest('hex')
+}

@@ -1,0 +1,193 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { aiffFile, flacFile } from './plain-files.js'
+import { fixture } from './test-signal.js'
+import { collect, noise } from '../separation/tracks.js'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-odd-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function file(...parts: Uint8Array[]): Promise<string> {
+  const path = join(folder, 'file')
+  await writeFile(path, Buffer.concat(parts))
+  return path
+}
+
+/** The samples, and what was said about losses. */
+async function decode(path: string): Promise<{ channels: Float32Array[]; sampleRate: number; warnings: string[] }> {
+  const stream = await openAudio(path)
+  const channels = await collect(stream)
+  return { channels, sampleRate: stream.sampleRate, warnings: [...(stream.warnings ?? [])] }
+}
+
+function chunk(id: string, body: Buffer, size = body.length): Buffer {
+  const head = Buffer.alloc(8, id)
+  head.writeUInt32LE(size, 4)
+  return Buffer.concat([head, body])
+}
+
+const samples = Int16Array.from(noise(1000), (value) => value * 40_000)
+const data = Buffer.from(samples.buffer)
+const format = chunk('fmt ', Buffer.from('0100010044ac00008858010002001000', 'hex'))
+const riff = (body: Buffer, size = body.length + 4) => Buffer.concat([chunk('RIFF', Buffer.from('WAVE'), size), body])
+const expected = [...samples].map((sample) => sample / 32_768)
+
+describe('WAV', () => {
+  it.each<[string, Buffer]>([
+    [
+      'behind an ID3 tag',
+      Buffer.concat([
+        Buffer.from('ID3\x03\0\0\0\0\0\x04abcd', 'latin1'),
+        riff(Buffer.concat([format, chunk('data', data)])),
+      ]),
+    ],
+    ['with its audio before its format', riff(Buffer.concat([chunk('data', data), format]))],
+    ['with a data size of 0 and a right outer size', riff(Buffer.concat([format, chunk('data', data, 0)]))],
+    ['with both sizes 0', riff(Buffer.concat([format, chunk('data', data, 0)]), 0)],
+    [
+      'with a list after its audio',
+      riff(Buffer.concat([format, chunk('data', data), chunk('LIST', Buffer.alloc(40))])),
+    ],
+  ])('%s decodes to its samples', async (_, bytes) => {
+    const { channels, warnings } = await decode(await file(bytes))
+    expect([...channels[0]!]).toEqual(expected)
+    expect(warnings).toEqual([])
+  })
+
+  it('with an empty data chunk before a list holds no audio', async () => {
+    const path = await file(
+      riff(Buffer.concat([format, chunk('data', Buffer.alloc(0)), chunk('LIST', Buffer.alloc(40))])),
+    )
+    await expect(openAudio(path)).rejects.toMatchObject({ reason: 'no_audio' })
+  })
+})
+
+describe('AIFF', () => {
+  it.each([8, 16, 24, 32])('%d-bit samples are signed and keep their values', async (bits) => {
+    const values = [0, 1, -1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), 100]
+    const { channels } = await decode(await file(aiffFile([values, values.map((value) => ~value)], bits, 48_000)))
+    expect([...channels[0]!]).toEqual(values.map((value) => Math.fround(value / 2 ** (bits - 1))))
+  })
+})
+
+describe('MP3', () => {
+  it('behind 300 KB of zeros and text is found', async () => {
+    const song = await readFile(fixture('no-xing.mp3'))
+    const { channels } = await decode(await file(Buffer.alloc(200_000), Buffer.alloc(100_000, 'page '), song))
+    expect(channels[0]).toHaveLength(46_080)
+  })
+})
+
+describe('FLAC', () => {
+  const planes = [1, 2].map((seed) => Int16Array.from(noise(300_000, seed), (value) => value * 40_000))
+  const { bytes, frameStarts } = flacFile(planes, 1000)
+  const stating = (sampleCount: number) => {
+    const copy = Buffer.from(bytes)
+    copy.writeUInt32BE(sampleCount, 22)
+    return copy
+  }
+
+  it.each([
+    ['nothing', 0, []],
+    ['too little', 10_000, [expect.stringMatching(/states a length of 0\.23 seconds, but 6\.80 were decoded; all/)]],
+    ['a sample less', 299_999, []],
+    [
+      'too much',
+      600_000,
+      [expect.stringMatching(/states a length of 13\.61 seconds, but 6\.80 were decoded: it was cut/)],
+    ],
+  ])('whose header states %s of its samples gives all that its frames hold', async (_, stated, warnings) => {
+    const decoded = await decode(await file(stating(stated)))
+    expect(decoded.channels.map(({ length }) => length)).toEqual([300_000, 300_000])
+    expect(decoded.channels[1]!.every((sample, index) => sample === planes[1]![index]! / 32_768)).toBe(true)
+    expect(decoded.warnings).toEqual(warnings)
+  })
+
+  it('that was cut off says how much is missing', async () => {
+    const { channels, warnings } = await decode(await file(bytes.subarray(0, frameStarts[130]! + 7)))
+    expect(channels[0]).toHaveLength(130_000)
+    expect(warnings).toContainEqual(expect.stringMatching(/states a length of 6\.80 seconds, but 2\.95 were decoded/))
+  })
+
+  it('with damaged frames says how much is silent', async () => {
+    const damaged = Buffer.from(bytes)
+    for (const frame of [3, 150, 151]) damaged[frameStarts[frame]! + 500]! ^= 0x10
+    const { warnings } = await decode(await file(damaged))
+    expect(warnings).toEqual([
+      expect.stringMatching(/2 of its parts could not be decoded, and 0\.07 seconds are silent/),
+    ])
+  })
+
+  it('in Ogg has the same scale as alone', async () => {
+    const { channels } = await decode(fixture('stereo-flac.ogg'))
+    const alone = await decode(fixture('stereo.flac'))
+    expect(Buffer.compare(Buffer.from(channels[0]!.buffer), Buffer.from(alone.channels[0]!.buffer))).toBe(0)
+  })
+})
+
+describe('Ogg', () => {
+  it.each(['vorbis.ogg', 'stereo.opus', 'stereo-flac.ogg'])(
+    'a damaged page of %s plays no noise, and the warnings tell of it',
+    async (name) => {
+      const bytes = Buffer.from(await readFile(fixture(name)))
+      const pages: number[] = []
+      for (let at = bytes.indexOf('OggS'); at >= 0; at = bytes.indexOf('OggS', at + 4)) pages.push(at)
+      const middle = pages[Math.floor(pages.length / 2)]! + 200
+      for (let at = middle; at < middle + 60; at++) bytes[at]! ^= 0x55
+      const { channels, warnings } = await decode(await file(bytes))
+      const sound = await decode(fixture(name))
+      const loudest = (plane: Float32Array) => plane.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0)
+      expect(channels[0]!.length).toBeGreaterThan(1000)
+      for (const [index, plane] of channels.entries())
+        expect(loudest(plane)).toBeLessThan(loudest(sound.channels[index]!) * 1.1)
+      expect(warnings.join(' ')).toMatch(/pages are missing or wrong in 1 places/)
+      expect(channels[0]!.length).toBe(sound.channels[0]!.length)
+      // What follows the gap is where it was.
+      const end = sound.channels[0]!.length
+      for (const [index, plane] of channels.entries())
+        expect(
+          loudest(
+            plane.subarray(end - 4000, end - 1000).map((value, i) => value - sound.channels[index]![end - 4000 + i]!),
+          ),
+        ).toBeLessThan(0.01)
+      expect(sound.warnings).toEqual([])
+    },
+  )
+
+  it('that was cut off says so', async () => {
+    const bytes = await readFile(fixture('vorbis.ogg'))
+    const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.8))))
+    expect(warnings).toContainEqual(expect.stringContaining('no last page'))
+  })
+})
+
+describe('what was cut off', () => {
+  it('of an M4A whose index comes first is told in seconds', async () => {
+    const bytes = await readFile(fixture('faststart.m4a'))
+    const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.6))))
+    expect(warnings).toEqual([
+      expect.stringMatching(/cut off: \d+\.\d % of its sound is missing, about 0\.\d of 1\.0 seconds/),
+    ])
+  })
+
+  it('of an MP3 whose header states its length is told in seconds', async () => {
+    const bytes = await readFile(fixture('stereo.mp3'))
+    const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.5))))
+    expect(warnings).toContainEqual(
+      expect.stringMatching(/states a length of 1\.0\d seconds, but 0\.\d\d were decoded/),
+    )
+  })
+
+  it.each(['stereo.flac', 'stereo.mp3', 'vorbis.ogg', 'stereo.opus', 'stereo.m4a', 'fragmented.m4a', 'video.mkv'])(
+    'of nothing is told nothing: %s',
+    async (name) => {
+      expect((await decode(fixture(name))).warnings).toEqual([])
+    },
+  )
+})
