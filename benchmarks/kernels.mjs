@@ -1,9 +1,10 @@
 // Each kernel in WebAssembly against its plain twin: one thread, processor time, turn by turn.
 import { cpus, loadavg } from 'node:os'
-import { createDotProduct, plainDotProduct } from '../dist/core/media/dsp/kernels/dot-product.js'
-import { createFrameKernels, plainFrameKernels } from '../dist/core/media/dsp/kernels/frame-kernels.js'
-import { createStereoPacking, plainStereoPacking } from '../dist/core/media/dsp/kernels/pack-stereo.js'
-import { createWienerKernels, plainWienerKernels } from '../dist/core/media/dsp/kernels/wiener-kernels.js'
+import { createDotProduct } from '../dist/core/media/dsp/kernels/dot-product.js'
+import { createFrameKernels } from '../dist/core/media/dsp/kernels/frame-kernels.js'
+import { createStereoPacking } from '../dist/core/media/dsp/kernels/pack-stereo.js'
+import { createWienerKernels } from '../dist/core/media/dsp/kernels/wiener-kernels.js'
+import { plainKernels } from '../test/media/plain-kernels/load.mjs'
 
 const rounds = 9
 const floats = 200_000
@@ -12,21 +13,45 @@ const [bins, pitch] = [2052, 2192]
 const tile = [0, 8 * pitch, 32 * pitch, 8 * pitch]
 const fields = 48 * pitch
 const cases = [
-  ['multiply', createFrameKernels, plainFrameKernels, 1000, ({ multiply }) => multiply(0, 4112, 8224, 4096)],
-  ['multiplyAdd', createFrameKernels, plainFrameKernels, 1000, ({ multiplyAdd }) => multiplyAdd(0, 4112, 8224, 4096)],
-  ['split', createFrameKernels, plainFrameKernels, 1000, ({ split }) => split(0, 4112, 8224, 2048)],
-  ['merge', createFrameKernels, plainFrameKernels, 1000, ({ merge }) => merge(0, 4112, 8224, 2048)],
-  ['dotProduct', createDotProduct, plainDotProduct, 10_000, ({ dotProduct }) => dotProduct(3, 4112, 96)],
-  ['pack', createStereoPacking, plainStereoPacking, 1000, ({ pack }) => pack(0, 2064, 4128, 2048)],
-  ['magnitudes', createWienerKernels, plainWienerKernels, 1000, ({ magnitudes }) => magnitudes(0, 4112, 8224, bins)],
+  [
+    'multiply',
+    createFrameKernels,
+    plainKernels['frame-kernels'],
+    1000,
+    ({ multiply }) => multiply(0, 4112, 8224, 4096),
+  ],
+  [
+    'multiplyAdd',
+    createFrameKernels,
+    plainKernels['frame-kernels'],
+    1000,
+    ({ multiplyAdd }) => multiplyAdd(0, 4112, 8224, 4096),
+  ],
+  ['split', createFrameKernels, plainKernels['frame-kernels'], 1000, ({ split }) => split(0, 4112, 8224, 2048)],
+  ['merge', createFrameKernels, plainKernels['frame-kernels'], 1000, ({ merge }) => merge(0, 4112, 8224, 2048)],
+  ['dotProduct', createDotProduct, plainKernels['dot-product'], 10_000, ({ dotProduct }) => dotProduct(3, 4112, 96)],
+  ['pack', createStereoPacking, plainKernels['pack-stereo'], 1000, ({ pack }) => pack(0, 2064, 4128, 2048)],
+  [
+    'magnitudes',
+    createWienerKernels,
+    plainKernels['wiener-kernels'],
+    1000,
+    ({ magnitudes }) => magnitudes(0, 4112, 8224, bins),
+  ],
   [
     'addToSums',
     createWienerKernels,
-    plainWienerKernels,
+    plainKernels['wiener-kernels'],
     10,
     ({ addToSums }) => addToSums(...tile, fields, pitch, bins, 8, 1),
   ],
-  ['filter', createWienerKernels, plainWienerKernels, 10, ({ filter }) => filter(...tile, fields, pitch, bins, 8)],
+  [
+    'filter',
+    createWienerKernels,
+    plainKernels['wiener-kernels'],
+    10,
+    ({ filter }) => filter(...tile, fields, pitch, bins, 8),
+  ],
 ]
 
 console.log(`${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}\n`)

@@ -1,40 +1,80 @@
-// Runs what is made of the kernels, and prints what came out: for processes with and without SIMD (see kernels.test.ts).
+// Runs what is made of the kernels, and prints what came out (see kernels.test.ts). With `--plain`, the plain kernels run in their
+// stead; with `--errors`, it prints how each part fails.
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 
+const dist = new URL('../../dist/', import.meta.url)
 let [compiled, instances] = [0, 0]
 if (globalThis.WebAssembly) {
   const { Module, Instance } = WebAssembly
-  WebAssembly.Module = new Proxy(Module, { construct: (target, given) => (compiled++, new target(...given)) })
-  WebAssembly.Instance = new Proxy(Instance, { construct: (target, given) => (instances++, new target(...given)) })
+  const twins = process.argv.includes('--plain') ? await plainTwins() : new Map()
+  const plainOf = new WeakMap()
+  const compile = (target, [bytes]) => {
+    compiled++
+    const module = new target(bytes)
+    plainOf.set(module, twins.get(digest(bytes)))
+    return module
+  }
+  const instantiate = (target, [module, imports]) => {
+    instances++
+    const plain = plainOf.get(module)
+    return plain ? { exports: plain(new Float32Array(imports.env.memory.buffer)) } : new target(module, imports)
+  }
+  WebAssembly.Module = new Proxy(Module, { construct: compile })
+  WebAssembly.Instance = new Proxy(Instance, { construct: instantiate })
 }
 
-const dist = new URL('../../dist/', import.meta.url)
 // What it loads looks at `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
 if (globalThis.WebAssembly) await import(new URL('index.js', dist).href)
 const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, dist).href)
 const { resample } = await dsp('resample')
 const { VocalsRefinement } = await dsp('wiener')
 const { Stft } = await dsp('stft')
-const { hasSimd } = await dsp('kernels/kernel')
 const { PcmEncoder } = await import(new URL('core/media/encode/pcm-encoder.js', dist).href)
 const { FlacBlocks } = await import(new URL('core/media/encode/flac/flac-blocks.js', dist).href)
 const { Mp3Frames } = await import(new URL('core/media/encode/mp3/mp3-frames.js', dist).href)
 const compiledByImport = compiled
 
-const digests = {}
-let roundTripError
-let spectrum
-for (let round = 0; round < 2; round++) {
-  digests.resampled = digest(await resampled(noise(20_000), 48_000, 44_100))
-  digests.packed = digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)]))
-  digests.refined = digest(...refined())
-  digests.flac = digest(flacFrames())
-  digests.mp3 = digest(mp3Frames())
-  if (globalThis.WebAssembly) ({ roundTripError, spectrum } = await transformed())
+const { openCodec } = await import(new URL('core/media/decode/codec-stream.js', dist).href)
+const parts = {
+  resampled: async () => digest(await resampled(noise(20_000), 48_000, 44_100)),
+  packed: () => digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)])),
+  refined: () => digest(...refined()),
+  flac: () => digest(flacFrames()),
+  mp3: () => digest(mp3Frames()),
+  transformed,
 }
-console.log(
-  JSON.stringify({ hasSimd: hasSimd(), compiledByImport, compiled, instances, digests, roundTripError, spectrum }),
-)
+if (process.argv.includes('--errors')) await printErrors()
+else await printResults()
+
+async function printResults() {
+  const results = {}
+  for (let round = 0; round < 2; round++) {
+    for (const [name, run] of Object.entries(parts)) results[name] = await run()
+  }
+  console.log(JSON.stringify({ compiledByImport, compiled, instances, ...results }))
+}
+
+async function printErrors() {
+  const decoded = () => openCodec('mp3', (async function* () {})(), 'mp3')
+  const errors = {}
+  for (const [name, run] of Object.entries({ ...parts, decoded })) {
+    errors[name] = 'none'
+    try {
+      await run()
+    } catch ({ name: type, code, message }) {
+      errors[name] = `${type} ${code}: ${message}`
+    }
+  }
+  console.log(JSON.stringify(errors))
+}
+
+/** By the digest of the compiled kernel. */
+async function plainTwins() {
+  const { plainKernels } = await import('./plain-kernels/load.mjs')
+  const bytesOf = (name) => readFileSync(new URL(`core/media/dsp/kernels/${name}.wasm`, dist))
+  return new Map(Object.entries(plainKernels).map(([name, plain]) => [digest(bytesOf(name)), plain]))
+}
 
 async function resampled(plane, from, to) {
   const blocks = (async function* () {
@@ -99,7 +139,7 @@ async function transformed() {
   stft.inverse(re, im, frames, layout, back)
   stft.close()
   const errors = back.map((value, i) => Math.abs(value - signal[i])).subarray(441, -441)
-  return { roundTripError: Math.max(...errors), spectrum: [...re.subarray(0, 2000), ...im.subarray(0, 2000)] }
+  return { roundTripError: Math.max(...errors), spectrum: digest(re, im) }
 }
 
 function noise(length, seed = 1) {

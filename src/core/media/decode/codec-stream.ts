@@ -1,5 +1,6 @@
 import { badInput, StemworkError } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
+import { requireSimd } from '../dsp/kernels/kernel.js'
 import { quietly } from './quiet-console.js'
 import { silenceDamage } from './silence-damage.js'
 import { undecoded } from './undecoded.js'
@@ -154,6 +155,8 @@ function describe({ channels, sampleRate }: RatedBlock): string {
 }
 
 async function createDecoder(codec: string): Promise<Decoder> {
+  // Without WebAssembly the fault is not the file's.
+  requireSimd()
   return quietly(async () => {
     const { default: codecs } = await import('audio-decode')
     const create = (codecs as unknown as Record<string, (() => Promise<Decoder>) | undefined>)[codec]

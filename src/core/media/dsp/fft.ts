@@ -1,7 +1,7 @@
-import { hasSimd } from './kernels/kernel.js'
+import { requireSimd } from './kernels/kernel.js'
 
 /**
- * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD where available: the round trip is exact to
+ * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD: the round trip is exact to
  * about 3e-7 of the peak). `size` must be a multiple of 32 with no prime factors other than 2, 3 and 5.
  *
  * A caller writes frames into `time()`, calls `forward`, and reads `spectrum()`; or the other way round with `inverse`. Both
@@ -93,10 +93,10 @@ interface PffftModule {
 let pffft: Promise<PffftModule> | undefined
 
 async function loadPffft(): Promise<PffftModule> {
+  requireSimd()
   // @ts-expect-error The package has no types; `PffftModule` is the part that is used.
-  const loaded = hasSimd() ? import('@echogarden/pffft-wasm/simd') : import('@echogarden/pffft-wasm')
-  const { default: load } = (await loaded) as { default: () => Promise<PffftModule> }
-  return load()
+  const loaded = (await import('@echogarden/pffft-wasm/simd')) as { default: () => Promise<PffftModule> }
+  return loaded.default()
 }
 
 function isSupported(size: number): boolean {

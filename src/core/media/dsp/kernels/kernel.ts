@@ -1,49 +1,45 @@
-import { readFileSync } from 'node:fs'
+import { StemworkError } from '../../../engine/errors.js'
+import { kernelBytes, type KernelName } from './kernel-bytes.js'
 
 /** A memory of floats, and functions that work on it. Their parameters are offsets and counts of floats. */
 export type Kernel<Functions> = Functions & { memory: Float32Array<ArrayBuffer> }
 
-/** The names of the sources in `assembly/`. */
-export type KernelName =
-  'dot-product' | 'flac-kernels' | 'frame-kernels' | 'mp3-kernels' | 'pack-stereo' | 'wiener-kernels'
-
 /**
- * A new memory with room for that many floats, all 0, and the kernel's functions over it: the WebAssembly ones, or the plain ones
- * where the machine has no SIMD. Both give the same results bit for bit.
+ * A new memory with room for that many floats, all 0, and the kernel's functions over it.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` where the process has no WebAssembly with SIMD
  */
-export function createKernel<Functions extends object>(
-  name: KernelName,
-  floats: number,
-  plain: (memory: Float32Array<ArrayBuffer>) => Functions,
-): Kernel<Functions> {
-  if (!hasSimd()) {
-    const memory = new Float32Array(floats)
-    return { memory, ...plain(memory) }
-  }
-  const { Memory, Instance } = webAssembly
+export function createKernel<Functions extends object>(name: KernelName, floats: number): Kernel<Functions> {
+  const module = compiled(name)
+  const { Memory, Instance } = webAssembly()
   const memory = new Memory({ initial: Math.ceil((floats * Float32Array.BYTES_PER_ELEMENT) / pageBytes) })
-  const instance = new Instance(compiled(name), { env: { memory } })
+  const instance = new Instance(module, { env: { memory } })
   return { memory: new Float32Array(memory.buffer), ...(instance.exports as Functions) }
 }
 
-/** Whether the machine runs WebAssembly with SIMD: x86 processors without SSE4.1 and Node.js with `--jitless` do not. */
-export function hasSimd(): boolean {
-  return (simd ??= (webAssembly as WebAssemblyApi | undefined)?.validate(bytesOf('dot-product')) ?? false)
+/** @throws StemworkError as `createKernel` does, for code of other packages that is compiled in the same way */
+export function requireSimd(): void {
+  compiled('dot-product')
 }
-
-let simd: boolean | undefined
 
 /** Code becomes fast only after some time of use, which should not restart with every track. */
 const modules = new Map<KernelName, object>()
 
 function compiled(name: KernelName): object {
-  let module = modules.get(name)
-  if (!module) modules.set(name, (module = new webAssembly.Module(bytesOf(name))))
-  return module
-}
-
-function bytesOf(name: KernelName): Uint8Array {
-  return readFileSync(new URL(`${name}.wasm`, import.meta.url))
+  const known = modules.get(name)
+  if (known) return known
+  const bytes = kernelBytes(name)
+  try {
+    const module = new (webAssembly().Module)(bytes)
+    modules.set(name, module)
+    return module
+  } catch (error) {
+    throw new StemworkError(
+      'MISSING_DEPENDENCY',
+      'This process cannot compile WebAssembly with SIMD, which audio code needs. Start Node.js without --jitless, on a processor with SSE4.1 (x86, from 2008 on) or on ARM64.',
+      { cause: error },
+    )
+  }
 }
 
 const pageBytes = 65_536
@@ -53,7 +49,6 @@ interface WebAssemblyApi {
   Memory: new (size: { initial: number }) => { buffer: ArrayBuffer }
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { exports: object }
-  validate(bytes: Uint8Array): boolean
 }
 
-const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly
+const webAssembly = () => (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly

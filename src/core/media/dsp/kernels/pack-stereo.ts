@@ -1,4 +1,3 @@
-import { quantise } from '../quantise.js'
 import { createKernel, type Kernel } from './kernel.js'
 
 export interface StereoPacking {
@@ -11,18 +10,7 @@ export interface StereoPacking {
 }
 
 export function createStereoPacking(floats: number): Kernel<StereoPacking> {
-  return createKernel('pack-stereo', floats, plainStereoPacking)
-}
-
-export function plainStereoPacking(memory: Float32Array): StereoPacking {
-  const samples = new Int16Array(memory.buffer)
-  return {
-    pack(left, right, packed, count) {
-      const quantised = (plane: number, at: number) =>
-        quantise(memory.subarray(plane, plane + count), samples, at, 2, 32_768)
-      return quantised(left, 2 * packed) + quantised(right, 2 * packed + 1)
-    },
-  }
+  return createKernel('pack-stereo', floats)
 }
 
 /** Few enough of each channel for the first-level cache to hold them while the channels are interleaved. */

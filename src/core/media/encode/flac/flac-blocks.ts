@@ -15,7 +15,7 @@ type Coded =
 
 /**
  * Encodes blocks as FLAC frames, with the tools of the reference encoder's default level: four ways to code two channels, fixed and
- * linear predictors of up to eight samples, and Rice codes in up to 32 partitions. The frames are the same with and without SIMD.
+ * linear predictors of up to eight samples, and Rice codes in up to 32 partitions.
  */
 export class FlacBlocks {
   readonly #format: FlacFormat

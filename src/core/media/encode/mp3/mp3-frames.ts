@@ -22,7 +22,7 @@ const bitrateCode = 14
 // What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so large that
 // compiling them took as long as encoding a song.
 
-/** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). The frames are the same with and without SIMD. */
+/** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). */
 export class Mp3Frames {
   readonly #sampleRate: number
   readonly #places: Places

@@ -1,6 +1,6 @@
 import { at, float, vector } from './parts/memory'
 
-/** See `DotProduct` in `../dot-product.ts`, and `plainDotProduct` there for the same in plain TypeScript. */
+/** See `DotProduct` in `../dot-product.ts`, and `plainDotProduct` in the tests for the same in plain TypeScript. */
 export function dotProduct(a: usize, b: usize, count: i32): f32 {
   a = at(a)
   b = at(b)

@@ -1,0 +1,14 @@
+// The plain kernels for programs that Node.js runs without a compiler: a child process of the tests, and the benchmark.
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const { outputFiles } = await build({
+  entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  write: false,
+})
+const encoded = Buffer.from(outputFiles[0].contents).toString('base64')
+export const { plainKernels } = await import(`data:text/javascript;base64,${encoded}`)
