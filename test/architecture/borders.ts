@@ -55,6 +55,16 @@ const borders: Border[] = [
     why: 'adapters know only the ports, the job and the errors',
   },
   {
+    room: /^adapter\//,
+    may: [
+      /^adapter\//,
+      /^adapters\/(stores|blobs)\/shared\//,
+      /^core\/engine\/(ports|job)\//,
+      /^core\/engine\/errors\.ts$/,
+    ],
+    why: "adapters outside the package get what adapters share, and none of this package's",
+  },
+  {
     room: /^contract\//,
     may: [/^contract\//, /^core\/engine\/(ports|job)\//, /^core\/engine\/errors\.ts$/],
     why: 'the contract suites know only what an adapter knows',

@@ -8,9 +8,13 @@ test('the sources keep to the borders of the architecture', () => {
   expect(violations(new SourceTree(sources))).toEqual([])
 })
 
-test("what a host loads with import 'stemwork' reaches no native code and no decoder", () => {
+test.each([
+  ['stemwork', 'index.ts'],
+  ['stemwork/adapter', 'adapter/index.ts'],
+  ['stemwork/contract', 'contract/index.ts'],
+])("what a host loads with import '%s' reaches no native code and no decoder", (_, entry) => {
   const tree = new SourceTree(sources)
-  const reached = tree.reachableFrom('index.ts')
+  const reached = tree.reachableFrom(entry)
   const heavy = /^(onnxruntime-|audio-decode|@audio\/|@echogarden\/|libsql|@aws-sdk\/|pg$|bullmq|keyv)/
   const loaded = tree.imports.filter(({ from, typeOnly, lazy }) => reached.has(from) && !typeOnly && !lazy)
   expect(loaded.filter(({ to }) => heavy.test(to))).toEqual([])
@@ -34,6 +38,8 @@ describe('a forbidden import is found when it is planted:', () => {
     ['core/engine/engine.ts', '../../http/handler.js', /core never imports/],
     ['adapters/stores/memory/memory-jobs.ts', '../../../core/engine/engine.js', /adapters know only/],
     ['adapters/stores/memory/memory-jobs.ts', '../sqlite/index.js', /does not import another/],
+    ['adapter/index.ts', '../adapters/stores/memory/memory-jobs.js', /what adapters share/],
+    ['adapter/index.ts', '../core/engine/engine.js', /what adapters share/],
     ['contract/suite.ts', '../adapters/memory.js', /contract suites know only/],
     ['client/client.ts', '../core/engine/errors.js', /depends on nothing/],
     ['console/app.tsx', '../http/schemas.js', /public interface/],

@@ -79,6 +79,12 @@ describe('what is loaded', () => {
     expect(packagesOf(filesLoadedBy('stemwork/opentelemetry'))).toEqual(['@opentelemetry/api'])
   })
 
+  test('by an adapter outside the package and its tests is what checks records, and nothing of other adapters', () => {
+    const files = filesLoadedBy('stemwork/adapter', 'stemwork/contract')
+    expect(packagesOf(files)).toEqual(['zod'])
+    expect(files.filter((file) => /dist\/adapters\/\w+\/(?!shared\/)/.test(file.replaceAll('\\', '/')))).toEqual([])
+  })
+
   test('in a browser with stemwork/client is no package at all', () => {
     expect(packagesOf(filesLoadedBy('stemwork/client'))).toEqual([])
   })

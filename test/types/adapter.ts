@@ -1,0 +1,91 @@
+import {
+  abortable,
+  addUsage,
+  alreadyExists,
+  blobChunks,
+  changedRules,
+  checkBlobKey,
+  checkBlobPrefix,
+  claim,
+  dayOf,
+  deliverableAt,
+  DocumentMap,
+  isClaimable,
+  isDue,
+  isHeldBack,
+  isTerminal,
+  JobIndex,
+  jobRecordSchema,
+  lapsesAt,
+  matchesFilters,
+  mostCounted,
+  newJob,
+  noUsage,
+  overdueAt,
+  plainCopy,
+  queueFull,
+  quotaExceeded,
+  removableAt,
+  resultBytes,
+  servesPool,
+  SortedList,
+  StemworkError,
+  transition,
+  waitingSince,
+  type Backlog,
+  type JobRecord,
+  type JobStore,
+  type SchedulingRule,
+  type StoredDocument,
+} from 'stemwork/adapter'
+import { expectType } from './expect-type.js'
+
+const job = newJob({
+  app: 'me',
+  name: null,
+  workflow: 'service/mine',
+  params: {},
+  uploads: {},
+  batchName: null,
+  metadata: {},
+  copyResultsTo: {},
+  webhook: null,
+  idempotency: null,
+})
+expectType<JobRecord>()(job)
+expectType<JobRecord>()(jobRecordSchema.parse({}))
+
+const now = Date.now()
+expectType<JobRecord | undefined>()(claim(job, { owner: 'worker', leaseMs: 1000 }, now))
+expectType<JobRecord | undefined>()(transition(job, { kind: 'delete' }, now))
+expectType<boolean[]>()([isClaimable(job, now), isTerminal(job), isDue('lapsed', job, now)])
+expectType<(number | null)[]>()([waitingSince, lapsesAt, overdueAt, removableAt, deliverableAt].map((at) => at(job)))
+expectType<number>()(Math.min(resultBytes(job), mostCounted))
+
+const rules: SchedulingRule[] = changedRules([], { kind: 'deployment' }, { state: 'paused' })
+expectType<boolean>()(isHeldBack(rules, job, () => 0) || !servesPool(['gpu'], job.pool))
+const used = addUsage(noUsage, { jobs: 1 })
+expectType<StemworkError | undefined>()(quotaExceeded({ jobs: 1 }, used, 1, dayOf(now)))
+expectType<StemworkError[]>()([queueFull(10), alreadyExists(job.id)])
+
+const index = new JobIndex<JobRecord>()
+index.set(plainCopy(job))
+expectType<Backlog[]>()(index.backlog(now, mostCounted))
+expectType<JobRecord | undefined>()(index.takeNext(now, { rules }))
+for (const each of index.select({ app: 'me' })) expectType<boolean>()(matchesFilters(each, { batchName: 'b' }))
+expectType<StoredDocument | undefined>()(new DocumentMap().get('key', now))
+const list = new SortedList<string>((a, b) => (a < b ? -1 : 1))
+list.add(checkBlobKey('a/b'))
+list.add(checkBlobPrefix('a/'))
+expectType<AsyncIterable<Uint8Array>>()(abortable(blobChunks('text'), undefined))
+const chunks: AsyncIterable<Uint8Array> = abortable(blobChunks('text'), undefined)
+expectType<AsyncIterable<Uint8Array>>()(chunks)
+const reading: Pick<JobStore, 'get'> = { get: async (id) => index.get(id) }
+expectType<Promise<JobRecord | undefined>>()(reading.get('id'))
+
+// @ts-expect-error: a claim is made under a lease
+claim(job, { owner: 'worker' }, now)
+// @ts-expect-error: a change says which one it is
+transition(job, { token: 1 }, now)
+// @ts-expect-error: what is not kept by a job cannot be indexed
+new JobIndex<{ id: string }>()
