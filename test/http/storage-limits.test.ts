@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,6 +60,8 @@ describe('uploads under way', () => {
       readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
         (one) => one.isFile() && one.name !== 'deployment',
       )
+    // The engine's own file is first written beside its name, and would be counted there.
+    await expect.poll(() => existsSync(join(directory, 'deployment'))).toBe(true)
     const first = await beginUpload(uploadUrl)
     await expect.poll(() => files().length).toBe(1)
     const others = await Promise.all(Array.from({ length: 30 }, () => beginUpload(uploadUrl)))
