@@ -107,6 +107,15 @@ describe('an archive', () => {
     },
   )
 
+  test('of more than 4 GiB has the fields of ZIP64, of which its announced length knows', () => {
+    const long = { ...entry('a.wav', Buffer.alloc(0)), bytes: 5e9 }
+    const [blocks, local, descriptor, central, end] = [Math.ceil(5e9 / 0xffff), 30 + 20, 24, 46 + 28, 56 + 20 + 22]
+    const afterLong = 30 + 16 + (46 + 28) + 5
+    const announced = local + 5e9 + 5 * blocks + descriptor + central + end + 2 * 'a.wav'.length
+    expect(zipBytes([long])).toBe(announced)
+    expect(zipBytes([long, entry('b', Buffer.alloc(0))])).toBe(announced + afterLong + 2 * 'b'.length)
+  })
+
   test('breaks off, rather than look whole, when a file is shorter than announced', async () => {
     const short = { ...entry('a.wav', Buffer.from('short')), bytes: 10 }
     await expect(collected([short])).rejects.toThrow('"a.wav" has 5 bytes, not the 10 announced.')

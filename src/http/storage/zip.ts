@@ -1,26 +1,23 @@
 import { crc32 } from 'node:zlib'
 
+// Built here: client-zip takes five times the CPU time, does not notice a file that ends early, and stores files so
+// that a reader must know the archive's end (Java's ZipInputStream and funzip fail).
+
 /** A file of an archive. Its length is known before its bytes are read. */
 export interface ZipEntry {
   /** With `/` between folders. */
   name: string
   bytes: number
   modifiedAt: Date
-  /** Opened when its turn comes. */
+  /** Opened when the files before it are written. */
   open(): Promise<AsyncIterable<Uint8Array>>
 }
 
-/** Audio does not compress, so each file is a row of Deflate blocks of the type "stored": readable as a stream by every program. */
+/** Audio does not compress, so each file is a row of Deflate blocks of the type "stored": every program can stream it. */
 const blockBytes = 0xffff
 const blockHeadBytes = 5
 const limit32 = 0xffff_ffff
 const limit16 = 0xffff
-const localHeadBytes = 30
-const centralHeadBytes = 46
-const endBytes = 22
-const longEndBytes = 56 + 20
-const longSizesBytes = 4 + 16
-const longFactsBytes = 4 + 24
 
 /** Sizes and times in UTF-8 names with a data descriptor behind the data (flags 3 and 11). */
 const flags = 0x0808
@@ -32,7 +29,7 @@ const regularFile = (0o100644 << 16) >>> 0
 const usualVersion = 20
 const longVersion = 45
 
-interface Placed {
+interface PlacedFile {
   entry: ZipEntry
   name: Buffer
   packedBytes: number
@@ -43,9 +40,8 @@ interface Placed {
 
 /** Length of the archive in bytes, known before it is written. */
 export function zipBytes(entries: readonly ZipEntry[]): number {
-  const { placed, directoryOffset } = place(entries)
-  const directory = placed.reduce((sum, file) => sum + centralBytes(file), 0)
-  return directoryOffset + directory + (needsLongEnd(placed, directoryOffset, directory) ? longEndBytes : 0) + endBytes
+  const { files, directoryOffset } = place(entries)
+  return directoryOffset + tail(files, directoryOffset, []).byteLength
 }
 
 /**
@@ -54,37 +50,33 @@ export function zipBytes(entries: readonly ZipEntry[]): number {
  * @throws Error if a file has another length than announced: an archive that ended early would look whole.
  */
 export async function* zipStream(entries: readonly ZipEntry[]): AsyncGenerator<Uint8Array, void, undefined> {
-  const { placed, directoryOffset } = place(entries)
+  const { files, directoryOffset } = place(entries)
   const sums: number[] = []
-  for (const file of placed) {
+  for (const file of files) {
     yield localHead(file)
     let sum = 0
-    for await (const block of fullBlocks(await file.entry.open(), file.entry)) {
-      sum = crc32(block.data, sum)
-      yield blockHead(block.data.byteLength, block.isLast)
-      yield block.data
+    for await (const { data, isLast } of fullBlocks(await file.entry.open(), file.entry)) {
+      sum = crc32(data, sum)
+      const { byteLength: length } = data
+      yield Uint8Array.of(isLast ? 1 : 0, length, length >> 8, ~length, ~length >> 8)
+      yield data
     }
     sums.push(sum)
     yield descriptor(file, sum)
   }
-  const directory = Buffer.concat(placed.map((file, index) => centralHead(file, sums[index] ?? 0)))
-  yield directory
-  if (needsLongEnd(placed, directoryOffset, directory.byteLength))
-    yield longEnd(placed.length, directoryOffset, directory.byteLength)
-  yield end(placed.length, directoryOffset, directory.byteLength)
+  yield tail(files, directoryOffset, sums)
 }
 
-function place(entries: readonly ZipEntry[]): { placed: Placed[]; directoryOffset: number } {
-  const placed: Placed[] = []
+function place(entries: readonly ZipEntry[]): { files: PlacedFile[]; directoryOffset: number } {
+  const files: PlacedFile[] = []
   let offset = 0
   for (const entry of entries) {
     const packedBytes = entry.bytes + blockHeadBytes * Math.max(1, Math.ceil(entry.bytes / blockBytes))
     const file = { entry, name: Buffer.from(entry.name), packedBytes, offset, isLong: packedBytes >= limit32 }
-    placed.push(file)
-    const extraBytes = file.isLong ? longSizesBytes : 0
-    offset += localHeadBytes + file.name.byteLength + extraBytes + packedBytes + descriptorBytes(file)
+    files.push(file)
+    offset += localHead(file).byteLength + packedBytes + descriptor(file, 0).byteLength
   }
-  return { placed, directoryOffset: offset }
+  return { files, directoryOffset: offset }
 }
 
 /** The file in pieces of the block size; only the last is shorter. */
@@ -112,114 +104,71 @@ async function* fullBlocks(
   yield { data: block.subarray(0, filled), isLast: true }
 }
 
-function blockHead(length: number, isLast: boolean): Buffer {
-  const head = Buffer.alloc(blockHeadBytes)
-  head.writeUInt8(isLast ? 1 : 0, 0)
-  head.writeUInt16LE(length, 1)
-  head.writeUInt16LE(length ^ limit16, 3)
-  return head
-}
-
-function localHead({ entry, name, isLong }: Placed): Buffer {
-  const head = Buffer.alloc(localHeadBytes)
-  head.writeUInt32LE(0x0403_4b50, 0)
-  head.writeUInt16LE(isLong ? longVersion : usualVersion, 4)
-  head.writeUInt16LE(flags, 6)
-  head.writeUInt16LE(deflate, 8)
-  head.writeUInt32LE(dosTime(entry.modifiedAt), 10)
+function localHead({ entry, name, isLong }: PlacedFile): Buffer {
   // Sum and sizes follow in the descriptor.
-  head.writeUInt16LE(name.byteLength, 26)
-  if (!isLong) return Buffer.concat([head, name])
-  head.writeUInt32LE(limit32, 18)
-  head.writeUInt32LE(limit32, 22)
-  head.writeUInt16LE(longSizesBytes, 28)
-  const extra = Buffer.alloc(longSizesBytes)
-  extra.writeUInt16LE(1, 0)
-  extra.writeUInt16LE(longSizesBytes - 4, 2)
-  return Buffer.concat([head, name, extra])
+  const size = isLong ? limit32 : 0
+  const extra = isLong ? Buffer.concat([u16(1, 16), u64(0, 0)]) : Buffer.alloc(0)
+  return Buffer.concat([
+    u32(0x0403_4b50),
+    u16(isLong ? longVersion : usualVersion, flags, deflate),
+    u32(dosTime(entry.modifiedAt), 0, size, size),
+    u16(name.byteLength, extra.byteLength),
+    name,
+    extra,
+  ])
 }
 
-function descriptorBytes({ isLong }: Placed): number {
-  return isLong ? 24 : 16
+function descriptor({ isLong, packedBytes, entry }: PlacedFile, sum: number): Buffer {
+  return Buffer.concat([u32(0x0807_4b50, sum), (isLong ? u64 : u32)(packedBytes, entry.bytes)])
 }
 
-function descriptor(file: Placed, sum: number): Buffer {
-  const bytes = Buffer.alloc(descriptorBytes(file))
-  bytes.writeUInt32LE(0x0807_4b50, 0)
-  bytes.writeUInt32LE(sum, 4)
-  if (file.isLong) {
-    bytes.writeBigUInt64LE(BigInt(file.packedBytes), 8)
-    bytes.writeBigUInt64LE(BigInt(file.entry.bytes), 16)
-  } else {
-    bytes.writeUInt32LE(file.packedBytes, 8)
-    bytes.writeUInt32LE(file.entry.bytes, 12)
-  }
-  return bytes
+/** The directory and what marks the end. */
+function tail(files: readonly PlacedFile[], offset: number, sums: readonly number[]): Buffer {
+  const directory = Buffer.concat(files.map((file, index) => centralHead(file, sums[index] ?? 0)))
+  const { byteLength } = directory
+  const count = Math.min(files.length, limit16)
+  const needsLongEnd = files.length >= limit16 || offset >= limit32 || byteLength >= limit32 || files.some(hasLongFacts)
+  return Buffer.concat([
+    directory,
+    ...(needsLongEnd ? [longEnd(files.length, offset, byteLength)] : []),
+    u32(0x0605_4b50),
+    u16(0, 0, count, count),
+    u32(Math.min(byteLength, limit32), Math.min(offset, limit32)),
+    u16(0),
+  ])
 }
 
-function hasLongFacts({ isLong, offset }: Placed): boolean {
+function hasLongFacts({ isLong, offset }: PlacedFile): boolean {
   return isLong || offset >= limit32
 }
 
-function centralBytes(file: Placed): number {
-  return centralHeadBytes + file.name.byteLength + (hasLongFacts(file) ? longFactsBytes : 0)
-}
-
-function centralHead(file: Placed, sum: number): Buffer {
+function centralHead(file: PlacedFile, sum: number): Buffer {
   const { entry, name, packedBytes, offset } = file
   const isLong = hasLongFacts(file)
-  const head = Buffer.alloc(centralHeadBytes)
-  head.writeUInt32LE(0x0201_4b50, 0)
-  head.writeUInt16LE(madeOnUnix | (isLong ? longVersion : usualVersion), 4)
-  head.writeUInt16LE(isLong ? longVersion : usualVersion, 6)
-  head.writeUInt16LE(flags, 8)
-  head.writeUInt16LE(deflate, 10)
-  head.writeUInt32LE(dosTime(entry.modifiedAt), 12)
-  head.writeUInt32LE(sum, 16)
-  head.writeUInt32LE(isLong ? limit32 : packedBytes, 20)
-  head.writeUInt32LE(isLong ? limit32 : entry.bytes, 24)
-  head.writeUInt16LE(name.byteLength, 28)
-  head.writeUInt16LE(isLong ? longFactsBytes : 0, 30)
-  head.writeUInt32LE(regularFile, 38)
-  head.writeUInt32LE(isLong ? limit32 : offset, 42)
-  if (!isLong) return Buffer.concat([head, name])
-  const extra = Buffer.alloc(longFactsBytes)
-  extra.writeUInt16LE(1, 0)
-  extra.writeUInt16LE(longFactsBytes - 4, 2)
-  extra.writeBigUInt64LE(BigInt(entry.bytes), 4)
-  extra.writeBigUInt64LE(BigInt(packedBytes), 12)
-  extra.writeBigUInt64LE(BigInt(offset), 20)
-  return Buffer.concat([head, name, extra])
-}
-
-function needsLongEnd(placed: readonly Placed[], offset: number, bytes: number): boolean {
-  return placed.length >= limit16 || offset >= limit32 || bytes >= limit32 || placed.some(hasLongFacts)
+  const version = isLong ? longVersion : usualVersion
+  const extra = isLong ? Buffer.concat([u16(1, 24), u64(entry.bytes, packedBytes, offset)]) : Buffer.alloc(0)
+  return Buffer.concat([
+    u32(0x0201_4b50),
+    u16(madeOnUnix | version, version, flags, deflate),
+    u32(dosTime(entry.modifiedAt), sum, ...(isLong ? [limit32, limit32] : [packedBytes, entry.bytes])),
+    u16(name.byteLength, extra.byteLength, 0, 0, 0),
+    u32(regularFile, isLong ? limit32 : offset),
+    name,
+    extra,
+  ])
 }
 
 function longEnd(count: number, offset: number, bytes: number): Buffer {
-  const record = Buffer.alloc(longEndBytes)
-  record.writeUInt32LE(0x0606_4b50, 0)
-  record.writeBigUInt64LE(44n, 4)
-  record.writeUInt16LE(longVersion, 12)
-  record.writeUInt16LE(longVersion, 14)
-  record.writeBigUInt64LE(BigInt(count), 24)
-  record.writeBigUInt64LE(BigInt(count), 32)
-  record.writeBigUInt64LE(BigInt(bytes), 40)
-  record.writeBigUInt64LE(BigInt(offset), 48)
-  record.writeUInt32LE(0x0706_4b50, 56)
-  record.writeBigUInt64LE(BigInt(offset + bytes), 64)
-  record.writeUInt32LE(1, 72)
-  return record
-}
-
-function end(count: number, offset: number, bytes: number): Buffer {
-  const record = Buffer.alloc(endBytes)
-  record.writeUInt32LE(0x0605_4b50, 0)
-  record.writeUInt16LE(Math.min(count, limit16), 8)
-  record.writeUInt16LE(Math.min(count, limit16), 10)
-  record.writeUInt32LE(Math.min(bytes, limit32), 12)
-  record.writeUInt32LE(Math.min(offset, limit32), 16)
-  return record
+  return Buffer.concat([
+    u32(0x0606_4b50),
+    u64(44),
+    u16(longVersion, longVersion),
+    u32(0, 0),
+    u64(count, count, bytes, offset),
+    u32(0x0706_4b50, 0),
+    u64(offset + bytes),
+    u32(1),
+  ])
 }
 
 /** Date and time as MS-DOS keeps them, in steps of two seconds; in UTC, so that the same files make the same archive. */
@@ -227,4 +176,22 @@ function dosTime(when: Date): number {
   const date = (Math.max(0, when.getUTCFullYear() - 1980) << 9) | ((when.getUTCMonth() + 1) << 5) | when.getUTCDate()
   const time = (when.getUTCHours() << 11) | (when.getUTCMinutes() << 5) | (when.getUTCSeconds() >> 1)
   return ((date << 16) | time) >>> 0
+}
+
+function u16(...values: number[]): Buffer {
+  return littleEndian(2, values)
+}
+
+function u32(...values: number[]): Buffer {
+  return littleEndian(4, values)
+}
+
+function u64(...values: number[]): Buffer {
+  return u32(...values.flatMap((value) => [value % 2 ** 32, Math.floor(value / 2 ** 32)]))
+}
+
+function littleEndian(size: number, values: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(size * values.length)
+  values.forEach((value, index) => bytes.writeUIntLE(value, index * size, size))
+  return bytes
 }
