@@ -56,6 +56,32 @@ describe('the sweep of files', () => {
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
   })
 
+  test('removes the files of earlier claims of a job that waits for its next one, and keeps those of the last', async () => {
+    const blobs = oldBlobs()
+    const { engine, submit, parts } = testEngine(textWorkflow(), {}, { blobs })
+    const { id } = await submit()
+    const files: string[] = []
+    for (const token of [1, 2]) {
+      const job = await parts.jobs.claim({ id, owner: 'w', leaseMs: 1000, nonce: `n${token}` })
+      files.push(`results/${id}/${token}-n${token}/text.txt`)
+      await blobs.put(files.at(-1) ?? '', bytes('of this claim'))
+      expect(job?.token).toBe(token)
+      await parts.jobs.apply(id, { kind: 'requeue', token, nonce: `n${token}`, delayMs: 0, onShutdown: false })
+    }
+    expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
+    expect(await keys(blobs)).toEqual([files[1]])
+  })
+
+  test('removes the files of another claim with the token of the one that runs', async () => {
+    const blobs = oldBlobs()
+    const { engine, submit, parts } = testEngine(textWorkflow(), {}, { blobs })
+    const { id } = await submit()
+    await parts.jobs.claim({ id, owner: 'w', leaseMs: 1000, nonce: 'mine' })
+    for (const nonce of ['mine', 'other']) await blobs.put(`results/${id}/1-${nonce}/text.txt`, bytes('text'))
+    expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
+    expect(await keys(blobs)).toEqual([`results/${id}/1-mine/text.txt`])
+  })
+
   test('removes none if most of many files belong to nothing, unless that is allowed', async () => {
     const blobs = oldBlobs()
     const { logger, lines } = recordingLogger()

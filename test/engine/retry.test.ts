@@ -5,7 +5,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { badInput, internalError } from '../../src/core/engine/errors.js'
+import { sampleError, sampleJob } from '../../src/contract/job-samples.js'
 import { checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
+import { isWorthKeeping, keepsInputs, keepsWork } from '../../src/core/engine/job/retry.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
 
@@ -38,6 +40,32 @@ function readingWorkflow(failures: Error[]) {
   })
   return { workflow, read }
 }
+
+describe('what a retry would need', () => {
+  const failed = sampleJob({ status: 'FAILED', error: sampleError, expiresAt: 100 })
+
+  test('is kept until the job expires, if it failed', () => {
+    expect([99, 100].map((now) => keepsInputs(failed, now))).toEqual([true, false])
+    expect(keepsInputs({ ...failed, status: 'SUCCEEDED' }, 99)).toBe(false)
+    expect(keepsInputs({ ...failed, expiresAt: null }, -1)).toBe(false)
+  })
+
+  test('includes its work after failures of the service and runs that took too long', () => {
+    const worth = (['INTERNAL_ERROR', 'TIMEOUT', 'BAD_INPUT', 'CANCELED'] as const).filter((code) =>
+      isWorthKeeping({ ...sampleError, code }),
+    )
+    expect(worth).toEqual(['INTERNAL_ERROR', 'TIMEOUT'])
+    expect(isWorthKeeping(null)).toBe(false)
+    expect([99, 100].map((now) => keepsWork(failed, now))).toEqual([true, false])
+  })
+
+  test('includes no work of a job that missed its deadline: a retry would miss it, too', () => {
+    const error = { ...sampleError, code: 'TIMEOUT' as const, reason: 'deadline' }
+    expect(isWorthKeeping(error)).toBe(false)
+    expect(keepsWork({ ...failed, error }, 99)).toBe(false)
+    expect(keepsInputs({ ...failed }, 99)).toBe(true)
+  })
+})
 
 describe('a failed job', () => {
   test('is run again with its upload, as if it were new, and says so', async () => {

@@ -88,6 +88,23 @@ describe('overlap-add', () => {
     expect(maxDifference(joined(found), reference(all))).toBeLessThan(1e-6)
   })
 
+  it('averages where an estimate ends before an earlier one does', () => {
+    const overlapAdd = new OverlapAdd()
+    const none = new Float32Array(0)
+    const add = (start: number, sampleCount: number, value: number, finishedBefore: number) =>
+      overlapAdd.add({
+        start,
+        sampleCount,
+        stems: { vocals: [new Float32Array(sampleCount).fill(value)] },
+        fadeIn: none,
+        fadeOut: none,
+        finishedBefore,
+      })
+    add(0, 10, 1, 0)
+    add(2, 3, 3, 0)
+    expect([...add(4, 6, 8, 10).stems.vocals![0]!]).toEqual([1, 1, 2, 2, 4, 4.5, 4.5, 4.5, 4.5, 4.5])
+  })
+
   it('gives zero, not NaN, where nothing has a weight', () => {
     const none = new Float32Array(0)
     const finished = new OverlapAdd().add({

@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { HeartbeatLoop } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { JobChange } from '../../src/core/engine/job/transitions.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { gate, recordingLogger } from './harness.js'
+
+const leaseMs = 3000
+const progressIntervalMs = 200
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** A heartbeat whose beats the test answers; each is noted with the milliseconds since the start. */
+function beating(answer?: (change: Beat) => Promise<JobRecord | undefined> | JobRecord | undefined) {
+  const job = sampleJob({
+    status: 'STARTED',
+    token: 7,
+    lease: { owner: 'w', token: 7, nonce: 'n', until: leaseMs },
+  })
+  const startedAt = performance.now()
+  const beats: [ms: number, beat: Beat][] = []
+  const interrupts: [ms: number, code: string][] = []
+  const progressed: JobRecord[] = []
+  const { logger, lines } = recordingLogger()
+  const now = () => Math.round(performance.now() - startedAt)
+  // The store's answers are what is tested here; its rules are those of the contract.
+  const jobs = {
+    apply: async (id: string, change: JobChange) => {
+      expect([id, change.kind]).toEqual([job.id, 'heartbeat'])
+      beats.push([now(), change as Beat])
+      return answer ? answer(change as Beat) : job
+    },
+  } as unknown as JobStore
+  const heartbeat = new HeartbeatLoop(
+    jobs,
+    job,
+    {
+      leaseMs,
+      progressIntervalMs,
+      onProgress: (updated) => progressed.push(updated),
+      interrupt: ({ code }) => {
+        interrupts.push([now(), code])
+        heartbeat.stop()
+      },
+    },
+    logger,
+  )
+  heartbeat.start()
+  return { heartbeat, job, beats, interrupts, progressed, lines }
+}
+type Beat = Extract<JobChange, { kind: 'heartbeat' }>
+
+describe('a heartbeat', () => {
+  test('renews the lease after a third of it, and sooner when there is progress to write', async () => {
+    const { heartbeat, job, beats, progressed } = beating()
+    await vi.advanceTimersByTimeAsync(900)
+    expect(beats).toEqual([])
+    await vi.advanceTimersByTimeAsync(100)
+    const beat = { kind: 'heartbeat', token: 7, nonce: 'n', leaseMs, progress: 0, stage: null }
+    expect(beats).toEqual([[1000, beat]])
+    expect(progressed).toEqual([job])
+    heartbeat.report({ stage: 'write', progress: 0.5 })
+    await vi.advanceTimersByTimeAsync(1000)
+    // What was written is not written again.
+    expect(beats.slice(1)).toEqual([[1200, { ...beat, progress: 0.5, stage: 'write' }]])
+    await vi.advanceTimersByTimeAsync(200)
+    expect(beats.slice(2).map(([ms]) => ms)).toEqual([2200])
+  })
+
+  test('comes three times in a lease that is shorter than the interval of progress', async () => {
+    const { heartbeat, beats } = beating()
+    heartbeat.stop()
+    const short = new HeartbeatLoop(
+      { apply: async () => void beats.push([0, {} as Beat]) } as unknown as JobStore,
+      sampleJob(),
+      { leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {} },
+      recordingLogger().logger,
+    )
+    short.start()
+    await vi.advanceTimersByTimeAsync(300)
+    short.stop()
+    expect(beats.length).toBe(3)
+  })
+
+  test('ends the run when the store was out of reach for a whole lease, and not before', async () => {
+    const { interrupts, beats, lines } = beating(() => Promise.reject(new Error('the store is away')))
+    await vi.advanceTimersByTimeAsync(leaseMs - 1)
+    expect(interrupts).toEqual([])
+    expect(lines.every(({ level }) => level === 'warn')).toBe(true)
+    expect(lines.length).toBe(beats.length)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(interrupts).toEqual([[leaseMs, 'LEASE_LOST']])
+    await vi.advanceTimersByTimeAsync(leaseMs)
+    expect(interrupts.length).toBe(1)
+  })
+
+  test('counts the lease from the moment of the beat that renewed it, not from its answer', async () => {
+    let isAway = false
+    const { interrupts } = beating(async () => {
+      if (isAway) throw new Error('the store is away')
+      isAway = true
+      await new Promise((resolve) => setTimeout(resolve, 400))
+      return sampleJob()
+    })
+    // The beat of 1000 ms was answered at 1400 ms.
+    await vi.advanceTimersByTimeAsync(1000 + leaseMs - 1)
+    expect(interrupts).toEqual([])
+    await vi.advanceTimersByTimeAsync(progressIntervalMs)
+    expect(interrupts).toEqual([[expect.any(Number), 'LEASE_LOST']])
+  })
+
+  test('says again that work was kept, with the progress, when the beat that said so has failed', async () => {
+    const failures = [new Error('the store is away'), new Error('still away')]
+    const { heartbeat, beats } = beating(() => {
+      const failure = failures.shift()
+      if (failure) throw failure
+      return sampleJob()
+    })
+    heartbeat.report({ stage: 'write', progress: 0.5 })
+    heartbeat.noteKept()
+    await vi.advanceTimersByTimeAsync(4 * progressIntervalMs)
+    expect(beats.map(([ms, { kept, progress }]) => [ms, kept, progress])).toEqual([
+      [200, true, 0.5],
+      [400, true, 0.5],
+      [600, true, 0.5],
+    ])
+    heartbeat.report({ stage: 'write', progress: 0.6 })
+    await vi.advanceTimersByTimeAsync(progressIntervalMs)
+    expect(beats.at(-1)).toEqual([1000, expect.not.objectContaining({ kept: expect.anything() })])
+  })
+
+  test('reports kept work at once, without progress', async () => {
+    const { heartbeat, beats } = beating()
+    heartbeat.noteKept()
+    await vi.advanceTimersByTimeAsync(progressIntervalMs)
+    expect(beats).toEqual([[200, expect.objectContaining({ kept: true })]])
+  })
+
+  test('ends the run when the claim is no longer that of the job, and when somebody asked to cancel it', async () => {
+    const lost = beating(() => undefined)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(lost.interrupts).toEqual([[1000, 'LEASE_LOST']])
+    expect(lost.progressed).toEqual([])
+    const canceled = beating(() => sampleJob({ cancelRequested: true }))
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(canceled.interrupts).toEqual([[1000, 'CANCELED']])
+  })
+
+  test('is silent once it was stopped, also about an answer that was on its way', async () => {
+    const { opened, open } = gate()
+    const { heartbeat, interrupts, progressed, beats } = beating(async () => {
+      await opened
+      return undefined
+    })
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(beats.length).toBe(1)
+    heartbeat.stop()
+    open()
+    await vi.advanceTimersByTimeAsync(2 * leaseMs)
+    expect([beats.length, interrupts, progressed]).toEqual([1, [], []])
+  })
+})
