@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig, type Plugin } from 'vitest/config'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
+/** `scripts/mutation` makes others. */
+const build = process.env.STEMWORK_BUILD ?? 'dist'
 
 export default defineConfig(({ mode }) => ({
   plugins: [testTheBuild()],
@@ -17,7 +19,7 @@ export default defineConfig(({ mode }) => ({
     pool: 'forks',
     maxWorkers: 2,
     // The build is loaded by Node itself, as a host loads it.
-    server: { deps: { external: [/\/dist\//] } },
+    server: { deps: { external: [new RegExp(`/${build}/`)] } },
   },
 }))
 
@@ -34,7 +36,7 @@ function testTheBuild(): Plugin {
       if (!importer || !source.startsWith('.')) return undefined
       const path = fileURLToPath(new URL(source, `file://${importer}`))
       if (!path.startsWith(`${root}src/`) || path.startsWith(`${root}src/console/`)) return undefined
-      return { id: path.replace(`${root}src/`, `${root}dist/`), external: true }
+      return { id: path.replace(`${root}src/`, `${root}${build}/`), external: true }
     },
   }
 }

@@ -1,0 +1,283 @@
+// Changes the sources in one respect at a time and looks whether a test fails: npm run test:mutation [-- <folder or file> ...] [--fresh].
+// All mutants of a folder are compiled into one build; each test file runs in one process, for each mutant that it reaches. What is
+// found out is kept in .mutation/ and only done again when the source or a test has changed (--fresh: everything). A mutant that no
+// test notices must be explained in survivors.json; at least 90 % of each folder must be noticed.
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, extname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { transformSync } from 'esbuild'
+import { folders } from './folders.mjs'
+import { mutantsOf } from './mutants.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const notes = join(root, '.mutation')
+const leastScore = 0.9
+/** A test that takes longer than this and five times its usual time has failed. */
+const patienceMs = 2000
+/** Mutants that are tried in one process: what failed tests leave behind adds up. */
+const mutantsPerProcess = 200
+
+const { values, positionals } = parseArgs({
+  options: { fresh: { type: 'boolean' }, processes: { type: 'string', default: '2' } },
+  allowPositionals: true,
+})
+const explained = JSON.parse(readFileSync(new URL('survivors.json', import.meta.url), 'utf8'))
+if (spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1)
+mkdirSync(notes, { recursive: true })
+
+let isGood = true
+for (const entry of folders) {
+  const only = positionals.filter((path) => path.startsWith(entry.folder) || entry.folder.startsWith(path))
+  if (positionals.length === 0 || only.length > 0) isGood = (await tryFolder(entry, only)) && isGood
+}
+process.exitCode = isGood ? 0 : 1
+
+async function tryFolder({ folder, tests }, only) {
+  const name = folder.replaceAll('/', '-').replace('src-', '')
+  const files = filesOf(folder).filter((path) => path.endsWith('.ts') && !path.includes('/kernels/'))
+  const build = `.mutation-${name}`
+  const { mutants, hash } = makeBuild(build, files)
+  const known = readJson(join(notes, `${name}.json`), { mutants: {}, coverage: {} })
+  if (values.fresh) Object.assign(known, { mutants: {}, coverage: {} })
+  const run = { name, build, mutants, known, path: join(notes, `${name}.json`) }
+
+  const testFiles = tests
+    .flatMap((path) => (path.endsWith('.ts') ? [path] : filesOf(path)))
+    .filter((path) => path.endsWith('.test.ts'))
+  await inParallel(testFiles, async (file, lane) => {
+    const key = `${hash} ${hashOf(readFileSync(join(root, file)))}`
+    if (known.coverage[file]?.key !== key) known.coverage[file] = { key, ...(await cover(run, file, lane)) }
+    save(run)
+  })
+
+  const chosen = mutants.filter(({ file }) => only.every((path) => folder.startsWith(path) || file.startsWith(path)))
+  for (const mutant of chosen)
+    if (known.mutants[mutant.name]?.source !== mutant.source)
+      known.mutants[mutant.name] = { source: mutant.source, survived: {} }
+  const lanes = Array.from({ length: Number(values.processes) }, (_, lane) =>
+    tryMutants(
+      run,
+      chosen.filter((_mutant, index) => index % Number(values.processes) === lane),
+      testFiles,
+      lane,
+    ),
+  )
+  await Promise.all(lanes)
+  save(run)
+  rmSync(join(root, build), { recursive: true, force: true })
+  return report(folder, chosen, known, only.length === 0 || only.includes(folder))
+}
+
+/** Runs the mutants that are left against one test file after the other. */
+async function tryMutants(run, mutants, testFiles, lane) {
+  const { known } = run
+  for (const file of testFiles) {
+    const { key, tests, reached } = known.coverage[file]
+    const [, testHash] = key.split(' ')
+    const left = mutants.filter(({ id, name }) => {
+      const { killedBy, survived } = known.mutants[name]
+      return reached[id] && killedBy === undefined && survived[file] !== testHash
+    })
+    while (left.length > 0) {
+      const orders = left.slice(0, mutantsPerProcess).map((mutant) => orderFor(mutant, tests, reached[mutant.id]))
+      const results = await runTests(run, file, orders, lane)
+      for (const { id, isKilled, by } of results) {
+        const { name } = left.splice(
+          left.findIndex((mutant) => mutant.id === id),
+          1,
+        )[0]
+        if (isKilled) known.mutants[name].killedBy = `${file}: ${by}`
+        else known.mutants[name].survived[file] = testHash
+      }
+      if (results.length === 0) throw new Error(`${file} ended before it tried a mutant; see ${notes}.`)
+      save(run)
+    }
+  }
+}
+
+function orderFor({ id, isStatic }, tests, { by, hits, isLoaded }) {
+  const all = isStatic || isLoaded
+  const wanted = tests.filter((test) => all || by === 'all' || by.includes(test.id))
+  const slowest = Math.max(0, ...wanted.map(({ ms }) => ms))
+  const timeoutMs = Math.ceil(patienceMs + 5 * slowest)
+  const limitMs = 10_000 + 2 * timeoutMs + 5 * wanted.reduce((sum, { ms }) => sum + ms, 0)
+  return { id, isStatic: all, tests: wanted.map((test) => test.id), timeoutMs, limitMs, maxHits: 100_000 + 50 * hits }
+}
+
+/** Which mutants the tests of a file reach, and how long each test takes. */
+async function cover(run, file, lane) {
+  const lines = []
+  await runVitest(run, file, undefined, lane, (line) => void lines.push(line))
+  const tests = []
+  const reached = {}
+  let between = []
+  const note = (id, hits, test) => {
+    const entry = (reached[id] ??= { by: [], hits: 0, isLoaded: false })
+    entry.hits = Math.max(entry.hits, hits)
+    if (test === 'all') entry.by = 'all'
+    else if (test !== undefined && entry.by !== 'all') entry.by.push(test)
+    return entry
+  }
+  for (const line of lines) {
+    if (line.loaded) for (const [id, hits] of line.loaded) note(id, hits).isLoaded = true
+    if (line.between) between = between.concat(line.between)
+    if (!line.test) continue
+    if (line.isFailed) {
+      console.log(`${file}: "${line.name}" fails without a mutant and is left out.`)
+      continue
+    }
+    tests.push({ id: line.test, ms: line.ms })
+    for (const [id, hits] of line.reached) note(id, hits, line.test)
+  }
+  // By hooks, or by what one test left to run while the next began.
+  for (const [id, hits] of between) note(id, hits, 'all')
+  if (tests.length === 0) throw new Error(`${file}: no test ran; .mutation/${run.name}-${lane}-output.txt may say why.`)
+  return { tests, reached }
+}
+
+/** Tries as many of the mutants as one process can; a mutant that ends or blocks it is killed. */
+async function runTests(run, file, orders, lane) {
+  const results = []
+  let current
+  await runVitest(run, file, orders, lane, (line) => {
+    if (line.started !== undefined) current = line.started
+    if (line.ended === undefined) return line.limitMs
+    current = undefined
+    results.push({
+      id: line.ended,
+      isKilled: line.isKilled,
+      by: `${line.by ?? ''}${line.isTimeout ? ' (timed out)' : ''}`,
+    })
+    return line.isTimeout ? 0 : undefined
+  })
+  if (current !== undefined) results.push({ id: current, isKilled: true, by: '(the process ended or hung)' })
+  return results
+}
+
+/** @param onLine called with each line that the runner writes; returns the time that it gives the process until the next one */
+async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
+  const log = join(notes, `${name}-${lane}.log`)
+  const task = join(notes, `${name}-${lane}-task.json`)
+  writeFileSync(log, '')
+  const address = `${pathToFileURL(join(root, build)).href}/`
+  writeFileSync(task, JSON.stringify({ build: address, count: mutants.length, log, mutants: orders }))
+  const child = spawn(
+    process.execPath,
+    ['node_modules/vitest/vitest.mjs', 'run', file, '--config=scripts/mutation/vitest.config.mjs'],
+    {
+      cwd: root,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, STEMWORK_BUILD: build, STEMWORK_MUTATION: task },
+    },
+  )
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => (output = (output + chunk).slice(-20_000)))
+  let isOver = false
+  const over = new Promise((resolve) => child.on('close', resolve)).then(() => (isOver = true))
+  let read = 0
+  let deadline = Date.now() + 300_000
+  for (let isLast = false; ;) {
+    const text = readFileSync(log, 'utf8')
+    const end = text.lastIndexOf('\n') + 1
+    for (const line of text.slice(read, end).split('\n').filter(Boolean)) {
+      const limitMs = onLine(JSON.parse(line))
+      if (limitMs !== undefined) deadline = Date.now() + limitMs
+    }
+    read = end
+    if (isLast) break
+    if (isOver) isLast = true
+    else if (Date.now() > deadline) {
+      kill(child)
+      await over
+      isLast = true
+    } else await Promise.race([over, delay(50)])
+  }
+  writeFileSync(join(notes, `${name}-${lane}-output.txt`), output)
+}
+
+/** With the processes that it started. */
+function kill({ pid = 0 }) {
+  try {
+    if (pid > 0) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** Writes all mutants of the files into a copy of the build. */
+function makeBuild(build, files) {
+  const to = join(root, build)
+  rmSync(to, { recursive: true, force: true })
+  cpSync(join(root, 'dist'), to, {
+    recursive: true,
+    filter: (path) => extname(path) === '' || /\.(js|wasm|json)$/.test(path),
+  })
+  const mutants = []
+  const hash = createHash('sha256')
+  for (const file of files) {
+    const text = readFileSync(join(root, file), 'utf8')
+    const found = mutantsOf(file, text, mutants.length)
+    hash.update(found.code)
+    const { code } = transformSync(found.code, { loader: 'ts', format: 'esm', target: 'node20', sourcefile: file })
+    const path = join(to, file.replace(/^src\//, '').replace(/\.ts$/, '.js'))
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, code)
+    mutants.push(...found.mutants.map((mutant) => ({ ...mutant, file, source: hashOf(text) })))
+  }
+  return { mutants, hash: hash.digest('hex').slice(0, 16) }
+}
+
+function report(folder, mutants, known, isWhole) {
+  const survivors = mutants.filter(({ name }) => known.mutants[name].killedBy === undefined)
+  const unexplained = survivors.filter(({ name }) => !(name in explained))
+  for (const { file, line, name } of unexplained) {
+    const isReached = Object.keys(known.mutants[name].survived).length > 0
+    console.log(`${isReached ? 'survived' : 'no test '} ${file}:${line} ${name.slice(file.length + 2)}`)
+  }
+  const names = new Map(mutants.map((mutant) => [mutant.name, mutant]))
+  for (const name of Object.keys(explained)) {
+    if (names.has(name) && !survivors.includes(names.get(name)))
+      console.log(`explained in survivors.json, but killed: ${name}`)
+    if (isWhole && name.startsWith(`${folder}/`) && !names.has(name))
+      console.log(`explained in survivors.json, but gone: ${name}`)
+  }
+  const killed = mutants.length - survivors.length
+  const score = mutants.length === 0 ? 1 : killed / mutants.length
+  console.log(
+    `${folder}: ${mutants.length} mutants, ${killed} killed (${(100 * score).toFixed(1)} %), ${survivors.length - unexplained.length} explained, ${unexplained.length} not explained`,
+  )
+  return unexplained.length === 0 && (!isWhole || score >= leastScore)
+}
+
+async function inParallel(items, work) {
+  const rest = [...items]
+  const lanes = Array.from({ length: Number(values.processes) }, async (_, lane) => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item, lane)
+  })
+  await Promise.all(lanes)
+}
+
+function filesOf(folder) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
+    .sort()
+}
+
+function readJson(path, otherwise) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : otherwise
+}
+
+function save({ path, known }) {
+  writeFileSync(path, JSON.stringify(known))
+}
+
+function hashOf(data) {
+  return createHash('sha256').update(data).digest('hex').slice(0, 16)
+}

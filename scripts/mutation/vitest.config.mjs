@@ -1,0 +1,12 @@
+import { fileURLToPath } from 'node:url'
+import tests from '../../vitest.config.ts'
+
+/** The tests as always, but run by `runner.mjs`; what waits for something has to see it soon. */
+export default (environment) => {
+  const { test, ...config } = tests(environment)
+  const runner = fileURLToPath(new URL('runner.mjs', import.meta.url))
+  return {
+    ...config,
+    test: { ...test, runner, globalSetup: [], maxWorkers: 1, reporters: 'dot', expect: { poll: { timeout: 1500 } } },
+  }
+}
