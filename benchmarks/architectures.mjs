@@ -1,6 +1,7 @@
-// Every architecture on a network of random weights with the true input and output shapes: speed; the whole pipeline against the bare
-// network on the same segments, alternating in one process, by elapsed time and by processor time (which other work on the machine
-// hardly affects, and which includes everything besides the network); the time for spectra and tensors; peak memory. Options:
+// Every architecture on a network of random weights with the true input and output shapes: speed; the whole pipeline
+// against the bare network on the same segments, alternating in one process, by elapsed time and by processor time
+// (which other work on the machine hardly affects, and which includes everything besides the network); the time for
+// spectra and tensors; peak memory. Options:
 //   --architecture NAME  only that architecture (may be repeated); "none" for none
 //   --seconds N     length of the input (default 30)
 //   --rounds N      how often pipeline and network alternate (default 3)
@@ -42,14 +43,17 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const load = loadavg()[0].toFixed(1)
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ${process.version}`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ` +
+      `${process.version}`,
   )
   console.log(
-    `${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} thread(s) for the network; middle of ${rounds} rounds\n`,
+    `${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} ` +
+      `thread(s) for the network; middle of ${rounds} rounds\n`,
   )
   const noise = await writeNoise(folder, seconds)
   console.log(
-    `architecture              x real time  pipeline      bare   ratio (aim: at most ${ratioAim})   processor   spectra      peak`,
+    'architecture              x real time  pipeline      bare   ratio (aim: at most ' +
+      `${ratioAim})   processor   spectra      peak`,
   )
   for (const [name, network] of Object.entries(await benchmarkNetworks())) {
     if (values.architecture && !values.architecture.includes(name.split(' ')[0])) continue

@@ -1,8 +1,8 @@
-// A controller that adds and removes workers, on a virtual clock: what jobs wait, what scale-down costs, and what the store has to do. The
-// store is the real one in memory (its claims, leases, hand-backs and backlog), the workers and the controller are simulated. Options:
-// --jobs=N (10,000), --max=N (workers, 200), --hours=N (6), --target=S (seconds of wait, 60), --seed=N. Exit status 1 if the 95th
-// percentile of the waits misses the target, or a job starts from the beginning because of scale-down. 10,000 workers:
-// --max=12000 --jobs=250000 --hours=0.5
+// A controller that adds and removes workers, on a virtual clock: what jobs wait, what scale-down costs, and what the
+// store has to do. The store is the real one in memory (its claims, leases, hand-backs and backlog), the workers and
+// the controller are simulated. Options: --jobs=N (10,000), --max=N (workers, 200), --hours=N (6), --target=S (seconds
+// of wait, 60), --seed=N. Exit status 1 if the 95th percentile of the waits misses the target, or a job starts from the
+// beginning because of scale-down. 10,000 workers: --max=12000 --jobs=250000 --hours=0.5
 import { memoryJobs } from '../dist/adapters/memory.js'
 import { sampleJob } from '../dist/contract/job-samples.js'
 
@@ -10,15 +10,24 @@ const jobCount = option('jobs', 10_000)
 const maxWorkers = option('max', 200)
 const targetSeconds = option('target', 60)
 const spanSeconds = option('hours', 6) * 3600
-/** Of the controller: how often it looks, how long a worker takes to start, and how long demand must stay low before workers are removed. */
+/**
+ * Of the controller: how often it looks, how long a worker takes to start, and how long demand must stay low before
+ * workers are removed.
+ */
 const pollSeconds = 15
 const startSeconds = 30
 const stabilizationSeconds = 300
 const minWorkers = 4
-/** Of the worker: what a running job gets after SIGTERM, and the work of a job before its first checkpoint (`checkpoints.afterMs`). */
+/**
+ * Of the worker: what a running job gets after SIGTERM, and the work of a job before its first checkpoint
+ * (`checkpoints.afterMs`).
+ */
 const graceSeconds = 10
 const firstPartSeconds = 5
-/** Between its heartbeats, between its sweeps and the words that it has for the list of workers, and the statements of a sweep. */
+/**
+ * Between its heartbeats, between its sweeps and the words that it has for the list of workers, and the statements of a
+ * sweep.
+ */
 const beatSeconds = 10
 const sweepSeconds = 15
 const tellSeconds = 30
@@ -104,24 +113,30 @@ const seconds = (now - startedAt) / 1000
 const [record] = await store.list({ limit: 1 })
 const recordBytes = JSON.stringify(record).length
 console.log(
-  `${jobCount} jobs in ${(seconds / 3600).toFixed(1)} h, ${(totalWork / jobCount).toFixed(1)} s of work each, at most ${maxWorkers} workers`,
+  `${jobCount} jobs in ${(seconds / 3600).toFixed(1)} h, ${(totalWork / jobCount).toFixed(1)} s of work each, at ` +
+    `most ${maxWorkers} workers`,
 )
 console.log(
-  `waits          p50 ${p(0.5).toFixed(1)} s, p95 ${p(0.95).toFixed(1)} s, p99 ${p(0.99).toFixed(1)} s, longest ${p(1).toFixed(1)} s; target ${targetSeconds} s`,
+  `waits          p50 ${p(0.5).toFixed(1)} s, p95 ${p(0.95).toFixed(1)} s, p99 ${p(0.99).toFixed(1)} s, longest ` +
+    `${p(1).toFixed(1)} s; target ${targetSeconds} s`,
 )
 console.log(
-  `workers        mean ${(workerSeconds / seconds).toFixed(1)}, most ${most}; busy ${((100 * (totalWork + doneTwice)) / workerSeconds).toFixed(0)} % of the time`,
+  `workers        mean ${(workerSeconds / seconds).toFixed(1)}, most ${most}; busy ` +
+    `${((100 * (totalWork + doneTwice)) / workerSeconds).toFixed(0)} % of the time`,
 )
 console.log(
-  `scale-down     ${handBacks} jobs handed back, ${restarts} started from the beginning, ${((100 * doneTwice) / totalWork).toFixed(2)} % of the work done twice`,
+  `scale-down     ${handBacks} jobs handed back, ${restarts} started from the beginning, ` +
+    `${((100 * doneTwice) / totalWork).toFixed(2)} % of the work done twice`,
 )
 console.log(
-  `store          ${(total() / seconds).toFixed(1)} operations/s on average, at most ${mostStatements.toFixed(0)} in a second; ${mostWithProgress.toFixed(0)} if every running job has news each second`,
+  `store          ${(total() / seconds).toFixed(1)} operations/s on average, at most ${mostStatements.toFixed(0)} ` +
+    `in a second; ${mostWithProgress.toFixed(0)} if every running job has news each second`,
 )
 for (const [kind, count] of Object.entries(statements))
   console.log(`  ${kind.padEnd(26)} ${(count / seconds).toFixed(1)}/s`)
 console.log(
-  `rows           ${jobCount} of ${recordBytes} bytes (JSON): ${((recordBytes * jobCount) / 1e6).toFixed(0)} MB, ${((jobCount / seconds) * 86_400).toExponential(1)} a day at this pace; ${most} of workers`,
+  `rows           ${jobCount} of ${recordBytes} bytes (JSON): ${((recordBytes * jobCount) / 1e6).toFixed(0)} MB, ` +
+    `${((jobCount / seconds) * 86_400).toExponential(1)} a day at this pace; ${most} of workers`,
 )
 if (p(0.95) > targetSeconds || restarts > 0) process.exitCode = 1
 
@@ -188,7 +203,10 @@ function free(worker) {
   else idle.push(worker)
 }
 
-/** As the ScaledObject of examples/kubernetes: what runs, and so many more that the backlog takes no longer than the target. */
+/**
+ * As the ScaledObject of examples/kubernetes: what runs, and so many more that the backlog takes no longer than the
+ * target.
+ */
 async function control() {
   const [lane] = await store.backlog()
   statements.controller += 2
@@ -214,7 +232,9 @@ function stop(worker) {
   at(now + graceSeconds * 1000, () => worker.job === claim && handBack(worker))
 }
 
-/** What has been kept is not done again; a hand-back keeps the rest once there is a first part (`AttemptCheckpoint`). */
+/**
+ * What has been kept is not done again; a hand-back keeps the rest once there is a first part (`AttemptCheckpoint`).
+ */
 async function handBack(worker) {
   const job = work.get(worker.job.id)
   const { attempts } = worker.job

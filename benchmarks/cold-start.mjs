@@ -1,5 +1,6 @@
-// From the shell's prompt to the first bar and to the first separated audio of `stemwork separate`, and where the time goes. Every
-// run is a process of its own; Node.js by itself is the floor, and Node.js with the network what any separation takes at least.
+// From the shell's prompt to the first bar and to the first separated audio of `stemwork separate`, and where the time
+// goes. Every run is a process of its own; Node.js by itself is the floor, and Node.js with the network what any
+// separation takes at least.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -25,7 +26,8 @@ try {
   await writer.close()
 
   const separate = [...asTerminal, program, 'separate', song, '-o', join(folder, 'stems')]
-  const session = `import runtime from 'onnxruntime-node'; await runtime.InferenceSession.create(${JSON.stringify(network)})`
+  const session =
+    "import runtime from 'onnxruntime-node'; " + `await runtime.InferenceSession.create(${JSON.stringify(network)})`
   const cases = [
     ['Node.js alone', () => timeTo(['-e', ''])],
     ['Node.js with the network in bare onnxruntime', () => timeTo(['--input-type=module', '-e', session])],
@@ -36,7 +38,8 @@ try {
     ['separate: first audio separated', () => timeTo(separate, { text: (text) => /[1-9]\d?%/.test(text) })],
   ]
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}\n`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+      `start; Node ${process.version}\n`,
   )
   const times = cases.map(() => [])
   for (let round = 0; round < rounds; round++)
@@ -52,7 +55,9 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** Milliseconds until the process ends, writes what is waited for to its stderr, or sends a message. It is then ended. */
+/**
+ * Milliseconds until the process ends, writes what is waited for to its stderr, or sends a message. It is then ended.
+ */
 async function timeTo(args, { text, message } = {}) {
   const startedAt = performance.now()
   const child = spawn(process.execPath, args, {

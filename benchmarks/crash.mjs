@@ -1,10 +1,11 @@
-// Jobs that clients submit to a service of several processes, on servers of its own, while processes are killed and stopped,
-// connections cut, silenced and delayed, Redis is flushed, Postgres restarted, and the blob store is away. Counts what became of them:
-// all have to end, and every column from "twice" on has to be 0. One line a run; a run with a problem says it in words below.
+// Jobs that clients submit to a service of several processes, on servers of its own, while processes are killed and
+// stopped, connections cut, silenced and delayed, Redis is flushed, Postgres restarted, and the blob store is away.
+// Counts what became of them: all have to end, and every column from "twice" on has to be 0. One line a run; a run with
+// a problem says it in words below.
 //
-// Options: --seeds=1,2  --queue=bullmq,postgres  --seconds=100 (of faults)  --jobs=200  --outage=60 (seconds that S3 is away)
-// --beside=next,none (the version of every second node: `next` is this build with a field and a table column more; or what git knows
-// by that name)  --workers=4  --api=2  --verbose
+// Options: --seeds=1,2 --queue=bullmq,postgres --seconds=100 (of faults) --jobs=200 --outage=60 (seconds that S3 is
+// away) --beside=next,none (the version of every second node: `next` is this build with a field and a table column
+// more; or what git knows by that name) --workers=4 --api=2 --verbose
 import { cpus, availableParallelism, loadavg } from 'node:os'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,7 +43,9 @@ const faults = {
 const { crashRun, remove } = await compiled('test/crash/crash-run.ts')
 try {
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ${process.version}; ${options.workers} workers, ${options.apiNodes} API nodes, ${seconds} s of faults, S3 away for ${options.outageSeconds} s\n`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ` +
+      `${process.version}; ${options.workers} workers, ${options.apiNodes} API nodes, ${seconds} s of faults, S3 ` +
+      `away for ${options.outageSeconds} s\n`,
   )
   const header = [
     'queue',

@@ -1,5 +1,6 @@
-// What FLAC and MP3 files cost beside 16-bit WAV files: whole separations in processes of their own, turn by turn, and the FLAC
-// encoder alone against the reference encoder. Synthetic music, or a file: node benchmarks/encode.mjs [song] [--rounds=3]
+// What FLAC and MP3 files cost beside 16-bit WAV files: whole separations in processes of their own, turn by turn, and
+// the FLAC encoder alone against the reference encoder. Synthetic music, or a file: node benchmarks/encode.mjs [song]
+// [--rounds=3]
 import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -38,7 +39,8 @@ async function main() {
   try {
     const input = options.find((option) => !option.startsWith('--')) ?? (await syntheticSong(join(folder, 'song.wav')))
     console.log(
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}`,
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+        `start; Node ${process.version}`,
     )
     await separations(input, folder, rounds)
     await flacAlone(join(folder, 'accompaniments-16.wav'), folder)
@@ -99,7 +101,9 @@ async function flacAlone(wav, folder) {
   console.log(`\none stem              CPU s       MB`)
   console.log(`own FLAC encoder${middle(times).toFixed(2).padStart(11)}${(ownBytes / 1e6).toFixed(2).padStart(9)}`)
   const reference = join(folder, 'reference.flac')
-  const script = `import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime)`
+  const script =
+    'import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); u = ' +
+    'resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime)'
   const { status, stdout } = spawnSync('python3', ['-c', script, 'flac', '-s', '-f', '-5', '-o', reference, wav])
   if (status !== 0) return console.log('flac -5          (the program flac or python3 is not installed)')
   const bytes = (await stat(reference)).size

@@ -1,9 +1,11 @@
-// Whether a hostile application can slow a well-behaved one down: `stemwork serve`, asked over HTTP by both, each in a process of its
-// own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks to dead and silent receivers, 40
-// uploads in parallel, lists of large records and refused bodies, all at least as often as it may; then it is killed, and all that it
-// left behind has to end; then the first is alone again. "Idle" is the time before and after the storm taken together: the machine's
-// own weather, such as a disk that others use, is in both. Fails if an aim is missed.
-// Options: --profile (writes a CPU profile of the service into the working folder), --store=postgres://... (default: SQLite), --seconds=N (of the storm, of the time before and of the time after), --uplink=N (MiB/s that the uploads share).
+// Whether a hostile application can slow a well-behaved one down: `stemwork serve`, asked over HTTP by both, each in a
+// process of its own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks
+// to dead and silent receivers, 40 uploads in parallel, lists of large records and refused bodies, all at least as
+// often as it may; then it is killed, and all that it left behind has to end; then the first is alone again. "Idle" is
+// the time before and after the storm taken together: the machine's own weather, such as a disk that others use, is in
+// both. Fails if an aim is missed. Options: --profile (writes a CPU profile of the service into the working folder),
+// --store=postgres://... (default: SQLite), --seconds=N (of the storm, of the time before and of the time after),
+// --uplink=N (MiB/s that the uploads share).
 import { execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
@@ -63,7 +65,8 @@ async function measure() {
     print([
       [
         name,
-        `host's load ${load.toFixed(1)}, service ${Math.round(usage.cpuMs / 10 / usage.seconds)} % of a processor, event loop p95 ${usage.loopDelayMs.toFixed(1)} ms`,
+        `host's load ${load.toFixed(1)}, service ${Math.round(usage.cpuMs / 10 / usage.seconds)} % of a processor, ` +
+          `event loop p95 ${usage.loopDelayMs.toFixed(1)} ms`,
       ],
       ['  a sync of the same disk', text(syncMs)],
       ['  submit to answer', text(samples.answerMs)],
@@ -146,7 +149,8 @@ async function leftovers(service, ask, idle) {
     if (headers['x-total-count'] !== '0') left.push(`${headers['x-total-count']} jobs ${status}`)
   }
   const { resources } = await service.usage()
-  // Connections, requests to files, timers: of those that are open for the store or for the well-behaved application there may be as many as before.
+  // Connections, requests to files, timers: of those that are open for the store or for the well-behaved application
+  // there may be as many as before.
   for (const [name, count] of Object.entries(resources)) {
     const before = idle.resources[name] ?? 0
     if (count > before) left.push(`${count} x ${name} instead of ${before}`)
@@ -160,7 +164,10 @@ async function leftovers(service, ask, idle) {
   return left
 }
 
-/** Folders of attempts, in those of the service's process: in its data folder, or among the temporary files if others may share its store. */
+/**
+ * Folders of attempts, in those of the service's process: in its data folder, or among the temporary files if others
+ * may share its store.
+ */
 function scratchFolders() {
   return ['.', 'data/scratch']
     .map((place) => join(folder, place))
@@ -261,7 +268,10 @@ async function printMachine() {
 }
 
 function text(values) {
-  return `p50 ${percentile(values, 0.5).toFixed(1)} ms, p95 ${percentile(values, 0.95).toFixed(1)} ms, at most ${percentile(values, 1).toFixed(1)} ms (${values.length} samples)`
+  return (
+    `p50 ${percentile(values, 0.5).toFixed(1)} ms, p95 ${percentile(values, 0.95).toFixed(1)} ms, at most ` +
+    `${percentile(values, 1).toFixed(1)} ms (${values.length} samples)`
+  )
 }
 
 function percentile(values, share) {

@@ -1,5 +1,6 @@
-// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random places until all are done: none may be done
-// twice, and no result may be half. Then the time for each song in one run, and what a run over finished songs costs.
+// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random places until all are done: none
+// may be done twice, and no result may be half. Then the time for each song in one run, and what a run over finished
+// songs costs.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -26,7 +27,8 @@ try {
     await encoder.close()
   }
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+      `start; Node ${process.version}`,
   )
   const broken = join(folder, 'broken')
   const signals = []
@@ -44,7 +46,8 @@ try {
   const distinct = new Set(finished.map((line) => line.input)).size
   const left = (await readdir(join(broken, '.stemwork'))).filter((name) => name.startsWith('work')).length
   console.log(
-    `${signals.length} interruptions: ${finished.length} songs finished, ${distinct} distinct, ${results} result files, ${left} left-over folders.`,
+    `${signals.length} interruptions: ${finished.length} songs finished, ${distinct} distinct, ${results} result ` +
+      `files, ${left} left-over folders.`,
   )
   if (finished.length !== songs || distinct !== songs || results !== 2 * songs || left !== 0) process.exitCode = 1
 

@@ -1,7 +1,9 @@
-// Damages audio files at random and decodes them one after the other in a child process of the runner, as a service does. It fails when a
-// file ends the child, takes too long, ends in anything but audio or BAD_INPUT, or changes what the child makes of a sound file.
+// Damages audio files at random and decodes them one after the other in a child process of the runner, as a service
+// does. It fails when a file ends the child, takes too long, ends in anything but audio or BAD_INPUT, or changes what
+// the child makes of a sound file.
 //
-// STEMWORK_FUZZ_FILES (2,000) or STEMWORK_FUZZ_SECONDS bounds the run. STEMWORK_FUZZ_SEED repeats one; the default is today's date.
+// STEMWORK_FUZZ_FILES (2,000) or STEMWORK_FUZZ_SECONDS bounds the run. STEMWORK_FUZZ_SEED repeats one; the default is
+// today's date.
 import { readdirSync, readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
@@ -11,7 +13,10 @@ import { processRunner } from '../dist/core/engine/runner/process-runner.js'
 const seed = process.env.STEMWORK_FUZZ_SEED ?? new Date().toISOString().slice(0, 10)
 const seconds = Number(process.env.STEMWORK_FUZZ_SECONDS ?? Infinity)
 const files = seconds < Infinity ? Infinity : Number(process.env.STEMWORK_FUZZ_FILES ?? 2000)
-/** A file that takes longer hangs the child; the slowest one is named in any case. Generous, because other work may share the machine. */
+/**
+ * A file that takes longer hangs the child; the slowest one is named in any case. Generous, because other work may
+ * share the machine.
+ */
 const mostMs = 60_000
 const startMs = 300_000
 const mostMebibytes = 1024

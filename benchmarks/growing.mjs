@@ -1,5 +1,5 @@
-// How soon the first audio of a job can be read while it runs: at which part of the song, in segments of the model and in time, and that the
-// whole read so has the bytes of the result behind its header. Option: --seconds=N (of the song).
+// How soon the first audio of a job can be read while it runs: at which part of the song, in segments of the model and
+// in time, and that the whole read so has the bytes of the result behind its header. Option: --seconds=N (of the song).
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,8 @@ try {
   const server = await serve(createHandler(engine), { port: 0 })
   const client = createClient({ baseUrl: server.origin, apiKey: key })
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; a song of ${seconds} s\n`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+      `start; Node ${process.version}; a song of ${seconds} s\n`,
   )
   const startedAt = performance.now()
   const { job } = await engine.submit({
@@ -56,7 +57,8 @@ try {
   const isSame = read.length === whole.length && read.subarray(headerBytes).equals(whole.subarray(headerBytes))
   const segmentSeconds = (segment.frames * stft.hop) / sampleRate
   console.log(
-    `first audio after ${first.ms.toFixed(0)} ms of ${totalMs.toFixed(0)} ms, at ${(first.progress * seconds).toFixed(1)} s of the song`,
+    `first audio after ${first.ms.toFixed(0)} ms of ${totalMs.toFixed(0)} ms, at ` +
+      `${(first.progress * seconds).toFixed(1)} s of the song`,
   )
   console.log(`a segment of the model has ${segmentSeconds.toFixed(1)} s; aim: within two`)
   console.log(`bytes behind the header: ${isSame ? 'those of the result' : 'DIFFERENT'}`)

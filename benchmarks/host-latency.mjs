@@ -1,5 +1,6 @@
-// What a separation does to the process that embeds the engine: the delay of its event loop and the time of its HTTP answers, idle and
-// during separations, in turns within one run. The requests come from another process. Options: --short for a quick look.
+// What a separation does to the process that embeds the engine: the delay of its event loop and the time of its HTTP
+// answers, idle and during separations, in turns within one run. The requests come from another process. Options:
+// --short for a quick look.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { openAsBlob } from 'node:fs'
@@ -43,10 +44,12 @@ async function main({ rounds, songSeconds }) {
   await end(server.origin, warmUp)
 
   console.log(
-    `machine   ${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start, Node ${process.version}`,
+    `machine   ${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} ` +
+      `at the start, Node ${process.version}`,
   )
   console.log(
-    `input     ${songSeconds} s of noise, 16-bit stereo WAV; SQLite store and blobs on disk; ${requestsPerSecond} requests/s of GET /job/:id`,
+    `input     ${songSeconds} s of noise, 16-bit stereo WAV; SQLite store and blobs on disk; ${requestsPerSecond} ` +
+      'requests/s of GET /job/:id',
   )
   const child = fork(import.meta.filename, ['probe', `${server.origin}/job/${warmUp}`])
   await once(child, 'message')
@@ -126,7 +129,8 @@ function report({ idle, busy }) {
     ],
   ]
   console.log(
-    `samples   ${idle.length} round(s), medians over them; ${requests.idle.length} answers idle, ${requests.busy.length} during separations\n`,
+    `samples   ${idle.length} round(s), medians over them; ${requests.idle.length} answers idle, ` +
+      `${requests.busy.length} during separations\n`,
   )
   console.log(`${''.padEnd(28)}     idle     busy    ratio   aim`)
   for (const [name, calm, loaded, aim = ''] of rows) {

@@ -1,9 +1,10 @@
-// What the HTTP side costs: requests a second and processor time of GET /job/:id/status through `serve(createHandler(engine))`
-// against a bare node:http handler that sends the same bytes ready made (it reads no header, knows no job and checks nothing),
-// beside one that writes the JSON each time; and the memory that a 1 GiB upload and download take. Each server is a process of
-// its own, asked from this one; they take turns, so that a machine that is busy for a while slows all of them.
-// Options: --processes=N (how often the servers are started anew: how memory falls out makes one process slower than the next),
-// --rounds=N (of each), --requests=N (in a round), --mebibytes=N (of the file).
+// What the HTTP side costs: requests a second and processor time of GET /job/:id/status through
+// `serve(createHandler(engine))` against a bare node:http handler that sends the same bytes ready made (it reads no
+// header, knows no job and checks nothing), beside one that writes the JSON each time; and the memory that a 1 GiB
+// upload and download take. Each server is a process of its own, asked from this one; they take turns, so that a
+// machine that is busy for a while slows all of them. Options: --processes=N (how often the servers are started anew:
+// how memory falls out makes one process slower than the next), --rounds=N (of each), --requests=N (in a round),
+// --mebibytes=N (of the file).
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -95,8 +96,9 @@ async function takeTurns(folder) {
 }
 
 /**
- * Sends `requests` over connections that each wait for an answer before they ask again. The client never sleeps meanwhile: to wake
- * a process is work of the one that writes to it, and the server that leaves its client more time to fall asleep would pay for it.
+ * Sends `requests` over connections that each wait for an answer before they ask again. The client never sleeps
+ * meanwhile: to wake a process is work of the one that writes to it, and the server that leaves its client more time to
+ * fall asleep would pay for it.
  */
 async function load(server, head) {
   const before = await server.ask({ kind: 'usage' })
@@ -114,7 +116,10 @@ async function load(server, head) {
   return { perSecond: requests / seconds, cpuUs: (after.cpuUs - before.cpuUs) / requests }
 }
 
-/** A client as small as can be, so that the servers and not this process are measured: an answer ends with its only brace. */
+/**
+ * A client as small as can be, so that the servers and not this process are measured: an answer ends with its only
+ * brace.
+ */
 function askOn(socket, head, more) {
   return new Promise((resolve, reject) => {
     let isWhole = true
@@ -161,7 +166,8 @@ async function transferFile(folder) {
   server.stop()
 
   const grown = ({ peakBytes }) =>
-    `peak ${Math.round(peakBytes / mebibyte)} MiB, ${Math.round((peakBytes - start.bytes) / mebibyte)} MiB over the start`
+    `peak ${Math.round(peakBytes / mebibyte)} MiB, ${Math.round((peakBytes - start.bytes) / mebibyte)} MiB over ` +
+    'the start'
   const rate = (ms) => `${Math.round(mebibytes / (ms / 1000))} MiB/s`
   print([
     ['server at the start', `${Math.round(start.bytes / mebibyte)} MiB resident`],
@@ -265,7 +271,8 @@ async function printMachine() {
     ['versions', `stemwork ${version}, Node ${process.version}`],
     [
       'input',
-      `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, by turns; a file of ${mebibytes} MiB`,
+      `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, by turns; a file ` +
+        `of ${mebibytes} MiB`,
     ],
   ])
 }

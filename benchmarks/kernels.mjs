@@ -8,7 +8,8 @@ import { plainKernels } from '../test/media/plain-kernels/load.mjs'
 
 const rounds = 9
 const floats = 200_000
-// A row of 4096 points, a filter of 96 coefficients, and a tile of 8 frames with 2052 bins and 2192 floats from row to row.
+// A row of 4096 points, a filter of 96 coefficients, and a tile of 8 frames with 2052 bins and 2192 floats from row to
+// row.
 const [bins, pitch] = [2052, 2192]
 const tile = [0, 8 * pitch, 32 * pitch, 8 * pitch]
 const fields = 48 * pitch

@@ -1,5 +1,5 @@
-// What a page of a list, a count and a claim cost in a Postgres store with 1,000,000 jobs, against one with 1,000. The rows are
-// made in the database. Both stores are asked in turns, so that a machine that is busy for a while slows both.
+// What a page of a list, a count and a claim cost in a Postgres store with 1,000,000 jobs, against one with 1,000. The
+// rows are made in the database. Both stores are asked in turns, so that a machine that is busy for a while slows both.
 // Options: --jobs=N (rows of the large store). Server: DATABASE_URL, else the standard address.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -62,7 +62,8 @@ async function compare(name, stores, ask) {
   print([
     [
       name,
-      `${smallMs.toFixed(2)} ms at ${small} jobs, ${largeMs.toFixed(2)} ms at ${large}: ${(largeMs / smallMs).toFixed(2)} (aim: at most 2.00)`,
+      `${smallMs.toFixed(2)} ms at ${small} jobs, ${largeMs.toFixed(2)} ms at ${large}: ` +
+        `${(largeMs / smallMs).toFixed(2)} (aim: at most 2.00)`,
     ],
   ])
 }

@@ -1,5 +1,5 @@
-// Speed of the loudness workflow's measurement beside ffmpeg's ebur128, turn by turn on ten minutes of synthetic music, or on a file:
-// node benchmarks/loudness.mjs [song] [--rounds=5]
+// Speed of the loudness workflow's measurement beside ffmpeg's ebur128, turn by turn on ten minutes of synthetic music,
+// or on a file: node benchmarks/loudness.mjs [song] [--rounds=5]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
@@ -31,7 +31,8 @@ try {
   }
   const [best, rival] = [middle(own), middle(other.filter(Boolean))]
   console.log(
-    `stemwork  ${row(best, measured.seconds)}  ${measured.integrated.toFixed(2)} LUFS, ${measured.truePeak.toFixed(2)} dBTP`,
+    `stemwork  ${row(best, measured.seconds)}  ${measured.integrated.toFixed(2)} LUFS, ` +
+      `${measured.truePeak.toFixed(2)} dBTP`,
   )
   if (rival) console.log(`ffmpeg    ${row(rival, measured.seconds)}  ${rival.figures}`)
   else console.log('ffmpeg is not installed')

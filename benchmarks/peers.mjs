@@ -1,12 +1,12 @@
-// Time and memory beside the programs that people use today, in Python: audio-separator (MDX) and demucs (HTDemucs). The same file, the same
-// network, the same segments and overlap, the same number of threads; each run is a process of its own. Only the work counts: from the open
-// file and the loaded network to the written stems; memory is the peak of the whole process. Options:
-//   --python PATH   a Python with torch, demucs, audio-separator, onnxruntime and soundfile (default: STEMWORK_PEERS_PYTHON, or python3)
-//   --seconds N     length of the input (default 60)
-//   --rounds N      runs of each, by turns; the middle one counts (default 3)
-//   --threads N     of the networks (default: the library's own)
-// The MDX network has random weights: its graph is the same file for both. HTDemucs is that of the pulled model `htdemucs` here, and there the same
-// network in PyTorch with random weights, which take the same time.
+// Time and memory beside the programs that people use today, in Python: audio-separator (MDX) and demucs (HTDemucs).
+// The same file, the same network, the same segments and overlap, the same number of threads; each run is a process of
+// its own. Only the work counts: from the open file and the loaded network to the written stems; memory is the peak of
+// the whole process. Options:
+//   --python PATH a Python with torch, demucs, audio-separator, onnxruntime and soundfile (default:
+//   STEMWORK_PEERS_PYTHON, or python3) --seconds N length of the input (default 60) --rounds N runs of each, by turns;
+//   the middle one counts (default 3) --threads N of the networks (default: the library's own)
+// The MDX network has random weights: its graph is the same file for both. HTDemucs is that of the pulled model
+// `htdemucs` here, and there the same network in PyTorch with random weights, which take the same time.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -30,7 +30,8 @@ const mdx = 'mdx 7680/3072/256'
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}`,
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+      `start; Node ${process.version}`,
   )
   console.log(`${seconds} s of noise, stereo, 44.1 kHz; ${threads} thread(s); middle of ${rounds} rounds\n`)
   const input = await writeNoise(folder, seconds)

@@ -1,5 +1,6 @@
-// The separation pipeline (WAV in, two WAVs out) against the bare network on the same segments, its memory on long audio, and its
-// second run. Synthetic input: the speed depends on neither the music nor the decoder here. Options: --short leaves out the hour.
+// The separation pipeline (WAV in, two WAVs out) against the bare network on the same segments, its memory on long
+// audio, and its second run. Synthetic input: the speed depends on neither the music nor the decoder here. Options:
+// --short leaves out the hour.
 import { fork } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -49,7 +50,8 @@ async function printMachine() {
     ],
     [
       'versions',
-      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, onnxruntime-node ${await version(onnxruntime)}`,
+      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, ` +
+        `onnxruntime-node ${await version(onnxruntime)}`,
     ],
     ['network', `${manifest.name} ${manifest.version}, ${threads} thread(s)`],
   ])
@@ -88,7 +90,8 @@ async function speed(folder) {
     ],
     [
       'parts of the pipeline',
-      `decode ${part('decode')} ms, spectra ${part('dsp')} ms, write ${part('write')} ms; beside them network ${part('network')} ms`,
+      `decode ${part('decode')} ms, spectra ${part('dsp')} ms, write ${part('write')} ms; beside them network ` +
+        `${part('network')} ms`,
     ],
     ['time to load, first and second run', `${Math.round(cold.timings.load)} ms and ${part('load')} ms`],
   ])
@@ -128,7 +131,8 @@ async function memory(folder, lengths) {
     print([
       [
         `${seconds / 60} min in a process of its own`,
-        `peak ${Math.round(result.peakBytes / 2 ** 20)} MiB, ${result.seconds.toFixed(1)} s = ${(seconds / result.seconds).toFixed(1)} x real time`,
+        `peak ${Math.round(result.peakBytes / 2 ** 20)} MiB, ${result.seconds.toFixed(1)} s = ` +
+          `${(seconds / result.seconds).toFixed(1)} x real time`,
       ],
     ])
   }

@@ -1,8 +1,8 @@
-// Jobs a second through the engine: Postgres alone beside Postgres + BullMQ, and the engine against the bare queue under it, which is
-// BullMQ, or p-queue for the memory adapters. The workflow does nothing, so what is measured is the price of a durable, leased, fenced
-// job; real jobs last seconds to minutes, so some hundreds a second are more than enough. Both sides take turns, so that a machine that
-// is busy for a while slows both. Options: --jobs=N, --rounds=N, --no-memory.
-// Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
+// Jobs a second through the engine: Postgres alone beside Postgres + BullMQ, and the engine against the bare queue
+// under it, which is BullMQ, or p-queue for the memory adapters. The workflow does nothing, so what is measured is the
+// price of a durable, leased, fenced job; real jobs last seconds to minutes, so some hundreds a second are more than
+// enough. Both sides take turns, so that a machine that is busy for a while slows both. Options: --jobs=N, --rounds=N,
+// --no-memory. Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -45,7 +45,8 @@ else {
 }
 if (!process.argv.includes('--no-memory')) {
   await compare('memory, engine', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
-  // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for both.
+  // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for
+  // both.
   await compare(
     'memory, engine',
     await memoryEngine(),
@@ -220,7 +221,10 @@ async function missingServer() {
     print([['servers', `PostgreSQL ${rows[0].server_version}, Redis ${redisVersion}`]])
     return undefined
   } catch (error) {
-    return `no server at ${databaseUrl} or ${redisUrl} (${error.code ?? error.message}). Set DATABASE_URL and REDIS_URL.`
+    return (
+      `no server at ${databaseUrl} or ${redisUrl} (${error.code ?? error.message}). Set DATABASE_URL and ` +
+      'REDIS_URL.'
+    )
   } finally {
     redis.disconnect()
     await pool.end()
@@ -237,7 +241,8 @@ async function printMachine() {
     ],
     [
       'versions',
-      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ${bullmq}`,
+      `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ` +
+        `${bullmq}`,
     ],
     [
       'input',

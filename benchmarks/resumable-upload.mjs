@@ -1,6 +1,6 @@
-// An upload of 1 GiB by tus-js-client over a network that is cut 20 times: how many bytes go up in all (aim: at most 1.05 of the file), whether
-// the stored file has its hash, and the memory of the service (aim: under 150 MB), which is a process of its own.
-// Options: --mebibytes=N, --cuts=N.
+// An upload of 1 GiB by tus-js-client over a network that is cut 20 times: how many bytes go up in all (aim: at most
+// 1.05 of the file), whether the stored file has its hash, and the memory of the service (aim: under 150 MB), which is
+// a process of its own. Options: --mebibytes=N, --cuts=N.
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -29,7 +29,8 @@ async function measure() {
     const hash = await randomFile(path, size)
     const network = await cutting(port, size / (cuts + 1))
     console.log(
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; fsBlobs\n`,
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
+        `start; Node ${process.version}; fsBlobs\n`,
     )
     const startedAt = performance.now()
     let downloadUrl
@@ -103,7 +104,9 @@ async function randomFile(path, size) {
   return hash.digest('hex')
 }
 
-/** A network that breaks its connection each time so many bytes have gone up since the last cut, and counts them all. */
+/**
+ * A network that breaks its connection each time so many bytes have gone up since the last cut, and counts them all.
+ */
 async function cutting(port, bytesBetween) {
   const network = { bytes: 0, cuts: 0, port: 0, close: () => server.close() }
   const server = createServer((client) => {

@@ -1,6 +1,7 @@
-// A long song whose worker is killed with -9 again and again, against an undisturbed run: work done in all, and whether the files are the
-// same to the byte. Work is processor time of worker and child, and the time for which the job ran. A kill comes after so much processor time
-// of an attempt, so that a busy machine changes little. Store: SQLite; files: a folder. Needs /proc (Linux). Exits with 1 if the files differ or the work is over 1.15 times.
+// A long song whose worker is killed with -9 again and again, against an undisturbed run: work done in all, and whether
+// the files are the same to the byte. Work is processor time of worker and child, and the time for which the job ran. A
+// kill comes after so much processor time of an attempt, so that a busy machine changes little. Store: SQLite; files: a
+// folder. Needs /proc (Linux). Exits with 1 if the files differ or the work is over 1.15 times.
 //
 // Options: --minutes=30 (of audio)  --every=20 (processor seconds between kills)  --format=16
 import { spawn } from 'node:child_process'
@@ -28,7 +29,8 @@ async function main() {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-resume-'))
   try {
     console.log(
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ${process.version}; ${minutes} minutes of audio, format ${format}\n`,
+      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ` +
+        `${process.version}; ${minutes} minutes of audio, format ${format}\n`,
     )
     const song = join(folder, 'song.wav')
     await writeSong(song, minutes * 60)
@@ -80,7 +82,10 @@ async function runJob(folder, song, format, everySeconds) {
   }
 }
 
-/** A worker that takes the job, or submits it first. It says when an attempt begins and, with a hash of the files, when the job has ended. */
+/**
+ * A worker that takes the job, or submits it first. It says when an attempt begins and, with a hash of the files, when
+ * the job has ended.
+ */
 async function work(folder, song, format) {
   const { jobs, applications } = sqliteStores({ path: join(folder, 'jobs.db'), openTimeoutMs: 5000 })
   const engine = createEngine({

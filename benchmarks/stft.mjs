@@ -1,5 +1,6 @@
-// The short-time Fourier transform and its inverse against FFTW in C (single precision, FFTW_MEASURE, -O3 -march=native): one thread,
-// processor time, turn by turn. Needs gcc and FFTW (Debian: gcc libfftw3-dev), else it says so and compares nothing.
+// The short-time Fourier transform and its inverse against FFTW in C (single precision, FFTW_MEASURE, -O3
+// -march=native): one thread, processor time, turn by turn. Needs gcc and FFTW (Debian: gcc libfftw3-dev), else it says
+// so and compares nothing.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
@@ -26,7 +27,8 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const program = compile(join(folder, 'fftw-stft'))
   console.log(
-    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and back, ${frameCount} frames a segment\n`,
+    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and ` +
+      `back, ${frameCount} frames a segment\n`,
   )
   console.log(`size   layout           µs a frame   FFTW   ratio (aim: at most ${aim}; middle of ${rounds} rounds)`)
   for (const [size, hop, users] of sizes) {

@@ -1,4 +1,5 @@
-// Measures and analyzes a song, writes it at -16 LUFS, and makes a teaser of ten seconds: node examples/audio.mjs song.flac
+// Measures and analyzes a song, writes it at -16 LUFS, and makes a teaser of ten seconds: node examples/audio.mjs
+// song.flac
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { analyzeWorkflow, createEngine, localFile, loudnessWorkflow, transcodeWorkflow } from 'stemwork'

@@ -1,4 +1,5 @@
-// One workflow of several: separates a song, measures each stem, and writes the vocals as FLAC: node examples/composed-workflow.mjs song.wav
+// One workflow of several: separates a song, measures each stem, and writes the vocals as FLAC: node
+// examples/composed-workflow.mjs song.wav
 import { composeWorkflow, createEngine, localFile, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from 'stemwork'
 
 // Plain data: it may as well be JSON, and a file for `stemwork serve --workflows composed.json`.

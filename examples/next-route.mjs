@@ -1,6 +1,6 @@
-// A Next.js route handler: save it as app/api/media/[...path]/route.js, with the next.config.mjs of docs/platforms.md. Next.js builds a
-// module more than once, so the engine is kept on globalThis. The handler is a plain (Request) => Promise<Response>, as every
-// framework with such routes wants it.
+// A Next.js route handler: save it as app/api/media/[...path]/route.js, with the next.config.mjs of docs/platforms.md.
+// Next.js builds a module more than once, so the engine is kept on globalThis. The handler is a plain (Request) =>
+// Promise<Response>, as every framework with such routes wants it.
 import { createEngine } from 'stemwork'
 import { createHandler } from 'stemwork/http'
 

@@ -1,8 +1,8 @@
-// Prints docs/api.txt: the public declarations of every subpath of the package, without their comments, in an order that does not
-// depend on the files' layout. What changes the public surface shows in the diff of that file.
+// Prints docs/api.txt: the public declarations of every subpath of the package, without their comments, in an order
+// that does not depend on the files' layout. What changes the public surface shows in the diff of that file.
 //
-// A script over the compiler instead of @microsoft/api-extractor: that has one entry point per configuration and run, and its
-// newest release reads declarations with TypeScript 3.1, which does not know the syntax of ours.
+// A script over the compiler instead of @microsoft/api-extractor: that has one entry point per configuration and run,
+// and its newest release reads declarations with TypeScript 3.1, which does not know the syntax of ours.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,5 @@
-// Compiles each kernel of src/core/media/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled TypeScript.
+// Compiles each kernel of src/core/media/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled
+// TypeScript.
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

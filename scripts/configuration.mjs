@@ -12,7 +12,8 @@ const variables = {
     'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
   STEMWORK_API_KEYS: 'Keys for clients, separated by commas, in addition to those of `--api-key`.',
   STEMWORK_WEBHOOK_SECRET:
-    'Signs the webhooks of the application `default`. Other applications without their own secret: as `webhooks.secret` above.',
+    'Signs the webhooks of the application `default`. Other applications without their own secret: as ' +
+    '`webhooks.secret` above.',
   STEMWORK_MODELS: 'Folder of the models.',
   STEMWORK_MODEL_MIRROR: 'Folder or base URL to fetch models from.',
   STEMWORK_OFFLINE: '`1`: never fetch models from the network.',
@@ -130,7 +131,8 @@ export function configuration() {
   return [
     '# Configuration',
     '',
-    'This page is generated from the option schemas by `scripts/configuration.mjs`. Invalid values are rejected at startup, with a message that names the option.',
+    'This page is generated from the option schemas by `scripts/configuration.mjs`. Invalid values are rejected at ' +
+      'startup, with a message that names the option.',
     '',
     '## `createEngine(options)`',
     '',
@@ -144,13 +146,15 @@ export function configuration() {
     '',
     '## `stemsWorkflow(settings)` and related functions',
     '',
-    'All settings are optional. `serve` and `worker` have options for `model`, `allowedModels`, `threads`, `provider` and `decoders`.',
+    'All settings are optional. `serve` and `worker` have options for `model`, `allowedModels`, `threads`, ' +
+      '`provider` and `decoders`.',
     '',
     ...table(stemsSettingsSchema),
     '',
     '## Variables of the command line',
     '',
-    '`stemwork <command> --help` lists the options. Secrets must not appear in process lists, so they and some paths are set by environment variables:',
+    '`stemwork <command> --help` lists the options. Secrets must not appear in process lists, so they and some ' +
+      'paths are set by environment variables:',
     '',
     '| variable | meaning |',
     '|---|---|',

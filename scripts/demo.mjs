@@ -1,4 +1,5 @@
-// Shows the whole flow over HTTP: `npm run demo` with the demo song, `npm run demo -- song.mp3` with a file of your own.
+// Shows the whole flow over HTTP: `npm run demo` with the demo song, `npm run demo -- song.mp3` with a file of your
+// own.
 import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, extname, join, relative, resolve } from 'node:path'
@@ -98,11 +99,13 @@ async function demo() {
     const levels = await wavLevels(file, sampleRate)
     seconds = levels.seconds
     console.log(
-      `  ${relative(process.cwd(), file)}  ${seconds.toFixed(2)} s, level ${decibels(levels.rms)}, peak ${decibels(levels.peak)}`,
+      `  ${relative(process.cwd(), file)}  ${seconds.toFixed(2)} s, level ${decibels(levels.rms)}, peak ` +
+        `${decibels(levels.peak)}`,
     )
   }
   console.log(
-    `\n${seconds.toFixed(1)} s of audio in ${jobSeconds.toFixed(1)} s: ${(seconds / jobSeconds).toFixed(1)} x real time, from the job's creation to its end`,
+    `\n${seconds.toFixed(1)} s of audio in ${jobSeconds.toFixed(1)} s: ${(seconds / jobSeconds).toFixed(1)} x real ` +
+      `time, from the job's creation to its end`,
   )
   console.log(
     `(${((performance.now() - startedAt) / 1000).toFixed(1)} s with the start of the service, upload and download).`,
@@ -110,7 +113,8 @@ async function demo() {
   if (song) await printScores(song, files)
   else
     console.log(
-      '\nHow good it is only a known answer can tell: "npm run demo" without a file prints scores for a song whose true stems are known.',
+      '\nHow good it is only a known answer can tell: "npm run demo" without a file prints scores for a song whose ' +
+        'true stems are known.',
     )
 }
 
@@ -143,7 +147,8 @@ async function printScores(song, files) {
   console.log(`  ${''.padEnd(width)}    uSDR SI-SDR       uSDR SI-SDR`)
   for (const { method, vocals, accompaniments } of rows) {
     console.log(
-      `  ${method.padEnd(width)} ${number(vocals.uSdr)}${number(vocals.siSdr)}    ${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`,
+      `  ${method.padEnd(width)} ` +
+        `${number(vocals.uSdr)}${number(vocals.siSdr)}    ${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`,
     )
   }
   console.log(

@@ -1,5 +1,6 @@
-// Prints the size of the project: node scripts/figures.mjs [--install]. Run "npm run build" first. With --install also what
-// "npm install" of the packed tarball brings into an empty project, which needs the registry; more than the limits below is an error.
+// Prints the size of the project: node scripts/figures.mjs [--install]. Run "npm run build" first. With --install also
+// what "npm install" of the packed tarball brings into an empty project, which needs the registry; more than the limits
+// below is an error.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// Prints docs/http.md from the OpenAPI document that the service gives out: node scripts/http-reference.mjs > docs/http.md
+// Prints docs/http.md from the OpenAPI document that the service gives out: node scripts/http-reference.mjs >
+// docs/http.md
 import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../dist/index.js'
 import { createHandler } from '../dist/http/index.js'
 
@@ -81,7 +82,8 @@ function section(method, path, { summary, description, security, parameters, req
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
     example('Request', requestBody?.content['application/json']),
-    `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ${success.description}${headers.join('')}${rest.join('')}`,
+    `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ` +
+      `${success.description}${headers.join('')}${rest.join('')}`,
     example('Response', success.content?.['application/json']),
     errors.length > 0 && `Errors: ${errors.join(', ')}`,
   ]

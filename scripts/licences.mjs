@@ -61,7 +61,10 @@ const packages = [...closure('audio-decode').values()].sort((a, b) => (a.name < 
 const isCopyleft = ({ license }) => /GPL/.test(license)
 const rows = packages.map(({ name, version, license }) => {
   const parts = [contains[name] ?? enclosed(name).join(', ')].filter(Boolean).join(', ')
-  return `| \`${name}\` | ${version.split('.').slice(0, 2).join('.')} | ${license} | ${parts} | ${decodes[name] ?? ''} |`
+  return (
+    `| \`${name}\` | ${version.split('.').slice(0, 2).join('.')} | ${license} | ${parts} | ` +
+    `${decodes[name] ?? ''} |`
+  )
 })
 const left = packages.filter((each) => isCopyleft(each) && each.name in decodes).map(({ name }) => name)
 

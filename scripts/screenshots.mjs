@@ -1,6 +1,6 @@
 // Makes docs/console.png, the picture of the README: node scripts/screenshots.mjs [--song=FILE] [folder]
-// With a folder, it makes pictures of all pages there, light and dark, desktop and phone, instead. Without a song, the demo song
-// is shown. Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
+// With a folder, it makes pictures of all pages there, light and dark, desktop and phone, instead. Without a song, the
+// demo song is shown. Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

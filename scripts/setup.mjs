@@ -11,7 +11,8 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 // Older ones cannot require() a module of this kind, which hosts in CommonJS do.
 if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 12)) {
   fail(
-    `stemwork needs Node 20.19, 22.12 or newer; this is ${process.versions.node}. Install one of those, then run the command again.`,
+    `stemwork needs Node 20.19, 22.12 or newer; this is ${process.versions.node}. Install one of those, then run ` +
+      'the command again.',
   )
 }
 
@@ -21,7 +22,8 @@ if (!packagesAreCurrent()) {
   const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { ONNXRUNTIME_NODE_INSTALL: 'skip' })
   if (status !== 0)
     fail(
-      `npm ci failed (exit status ${status}); the lines above say why. It needs an npm registry that answers; "npm config get registry" names yours.`,
+      `npm ci failed (exit status ${status}); the lines above say why. It needs an npm registry that answers; "npm ` +
+        'config get registry" names yours.',
     )
 }
 step(
@@ -43,7 +45,10 @@ step(
   },
 )
 
-/** npm ends an install by writing a second lock file into `node_modules`; it lacks the optional packages of other platforms. */
+/**
+ * npm ends an install by writing a second lock file into `node_modules`; it lacks the optional packages of other
+ * platforms.
+ */
 function packagesAreCurrent() {
   const installedPath = join(root, 'node_modules', '.package-lock.json')
   if (!existsSync(installedPath)) return false

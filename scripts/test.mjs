@@ -1,4 +1,5 @@
-// Runs the tests and closes with the line `N passed, N failed, N skipped`; every skipped test is listed with its reason.
+// Runs the tests and closes with the line `N passed, N failed, N skipped`; every skipped test is listed with its
+// reason.
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

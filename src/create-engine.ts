@@ -11,7 +11,9 @@ import { stemsWorkflow, type StemsWorkflow } from './core/workflows/separation/s
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 import type { Workflow } from './core/engine/workflow/workflow.js'
 
-/** Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow. */
+/**
+ * Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow.
+ */
 export type CreateEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & Partial<EngineParts<Offered>>
 
 const tokens = {
@@ -24,12 +26,13 @@ const tokens = {
 }
 
 /**
- * The composition root: the only place that knows which classes fill which ports. Starts nothing; call `engine.start()` to
- * make the process a worker.
+ * The composition root: the only place that knows which classes fill which ports. Starts nothing; call `engine.start()`
+ * to make the process a worker.
  *
  * @example
  * const engine = createEngine({ blobs: fsBlobs({ directory: 'data/blobs' }), limits: { maxAudioSeconds: 600 } })
- * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's other files.
+ * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's
+ * other files.
  */
 export function createEngine<Offered extends Workflow = StemsWorkflow>(
   options: CreateEngineOptions<Offered> = {},
@@ -39,7 +42,8 @@ export function createEngine<Offered extends Workflow = StemsWorkflow>(
   if (runner !== undefined && settings.child !== undefined) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'child sets up the runner that createEngine makes, and another one is given. Give its options to processRunner().',
+      'child sets up the runner that createEngine makes, and another one is given. Give its options to ' +
+        'processRunner().',
     )
   }
   const scope = container.createChildContainer()

@@ -1,9 +1,11 @@
-// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. What differs from piece to piece is drawn by a seed.
+// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. What differs from piece to piece is
+// drawn by a seed.
 
 const ticksPerBeat = 480
 const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 const scales = { major: [0, 2, 4, 5, 7, 9, 11], minor: [0, 2, 3, 5, 7, 8, 10] }
-// Degrees of the scale, one chord a bar. No row is another's in the relative key: such a piece would have two right answers.
+// Degrees of the scale, one chord a bar. No row is another's in the relative key: such a piece would have two right
+// answers.
 const progressions = {
   major: ['0453', '0534', '0344', '0304', '0140', '0514'],
   minor: ['0526', '0340', '0654', '0534', '0362', '0034'],
@@ -51,8 +53,8 @@ function eighths(key) {
 /**
  * Draws a piece. The same seed gives the same piece.
  *
- * @param options `varied`: of another kind, to tune on: two parts, any first chord, a last one on the tonic, often a raised leading note in
- * minor, and tuning off by up to a third of a semitone
+ * @param options `varied`: of another kind, to tune on: two parts, any first chord, a last one on the tonic, often a
+ * raised leading note in minor, and tuning off by up to a third of a semitone
  */
 export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied = false } = {}) {
   let state = (seed * 2_654_435_761) >>> 0 || 1

@@ -1,6 +1,7 @@
-// Networks of random weights with the true input and output shapes of every architecture. umx and spleeter also have the true layers and sizes.
-// The others are a few convolutions that cost as much as the real network (scnet) or less, so that a table takes minutes; with
-// the real ones the ratios are closer to 1. Billions of multiplications per segment:
+// Networks of random weights with the true input and output shapes of every architecture. umx and spleeter also have
+// the true layers and sizes. The others are a few convolutions that cost as much as the real network (scnet) or less,
+// so that a table takes minutes; with the real ones the ratios are closer to 1. Billions of multiplications per
+// segment:
 //   mdx       66 instead of about 280 (11 blocks of three 3 x 3 convolutions of 48 to 288 channels)
 //   scnet     110 like the real one (48 % of the time of HTDemucs for the same audio, according to its authors)
 //   roformer  70 instead of about 1,400 (12 layers of 384 channels on 60 bands x 801 frames)
@@ -11,8 +12,8 @@ import ts from 'typescript'
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 
 /**
- * By name: the fields of the manifest and functions that write the files. `longer`: factor by which a fast network gets more audio, because it has
- * few segments.
+ * By name: the fields of the manifest and functions that write the files. `longer`: factor by which a fast network gets
+ * more audio, because it has few segments.
  */
 export async function benchmarkNetworks() {
   const { onnxModel } = await graphWriter()
@@ -55,7 +56,10 @@ export async function benchmarkNetworks() {
   }
 }
 
-/** The shapes of htdemucs with a trivial network: for measurements that do not depend on the network, such as memory by length. */
+/**
+ * The shapes of htdemucs with a trivial network: for measurements that do not depend on the network, such as memory by
+ * length.
+ */
 export async function cheapHtdemucs() {
   const { onnxModel } = await graphWriter()
   return { architecture: 'htdemucs', stems: fourStems, files: [() => onnxModel(htdemucs(new Graph(), [8], [1]))] }
@@ -122,7 +126,10 @@ function mixing(graph, input, layers, output) {
   return graph.done({ input }, { output })
 }
 
-/** @param hidden channels of the waves' convolutions of 9 samples, and of the spectrum's; without these it takes no spectrum */
+/**
+ * @param hidden channels of the waves' convolutions of 9 samples, and of the spectrum's; without these it takes no
+ * spectrum
+ */
 function htdemucs(graph, [first, ...rest], spectrum) {
   const samples = 343_980
   let value = graph.node('Relu', [graph.node('Conv', ['mix', graph.weights(first, 2, 9)], { pads: [4, 4] })])
@@ -137,7 +144,10 @@ function htdemucs(graph, [first, ...rest], spectrum) {
   return graph.done({ ...inputs, spectrum: [1, 4, 2048, 336] }, { spectra: [1, 4, 4, 2048, 336], ...outputs })
 }
 
-/** Open-Unmix HQ: the bins below 16 kHz to 512 values, three bidirectional LSTMs beside a short cut, and a mask for all bins. */
+/**
+ * Open-Unmix HQ: the bins below 16 kHz to 512 values, three bidirectional LSTMs beside a short cut, and a mask for all
+ * bins.
+ */
 function openUnmix(graph) {
   const [bins, heard, frames, hidden] = [2049, 1487, 512, 512]
   const shape = [1, 2, bins, frames]

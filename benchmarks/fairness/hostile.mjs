@@ -9,7 +9,8 @@ const [base, key, mebibytesPerSecond] = process.argv.slice(2)
 const uploads = 40
 const uploadBytes = 2 * 1024 ** 2
 const pieceBytes = 64 * 1024
-// It has machines of its own in the world. Here it takes only what the service and its other client leave of the processors.
+// It has machines of its own in the world. Here it takes only what the service and its other client leave of the
+// processors.
 setPriority(19)
 
 const never = new AbortController().signal

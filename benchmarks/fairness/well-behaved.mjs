@@ -1,4 +1,5 @@
-// The well-behaved application, in a process of its own: submits small jobs, polls them to their end, and measures both.
+// The well-behaved application, in a process of its own: submits small jobs, polls them to their end, and measures
+// both.
 import { atRate, client, json } from './api.mjs'
 
 const [base, key] = process.argv.slice(2)

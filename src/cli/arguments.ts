@@ -4,8 +4,8 @@ import { environmentValues } from './environment.js'
 import { nearest } from './nearest.js'
 
 /**
- * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is taken from the
- * environment, for options that have a variable.
+ * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is
+ * taken from the environment, for options that have a variable.
  *
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
@@ -35,7 +35,8 @@ export function parseArguments(
       values[token.name] = true
       continue
     }
-    // "--port --data x" is a forgotten value, not a port named "--data"; "--gain -6" and "--port=-1" are meant as they are.
+    // "--port --data x" is a forgotten value, not a port named "--data"; "--gain -6" and "--port=-1" are meant as they
+    // are.
     const isMissing =
       token.value === undefined || token.value === '' || (!token.inlineValue && /^-[^\d.]/.test(token.value))
     if (isMissing)

@@ -21,10 +21,10 @@ export interface FoundInputs {
   unreadable: { input: string; message: string }[]
 }
 
-const endings =
-  'wav wave w64 bwf aif aiff aifc au snd flac mp3 mp2 m4a m4b mp4 aac ogg oga opus wv wma caf amr tta ac3 eac3 dts mov mkv webm avi 3gp'.split(
-    ' ',
-  )
+const endings = (
+  'wav wave w64 bwf aif aiff aifc au snd flac mp3 mp2 m4a m4b mp4 aac ogg oga opus wv wma caf amr tta ac3 eac3 dts ' +
+  'mov mkv webm avi 3gp'
+).split(' ')
 const ffmpegEndings = 'ts mts m2ts mpg mpeg vob flv wmv rm mxf ape mpc dsf dff tak voc'.split(' ')
 
 export interface InputSearch {
@@ -36,8 +36,8 @@ export interface InputSearch {
 }
 
 /**
- * The files that were named, and those of the named folders and the folders below that have the ending of a sound or video file, in the order of their
- * paths. What is gone by now, such as a disk, has none.
+ * The files that were named, and those of the named folders and the folders below that have the ending of a sound or
+ * video file, in the order of their paths. What is gone by now, such as a disk, has none.
  */
 export async function findInputs(sources: readonly string[], search: InputSearch): Promise<FoundInputs> {
   const found = new Map<string, BatchInput>()

@@ -27,8 +27,9 @@ type Line = z.infer<typeof lineSchema>
 export type Outputs = Record<string, string>
 
 /**
- * What was done in a folder of results: a line before the first result of a song gets its name, which says whose names these are, and
- * one after the last. Only a song with the second line is finished, and only while its results have their sizes and its file is the same.
+ * What was done in a folder of results: a line before the first result of a song gets its name, which says whose names
+ * these are, and one after the last. Only a song with the second line is finished, and only while its results have
+ * their sizes and its file is the same.
  */
 export class BatchJournal {
   readonly #folder: string
@@ -84,7 +85,8 @@ export class BatchJournal {
   }
 
   /**
-   * The paths for the results of a song: those that it had before, else the first numbered ones of which none is another song's.
+   * The paths for the results of a song: those that it had before, else the first numbered ones of which none is
+   * another song's.
    *
    * @param namesOf relative paths by stem, for a number to add to the names (0: none)
    * @returns absolute paths; in `unclaimed` those that no earlier run has made for it

@@ -13,8 +13,8 @@ interface RunningSong {
 }
 
 /**
- * Progress of many songs: on a terminal a bar for all and one for each that runs; else a line for each quarter of a song, with the
- * share of all. Songs count by the bytes of their files.
+ * Progress of many songs: on a terminal a bar for all and one for each that runs; else a line for each quarter of a
+ * song, with the share of all. Songs count by the bytes of their files.
  */
 export class BatchProgress {
   readonly #stream: Terminal['stderr']
@@ -115,5 +115,8 @@ export class BatchProgress {
 
 function bar(fraction: number, text: string): string {
   const filled = Math.round(fraction * barWidth)
-  return `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ${String(Math.floor(fraction * 100)).padStart(3)}%  ${text}`
+  return (
+    `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ` +
+    `${String(Math.floor(fraction * 100)).padStart(3)}%  ${text}`
+  )
 }

@@ -13,8 +13,8 @@ export interface DeploymentUrls {
   /** `memory:`, `sqlite:<path>`, `postgres://...[?schema=<name>]`, or `redis://...` (Keyv, one process only). */
   store?: string
   /**
-   * `memory:`, `postgres:` (LISTEN and NOTIFY of the store's server; the default of a Postgres store), `postgres://...` (the same
-   * over connections of its own), or `redis://...[?prefix=<name>]` (BullMQ).
+   * `memory:`, `postgres:` (LISTEN and NOTIFY of the store's server; the default of a Postgres store), `postgres://...`
+   * (the same over connections of its own), or `redis://...[?prefix=<name>]` (BullMQ).
    */
   queue?: string
   /** `memory:`, `file:<folder>`, or `s3://<bucket>[/prefix][?endpoint=...&region=...&pathStyle=true]`. */
@@ -41,8 +41,8 @@ type OpenQueue = Pick<EngineParts, 'queue'> & { close(): Promise<void> }
 /**
  * Opens the adapters that the URLs name. Optional packages are loaded only for the URLs that need them.
  *
- * @throws StemworkError `INVALID_OPTIONS` for a URL of another form or a combination that cannot be correct; `MISSING_DEPENDENCY`
- * with the install command for a package that is not there.
+ * @throws StemworkError `INVALID_OPTIONS` for a URL of another form or a combination that cannot be correct;
+ * `MISSING_DEPENDENCY` with the install command for a package that is not there.
  */
 export async function openDeployment(urls: DeploymentUrls, logger: Logger): Promise<Deployment> {
   const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
@@ -69,13 +69,15 @@ function refuseWrongPairs(store: string, queue: string, blobs: string): void {
   if (!isMemory(store) && isMemory(blobs)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would name results that are gone. Give --blobs file:<folder> or s3://<bucket>.`,
+      `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would ` +
+        'name results that are gone. Give --blobs file:<folder> or s3://<bucket>.',
     )
   }
   if (!isMemory(queue) && !isPostgres(store)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `--queue ${nameOf(queue)} notifies several processes, and --store ${nameOf(store)} is correct only while one process writes it. Give --store postgres://... or leave --queue out.`,
+      `--queue ${nameOf(queue)} notifies several processes, and --store ${nameOf(store)} is correct only while one ` +
+        'process writes it. Give --store postgres://... or leave --queue out.',
     )
   }
 }

@@ -94,7 +94,9 @@ export async function folder(path: string, { isPrivate }: { isPrivate: boolean }
     return {
       status: 'problem',
       found: room,
-      todo: 'Free some space, or choose a folder on another disk: a job needs up to twice the size of its input and results.',
+      todo:
+        'Free some space, or choose a folder on another disk: a job needs up to twice the size of its input and ' +
+        'results.',
     }
   if (isPrivate && place === resolve(path) && process.platform !== 'win32' && (mode & 0o077) !== 0)
     return { status: 'problem', found: `${room}, and other users can read it`, todo: `chmod 700 ${path}` }

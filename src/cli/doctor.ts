@@ -18,11 +18,13 @@ const readyMs = 150_000
 export const doctorCommand: Command = {
   usage: 'doctor [options]',
   description:
-    'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: at least one.',
+    'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: ' +
+    'at least one.',
   positionals: { min: 0, max: 0 },
   options: { ...serveCommand.options, json: { type: 'boolean', help: 'Print JSON.' } },
   notes:
-    'It starts a child process and loads the network, writes a small file and a job to the storage, and removes both.\n' +
+    'It starts a child process and loads the network, writes a small file and a job to the storage, and removes ' +
+    'both.\n' +
     'Only one process can use a SQLite store: stop the service first, or its store is reported as in use.',
   async run(input, { stdout }) {
     const findings: Finding[] = []

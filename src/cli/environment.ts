@@ -12,8 +12,9 @@ export function withEnvironment<Name extends string>(
 }
 
 /**
- * The values that the environment has for options: one on the command line replaces it, or adds to it if it may be repeated. Options that may be repeated are separated by commas, switches are `1` or `0`. An empty
- * variable is as good as none.
+ * The values that the environment has for options: one on the command line replaces it, or adds to it if it may be
+ * repeated. Options that may be repeated are separated by commas, switches are `1` or `0`. An empty variable is as good
+ * as none.
  *
  * @throws UsageError for a switch that is neither
  */

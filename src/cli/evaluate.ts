@@ -31,7 +31,8 @@ export const evaluateCommand: Command = {
   usage: 'evaluate <folder> [options]',
   description:
     'Measures how well models separate songs whose stems are known, in comparison with trivial baselines.\n' +
-    'Each song has a folder with vocals.* and accompaniments.*, or as in MUSDB with vocals.*, drums.*, bass.* and other.*.\n' +
+    'Each song has a folder with vocals.* and accompaniments.*, or as in MUSDB with vocals.*, drums.*, bass.* and ' +
+    'other.*.\n' +
     'It may also have mixture.*; by default, the mixture is the sum of the stems.',
   positionals: { min: 1, max: 1 },
   options: {
@@ -40,7 +41,9 @@ export const evaluateCommand: Command = {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by default as an average (see --ensemble). Default: embedded.',
+      help:
+        'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by ' +
+        'default as an average (see --ensemble). Default: embedded.',
     },
     ensemble: {
       type: 'string',
@@ -53,9 +56,12 @@ export const evaluateCommand: Command = {
     },
   },
   notes:
-    'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is the median. "False vocals" ' +
-    'is the level of the predicted vocals where nobody sings, in dB relative to the mixture. "Sum error" is the largest |mixture - vocals - ' +
-    'accompaniments|. The audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
+    'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is ' +
+    'the median. "False vocals" ' +
+    'is the level of the predicted vocals where nobody sings, in dB relative to the mixture. "Sum error" is the ' +
+    'largest |mixture - vocals - ' +
+    'accompaniments|. The audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 ' +
+    'failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const json = input.values.json === true
     const models = modelsOf(input)
@@ -149,7 +155,10 @@ function rounded(key: string, value: unknown): unknown {
 
 function text(songs: readonly SongEvaluation[]): string {
   const count = songs.length === 1 ? '1 song' : `${songs.length} songs`
-  return `${evaluationTable(songs)}\n${count}, ${duration(secondsOf(songs))} of audio; peak memory ${Math.round(peakMemoryBytes() / 2 ** 20)} MiB.\n`
+  return (
+    `${evaluationTable(songs)}\n${count}, ${duration(secondsOf(songs))} of audio; peak memory ` +
+    `${Math.round(peakMemoryBytes() / 2 ** 20)} MiB.\n`
+  )
 }
 
 function secondsOf(songs: readonly SongEvaluation[]): number {

@@ -3,8 +3,9 @@ import { StemworkError } from '../core/engine/errors.js'
 import type { JobRecord } from '../core/engine/job/job.js'
 
 /**
- * Runs jobs until there is none left to claim, so many at a time, or one; each to its end, its retries included. The signal hands running
- * jobs back to the queue. What other processes of a service do from time to time is done once, for there may be no other.
+ * Runs jobs until there is none left to claim, so many at a time, or one; each to its end, its retries included. The
+ * signal hands running jobs back to the queue. What other processes of a service do from time to time is done once, for
+ * there may be no other.
  *
  * @returns the jobs that have ended here
  */

@@ -9,8 +9,8 @@ export interface Report {
 }
 
 /**
- * Does the one piece of work of a command while its user waits: shows progress, stops at Ctrl-C, prints the report. Returns the exit
- * status; with `json`, an error of the package is printed as JSON too, and any other is thrown.
+ * Does the one piece of work of a command while its user waits: shows progress, stops at Ctrl-C, prints the report.
+ * Returns the exit status; with `json`, an error of the package is printed as JSON too, and any other is thrown.
  */
 export async function runInForeground(
   json: boolean,

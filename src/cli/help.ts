@@ -49,15 +49,20 @@ function environmentNote(options: Record<string, CommandOption>): string | undef
   const others = Object.keys(options).filter((each) => options[each]?.variable === undefined)
   const all = others.length === 0 ? 'Each option' : `Each option except ${spelled(others)}`
   const which = others.length < named.length ? all : spelled(named.map(([each]) => each))
-  return `Environment: ${which} can also be set by environment variables, for example --${name} by ${variable}. Separate several values with commas; a switch is 1 or 0.`
+  return (
+    `Environment: ${which} can also be set by environment variables, for example --${name} by ${variable}. ` +
+    'Separate several values with commas; a switch is 1 or 0.'
+  )
 }
 
 /** The help of the program: its commands. */
 export function programHelp(commands: Record<string, { summary: string }>, width = usualWidth): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const)
   return (
-    'Usage: stemwork <command> [options]\n\nSeparates, measures and converts songs, on this machine or as a service.\n\n' +
-    `Commands:\n${columns(rows, width)}\n"stemwork <command> --help" shows the options of a command; "stemwork --version" shows the version.\n`
+    'Usage: stemwork <command> [options]\n\nSeparates, measures and converts songs, on this machine or as a ' +
+    'service.\n\n' +
+    `Commands:\n${columns(rows, width)}\n"stemwork <command> --help" shows the options of a command; "stemwork ` +
+    `--version" shows the version.\n`
   )
 }
 

@@ -26,14 +26,17 @@ const filters = ['status', 'app', 'workflow']
 export const jobsCommand: Command = {
   usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
-    'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or whose store is shared (--store postgres://...).',
+    'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or ' +
+    'whose store is shared (--store postgres://...).',
   positionals: { min: 1, max: 2 },
   options: {
     ...storeOptions,
     ...withEnvironment({ blobs: storageOptions.blobs }),
     all: {
       type: 'boolean',
-      help: 'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of the store.',
+      help:
+        'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of ' +
+        'the store.',
     },
     status: { type: 'string', value: 'status', help: 'With list and --all: QUEUED, STARTED, SUCCEEDED or FAILED.' },
     app: { type: 'string', value: 'name', help: 'With list and --all: jobs of this application.' },
@@ -46,7 +49,9 @@ export const jobsCommand: Command = {
     after: { type: 'string', value: 'cursor', help: 'With list: continues after an earlier list.' },
     why: {
       type: 'boolean',
-      help: 'Also show why its last attempt failed, with stack and causes. Clients never see this; the log has the same text.',
+      help:
+        'Also show why its last attempt failed, with stack and causes. Clients never see this; the log has the ' +
+        'same text.',
     },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
@@ -263,7 +268,8 @@ function lines({ history, ...shown }: Record<string, unknown>): string {
     history as { token: number; worker: string; startedAt: string; outcome: string; reason?: string | null }[]
   ).map(
     ({ token, worker, startedAt, outcome, reason }) =>
-      `attempt ${String(token).padEnd(4)} ${startedAt}  ${worker}  ${outcome.replaceAll('_', ' ')}${reason ? `: ${reason}` : ''}\n`,
+      `attempt ${String(token).padEnd(4)} ` +
+      `${startedAt}  ${worker}  ${outcome.replaceAll('_', ' ')}${reason ? `: ${reason}` : ''}\n`,
   )
   return [...facts, ...attempts].join('')
 }

@@ -21,7 +21,8 @@ type Action = (typeof actions)[number]
 export const keysCommand: Command = {
   usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
   description:
-    'Manages the API keys of a service that is stopped (--data, SQLite) or whose store is shared (--store postgres://...). Keys, and the secrets that sign webhooks, are shown only once, when they are created.',
+    'Manages the API keys of a service that is stopped (--data, SQLite) or whose store is shared (--store ' +
+    'postgres://...). Keys, and the secrets that sign webhooks, are shown only once, when they are created.',
   positionals: { min: 1, max: 2 },
   options: {
     ...storeOptions,
@@ -110,7 +111,8 @@ async function perform(
       const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
       return void show(
         { key, id: record.id, app: id, webhookSecret },
-        `${key}\n(id ${record.id}; it is shown only this once)${webhookSecret ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this once)` : ''}`,
+        `${key}\n(id ${record.id}; it is shown only this ` +
+          `once)${webhookSecret ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this ` + 'once)' : ''}`,
       )
     }
     case 'list': {
@@ -135,7 +137,8 @@ async function perform(
       const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
       return void show(
         { secret, app: known.id },
-        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one also signs for ${hours} more hours.)`,
+        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one also signs for ` +
+          `${hours} more hours.)`,
       )
     }
     case 'rotate': {

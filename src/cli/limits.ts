@@ -18,7 +18,10 @@ const figureNames = Object.keys(figures) as (keyof Limits)[]
 export const limitsCommand: Command = {
   usage: 'limits <show | set> [--app <name>] [limits] (--data <dir> | --store <url>)',
   description:
-    'Shows and sets how much an application may use per day (UTC), and how many of its jobs may wait. These values override the defaults for all applications, which are options of the program that runs the service. Jobs that were already accepted still run. The service must be stopped (--data, SQLite), or its store shared (--store postgres://...).',
+    'Shows and sets how much an application may use per day (UTC), and how many of its jobs may wait. These values ' +
+    'override the defaults for all applications, which are options of the program that runs the service. Jobs ' +
+    'that were already accepted still run. The service must be stopped (--data, SQLite), or its store shared ' +
+    '(--store postgres://...).',
   positionals: { min: 1, max: 1 },
   options: {
     ...storeOptions,

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { StemworkError } from '../core/engine/errors.js'
 
-/** The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a restart. */
+/**
+ * The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a
+ * restart.
+ */
 export async function linkSecret(path: string): Promise<string> {
   try {
     await writeFile(path, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
@@ -13,6 +16,7 @@ export async function linkSecret(path: string): Promise<string> {
   if (/^[0-9a-f]{64}$/.test(secret)) return secret
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing links then stop working.`,
+    `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing ` +
+      'links then stop working.',
   )
 }

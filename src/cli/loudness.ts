@@ -17,7 +17,8 @@ interface Figures {
 export const loudnessCommand: Command = {
   usage: 'loudness <file> [options]',
   description:
-    'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and optionally writes the audio at another loudness.',
+    'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and optionally writes the audio ' +
+    'at another loudness.',
   positionals: { min: 1, max: 1 },
   options: {
     picture: { type: 'string', value: 'file.svg', help: 'Write a picture of the loudness over time.' },

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { nodeVersionRemedy } from './node-version.js'
 
-// Before anything else is loaded: an older Node lacks what that imports, and would name only the first thing that it misses.
+// Before anything else is loaded: an older Node lacks what that imports, and would name only the first thing that it
+// misses.
 const remedy = nodeVersionRemedy()
 if (remedy === undefined) await import('./program.js')
 else {

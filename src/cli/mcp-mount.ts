@@ -14,7 +14,8 @@ export async function withMcp(service: Handler, basePath: string): Promise<Handl
   const { createMcpHandler } = await import('../mcp/mcp-handler.js').catch((cause: unknown) => {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
-      '--mcp needs the package @modelcontextprotocol/sdk, which could not be loaded. Install it: npm install @modelcontextprotocol/sdk',
+      '--mcp needs the package @modelcontextprotocol/sdk, which could not be loaded. Install it: npm install ' +
+        '@modelcontextprotocol/sdk',
       { cause },
     )
   })

@@ -6,19 +6,24 @@ import { onInterruption } from './interruption.js'
 export const mcpCommand: Command = {
   usage: 'mcp --url <base url> [options]',
   description:
-    'Connects agents to a service by the Model Context Protocol on standard input and output, with tools to upload files, run workflows, wait, read and delete.',
+    'Connects agents to a service by the Model Context Protocol on standard input and output, with tools to upload ' +
+    'files, run workflows, wait, read and delete.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
     url: { type: 'string', value: 'url', help: 'Base address of the service, for example http://127.0.0.1:8080/v1.' },
     'api-key': {
       type: 'string',
       value: 'key',
-      help: 'The key of the application whose jobs are used. Prefer STEMWORK_API_KEY, which does not appear in process lists.',
+      help:
+        'The key of the application whose jobs are used. Prefer STEMWORK_API_KEY, which does not appear in ' +
+        'process lists.',
     },
   }),
   notes:
-    'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files are transferred by links, never through the conversation.\n' +
-    'In the settings of an agent: { "command": "npx", "args": ["stemwork", "mcp"], "env": { "STEMWORK_URL": "...", "STEMWORK_API_KEY": "..." } }',
+    'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files are transferred ' +
+    'by links, never through the conversation.\n' +
+    'In the settings of an agent: { "command": "npx", "args": ["stemwork", "mcp"], "env": { "STEMWORK_URL": "...", ' +
+    '"STEMWORK_API_KEY": "..." } }',
   async run(input) {
     const baseUrl = textOf(input, 'url')
     if (baseUrl === undefined || !/^https?:\/\/./.test(baseUrl))
@@ -46,7 +51,8 @@ async function loadProtocol() {
   } catch (cause) {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
-      'The Model Context Protocol needs the package @modelcontextprotocol/sdk, which could not be loaded. Install it: npm install @modelcontextprotocol/sdk',
+      'The Model Context Protocol needs the package @modelcontextprotocol/sdk, which could not be loaded. Install ' +
+        'it: npm install @modelcontextprotocol/sdk',
       { cause },
     )
   }

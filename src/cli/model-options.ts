@@ -30,7 +30,9 @@ export const separationCommandOptions = {
   model: {
     type: 'string',
     value: 'name',
-    help: 'Model to use: a name from "stemwork models list", a manifest (.json), or "best" for the best one that was pulled. Default: embedded.',
+    help:
+      'Model to use: a name from "stemwork models list", a manifest (.json), or "best" for the best one that was ' +
+      'pulled. Default: embedded.',
   },
   threads,
   provider,

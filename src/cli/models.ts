@@ -52,7 +52,8 @@ const actions: Record<string, Action> = {
 export const modelsCommand: Command = {
   usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
-    'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest (.json).',
+    'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest ' +
+    '(.json).',
   positionals: { min: 1, max: 2 },
   options: {
     'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
@@ -90,9 +91,11 @@ export const modelsCommand: Command = {
     },
   },
   notes:
-    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was pulled.\n' +
+    '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was ' +
+    'pulled.\n' +
     "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder.\n" +
-    'STEMWORK_MODEL_MIRROR names a folder or base URL that has all files under their own names; it replaces their addresses.',
+    'STEMWORK_MODEL_MIRROR names a folder or base URL that has all files under their own names; it replaces their ' +
+    'addresses.',
   async run(input, terminal) {
     const action = firstPositional(input)
     const name = input.positionals[1]
@@ -110,7 +113,8 @@ export const modelsCommand: Command = {
     if (!act) {
       const match = nearest(action, ['list', 'presets', 'check', ...Object.keys(actions)])
       throw new UsageError(
-        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, presets, check, ${Object.keys(actions).join(', ')}.`,
+        `There is no "models ${action}".${match ? ` Did you mean ${match}?` : ''} Expected one of: list, presets, ` +
+          `check, ${Object.keys(actions).join(', ')}.`,
       )
     }
     if (name === undefined)

@@ -25,7 +25,8 @@ async function main([name, ...rest]: string[], terminal: Terminal): Promise<numb
   } catch (error) {
     if (error instanceof UsageError) {
       terminal.stderr.write(
-        `${styled(terminal.stderr, 'red', 'stemwork:')} ${error.message}\nSee stemwork ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
+        `${styled(terminal.stderr, 'red', 'stemwork:')} ${error.message}\nSee stemwork ` +
+          `${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.\n`,
       )
       return exitStatus.usage
     }

@@ -53,7 +53,10 @@ export class ProgressLine {
   }
 }
 
-/** What is left, in words; nothing yet at first. An early estimate is worse than none: at first the model is loaded and little is known. */
+/**
+ * What is left, in words; nothing yet at first. An early estimate is worse than none: at first the model is loaded and
+ * little is known.
+ */
 export function timeLeft(fraction: number, elapsedSeconds: number): string {
   if (fraction >= 1 || fraction < 0.03 || elapsedSeconds < 1) return ''
   return `${duration((elapsedSeconds * (1 - fraction)) / fraction)} left`

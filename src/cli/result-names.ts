@@ -59,7 +59,10 @@ export class NameTemplate {
       throw new UsageError('--name must have {stem} in the name of the file, for example "{artist}/{title} - {stem}".')
   }
 
-  /** Path of a stem's file below the folder of the results, separated by `/`, without its ending. Safe on every file system. */
+  /**
+   * Path of a stem's file below the folder of the results, separated by `/`, without its ending. Safe on every file
+   * system.
+   */
   pathOf(song: SongNames, stem: string): string {
     const segments = this.#segments.flatMap((segment) =>
       segment === folderField

@@ -24,7 +24,9 @@ export const scheduleCommand: Command = {
   usage:
     'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
   description:
-    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite), or its store shared (--store postgres://...).',
+    'Controls which jobs start, on all workers: those of an application, of a workflow or, with neither option, of ' +
+    'the whole deployment. Running jobs continue. The service must be stopped (--data, SQLite), or its store ' +
+    'shared (--store postgres://...).',
   positionals: { min: 1, max: 1 },
   options: {
     ...storeOptions,

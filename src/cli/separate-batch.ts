@@ -105,7 +105,8 @@ class Batch {
     if (inputs.length === 0 && unreadable.length === 0)
       throw new StemworkError(
         'NOT_FOUND',
-        `There are no audio or video files to separate in ${this.#request.sources.join(', ')}. Name files, or folders that contain them.`,
+        `There are no audio or video files to separate in ${this.#request.sources.join(', ')}. Name files, or ` +
+          'folders that contain them.',
       )
     await this.#separateAll(inputs, signal)
   }
@@ -239,7 +240,8 @@ async function requireUnchanged({ path, bytes, modifiedAt }: BatchInput): Promis
   if (now?.size === bytes && now.mtimeMs === modifiedAt) return
   throw new StemworkError(
     'BAD_INPUT',
-    'The file changed while it was being read. Run the command again when the file is complete, or use --watch, which waits for that.',
+    'The file changed while it was being read. Run the command again when the file is complete, or use --watch, ' +
+      'which waits for that.',
   )
 }
 

@@ -12,7 +12,8 @@ import { batchRequest, isAddress, songRequest } from './separation-request.js'
 export const separateCommand: Command = {
   usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
   description:
-    'Separates a song, or many files and folders, into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which add up to the mixture. Nothing leaves this machine.',
+    'Separates a song, or many files and folders, into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which ' +
+    'add up to the mixture. Nothing leaves this machine.',
   positionals: { min: 1, max: Infinity },
   options: {
     output: {
@@ -35,12 +36,16 @@ export const separateCommand: Command = {
     name: {
       type: 'string',
       value: 'template',
-      help: `Template for the names of the result files of several songs, without extension. Default: "{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
+      help:
+        'Template for the names of the result files of several songs, without extension. Default: ' +
+        `"{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
     },
     jobs: {
       type: 'string',
       value: 'n',
-      help: 'Number of songs to process at a time, each in its own process with its own copy of the model. Default: 1, which uses all processors but one.',
+      help:
+        'Number of songs to process at a time, each in its own process with its own copy of the model. Default: ' +
+        '1, which uses all processors but one.',
     },
     watch: {
       type: 'boolean',
@@ -50,7 +55,9 @@ export const separateCommand: Command = {
     preset: {
       type: 'string',
       value: 'name',
-      help: 'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of --model.',
+      help:
+        'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of ' +
+        '--model.',
     },
     commercial: { type: 'boolean', help: 'With --preset: only if the licences of its models allow commercial use.' },
     json: {
@@ -60,8 +67,10 @@ export const separateCommand: Command = {
     'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
   },
   notes:
-    'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM and AVI videos; with --ffmpeg, most other formats.\n' +
-    'With several songs, repeating the command skips finished ones, which are listed in the folder .stemwork in the results folder.\nA failed file does not stop the others; failures are listed at the end.\n' +
+    'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM ' +
+    'and AVI videos; with --ffmpeg, most other formats.\n' +
+    'With several songs, repeating the command skips finished ones, which are listed in the folder .stemwork in ' +
+    'the results folder.\nA failed file does not stop the others; failures are listed at the end.\n' +
     'Exit status: 0 done, 1 failed (several songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     return (await isBatch(input))

@@ -20,20 +20,28 @@ import { allWorkflows } from './workflow-modules.js'
 const basePath = '/v1'
 const alias = '/api'
 const defaultPort = 8080
-/** How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start. */
+/**
+ * How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start.
+ */
 const graceMs = 10_000
-/** Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for itself for long. */
+/**
+ * Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for
+ * itself for long.
+ */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
 
 /**
- * How much V8's heap may grow between full collections, in percent: its own limit for a busy heap. The buffers of uploads count as
- * heap, and without this a service that is sent 25 MiB/s collects all of it four times a second, 5 to 10 ms each.
+ * How much V8's heap may grow between full collections, in percent: its own limit for a busy heap. The buffers of
+ * uploads count as heap, and without this a service that is sent 25 MiB/s collects all of it four times a second, 5 to
+ * 10 ms each.
  */
 const heapGrowth = 300
 
 export const serveCommand: Command = {
   usage: 'serve [options]',
-  description: `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; logs go to stderr.`,
+  description:
+    `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; ` +
+    'logs go to stderr.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
     host: {
@@ -63,17 +71,23 @@ export const serveCommand: Command = {
       value: 'key',
       multiple: true,
       variable: 'STEMWORK_API_KEYS',
-      help: 'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several keys and does not appear in process lists. Default: a key is created and shown once.',
+      help:
+        'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several keys and does not appear ' +
+        'in process lists. Default: a key is created and shown once.',
     },
     'operator-key': {
       type: 'string',
       value: 'key',
-      help: `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.`,
+      help:
+        `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key ` +
+        'of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.',
     },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page for uploading songs and listening to stems.` },
     mcp: {
       type: 'boolean',
-      help: `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs @modelcontextprotocol/sdk).`,
+      help:
+        `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs ` +
+        '@modelcontextprotocol/sdk).',
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     ...serviceModelOptions,
@@ -81,8 +95,10 @@ export const serveCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'Ctrl-C stops it: running jobs get 10 seconds; with --data, the rest continue after the next start. A second Ctrl-C stops at once.\n' +
-    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other applications have their own secrets (keys webhook-secret).',
+    'Ctrl-C stops it: running jobs get 10 seconds; with --data, the rest continue after the next start. A second ' +
+    'Ctrl-C stops at once.\n' +
+    'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other ' +
+    'applications have their own secrets (keys webhook-secret).',
   async run(input, terminal) {
     const request = requestOf(input)
     setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
@@ -155,7 +171,8 @@ async function runService(
   const isShared = parts.queue.traits.scope === 'shared'
   if (request.apiOnly && !isShared)
     throw new UsageError(
-      '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store postgres://... and leave --queue out.',
+      '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store ' +
+        'postgres://... and leave --queue out.',
     )
   const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)

@@ -6,7 +6,8 @@ const applicationName = 'default'
 const fromCommandLine = 'command line'
 
 /**
- * Makes exactly the keys given on the command line work, beside those that were made otherwise; makes one if there would be none.
+ * Makes exactly the keys given on the command line work, beside those that were made otherwise; makes one if there
+ * would be none.
  *
  * @returns the new key, which can be shown only now; undefined if there was no need for one
  */
@@ -25,7 +26,8 @@ export async function settleKeys(store: ApplicationStore, givenKeys: readonly st
 }
 
 /**
- * Makes the secret given by the environment sign the webhooks of that application, and the one before it for a day more.
+ * Makes the secret given by the environment sign the webhooks of that application, and the one before it for a day
+ * more.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
  */

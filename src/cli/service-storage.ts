@@ -32,7 +32,10 @@ export const storageOptions = {
   queue: {
     type: 'string',
     value: 'url',
-    help: 'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), postgres://... (a direct address, if --store goes through a pooler) or redis://...[?prefix=<name>] (BullMQ; needs a Postgres store).',
+    help:
+      'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), ' +
+      'postgres://... (a direct address, if --store goes through a pooler) or redis://...[?prefix=<name>] ' +
+      '(BullMQ; needs a Postgres store).',
   },
   blobs: {
     type: 'string',
@@ -69,7 +72,8 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   const { data } = urls
   const root = data === undefined ? await passingFolder(logger) : resolve(data)
   await mkdir(root, { recursive: true, mode: 0o700 })
-  // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in memory.
+  // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in
+  // memory.
   const isPassing = data === undefined && urls.store === undefined
   const deployment = await openDeployment(
     isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls,
@@ -96,7 +100,8 @@ export function requiredSecret(storage: ServiceStorage, given: string | undefine
   const secret = given ?? storage.secret
   if (secret === undefined && storage.durable) {
     throw new UsageError(
-      'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET on every node.',
+      'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET ' +
+        'on every node.',
     )
   }
   return secret

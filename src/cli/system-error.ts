@@ -1,4 +1,7 @@
-/** A failure of the system in words that say what to do; the system's own message stays behind them for those who know it. */
+/**
+ * A failure of the system in words that say what to do; the system's own message stays behind them for those who know
+ * it.
+ */
 export function systemErrorText(error: NodeJS.ErrnoException): string {
   const said = explanation(error)
   return said === undefined ? error.message : `${said} (${error.message})`
@@ -14,7 +17,10 @@ function explanation({
     const { address, port } = rest
     switch (code) {
       case 'EADDRINUSE':
-        return `Port ${port} of ${address} is in use. Stop the program that listens there, or choose another --port (0 for a free one).`
+        return (
+          `Port ${port} of ${address} is in use. Stop the program that listens there, or choose another --port ` +
+          '(0 for a free one).'
+        )
       case 'EACCES':
         return `Port ${port} needs more privileges than this process has. Choose a --port above 1023.`
       case 'EADDRNOTAVAIL':

@@ -4,7 +4,9 @@ import type { CommandInput, CommandOption } from './command.js'
 
 export const tracesOption: CommandOption = {
   type: 'boolean',
-  help: 'Record traces with OpenTelemetry. Set up its SDK with NODE_OPTIONS="--import <file>" (needs @opentelemetry/api).',
+  help:
+    'Record traces with OpenTelemetry. Set up its SDK with NODE_OPTIONS="--import <file>" (needs ' +
+    '@opentelemetry/api).',
 }
 
 /** @throws StemworkError `MISSING_DEPENDENCY`. */

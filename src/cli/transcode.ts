@@ -55,7 +55,9 @@ export const transcodeCommand: Command = {
           const { seconds, sampleRate, channels, clippedSamples, warnings = [] } = details
           const clipped =
             clippedSamples === 0 ? [] : [`${String(clippedSamples)} samples were too loud and were clipped.`]
-          const facts = `${output}: ${Number(seconds).toFixed(2)} s, ${String(sampleRate)} Hz, ${channels === 1 ? 'mono' : `${String(channels)} channels`}`
+          const facts =
+            `${output}: ${Number(seconds).toFixed(2)} s, ${String(sampleRate)} Hz, ` +
+            `${channels === 1 ? 'mono' : `${String(channels)} channels`}`
           const lines = [facts, ...clipped, ...(warnings as string[])]
           return { json: { input: path, output, ...details }, text: lines.map((line) => `${line}\n`).join('') }
         },

@@ -12,7 +12,9 @@ import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
-/** How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker. */
+/**
+ * How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker.
+ */
 const graceMs = 10_000
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
@@ -64,7 +66,8 @@ export const workerCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; other workers then take over the rest, without counting an attempt.\n' +
+    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; other workers then take over the rest, without ' +
+    'counting an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
     const given = deploymentUrls(input)

@@ -32,14 +32,14 @@ export type { GrowingResults, WaitOptions } from './wait.js'
 export type { CreateOptions, PeaksOptions, SingleJobs } from './single-jobs.js'
 
 /**
- * All methods throw `ClientError`, or the signal's reason when it fires. If the client knows the engine's type, methods that
- * take the id of a new job return that workflow's params and results.
+ * All methods throw `ClientError`, or the signal's reason when it fires. If the client knows the engine's type, methods
+ * that take the id of a new job return that workflow's params and results.
  */
 export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Offered>, ManyJobs {}
 
 /**
- * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Requests that are refused
- * for the moment (429, 503) and connections that break are tried again, as the service asks by `Retry-After`.
+ * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Requests that are
+ * refused for the moment (429, 503) and connections that break are tried again, as the service asks by `Retry-After`.
  *
  * @example
  * const client = createClient({ baseUrl: 'https://stems.example.org/v1', apiKey })

@@ -4,7 +4,10 @@ import { backOff, pause } from './pause.js'
 export interface ClientOptions {
   /** Address of the service with its path, for example `https://stems.example.org/v1`. */
   baseUrl: string
-  /** Sent as the raw value of `Authorization`. Leave it out where the host knows its users otherwise, for example by a cookie. */
+  /**
+   * Sent as the raw value of `Authorization`. Leave it out where the host knows its users otherwise, for example by a
+   * cookie.
+   */
   apiKey?: string
   /** Default: the global one. */
   fetch?: typeof fetch

@@ -34,7 +34,9 @@ export async function openDownload(
   return downloadOf(response, url, { signal, onProgress })
 }
 
-/** Opens a result while its job makes it, as soon as there is something of it. @throws ClientError; the signal's reason */
+/**
+ * Opens a result while its job makes it, as soon as there is something of it. @throws ClientError; the signal's reason
+ */
 export async function openGrowing(
   connection: Connection,
   path: string,

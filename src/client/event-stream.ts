@@ -7,8 +7,8 @@ export interface ServerEvent {
 const maxEventLength = 4 * 1024 * 1024
 
 /**
- * Server-sent events of a body, https://html.spec.whatwg.org/multipage/server-sent-events.html. Comments come as events with the
- * name `''`, so that a caller sees that the stream is alive.
+ * Server-sent events of a body, https://html.spec.whatwg.org/multipage/server-sent-events.html. Comments come as events
+ * with the name `''`, so that a caller sees that the stream is alive.
  */
 export async function* serverEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, void, undefined> {
   const reader = body.getReader()

@@ -43,7 +43,10 @@ export interface Archive {
   jobs: number
 }
 
-/** Peaks of an audio file in the format of audiowaveform: `data` alternates the lowest and the highest value of each stretch. */
+/**
+ * Peaks of an audio file in the format of audiowaveform: `data` alternates the lowest and the highest value of each
+ * stretch.
+ */
 export interface Peaks {
   sample_rate: number
   /** Samples of a stretch. */
@@ -61,11 +64,17 @@ export interface Job<Offered extends AnyOffer = Offer> {
   status: JobStatus
   workflow: WorkflowSummary<Offered['id']>
   workflowParams: Offered['params']
-  /** Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job returns fresh ones. */
+  /**
+   * Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job
+   * returns fresh ones.
+   */
   result: Offered['result'] | null
   /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
   files?: Record<string, JobFile> | null
-  /** How the result was made, as the workflow tells it, for example the name and hash of the model; null until SUCCEEDED. */
+  /**
+   * How the result was made, as the workflow tells it, for example the name and hash of the model; null until
+   * SUCCEEDED.
+   */
   details: Record<string, unknown> | null
   error: JobError | null
   createdAt: string
@@ -84,9 +93,15 @@ export interface Job<Offered extends AnyOffer = Offer> {
   /** The job does not start before this time. */
   notBefore?: string | null
   deadline?: string | null
-  /** Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from `getJob` and in events. */
+  /**
+   * Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from
+   * `getJob` and in events.
+   */
   place?: number | null
-  /** When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob` and in events. */
+  /**
+   * When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob`
+   * and in events.
+   */
   estimate?: { startsAt: string | null; endsAt: string } | null
   /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
   waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null

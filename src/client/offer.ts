@@ -1,4 +1,7 @@
-/** A workflow as a client's types know it: its id, the params of its jobs, and its results as download links by output name. */
+/**
+ * A workflow as a client's types know it: its id, the params of its jobs, and its results as download links by output
+ * name.
+ */
 export interface Offer<Id extends string = string, Params = Record<string, unknown>, Result = Record<string, string>> {
   id: Id
   params: Params

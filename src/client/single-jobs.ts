@@ -22,7 +22,10 @@ export interface CreateOptions extends RequestOptions {
 
 /** What a client does with one job at a time, and with what belongs to its application. */
 export interface SingleJobs<Offered extends AnyOffer = Offer> {
-  /** Uploads a file. If the service supports it, uploads of 8 MiB or more resume after an interruption. The returned address is the input of a job. */
+  /**
+   * Uploads a file. If the service supports it, uploads of 8 MiB or more resume after an interruption. The returned
+   * address is the input of a job.
+   */
   upload(source: UploadSource, options?: UploadOptions): Promise<{ downloadUrl: string }>
   createJob<Id extends Offered['id']>(
     job: { workflow: Id } & NewJobOf<OfferBy<Offered, Id>>,
@@ -31,7 +34,9 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   getJob<Id extends Offered['id']>(id: string | JobId<Id>, options?: RequestOptions): Promise<Job<OfferBy<Offered, Id>>>
   /** One page of jobs, newest first. */
   listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage<Offered>>
-  /** The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted. */
+  /**
+   * The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted.
+   */
   waitForJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
     options?: WaitOptions,
@@ -45,8 +50,9 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
   /**
-   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has succeeded, the result. Waits until
-   * the job has begun with it. Only the lengths in the file's header differ from the result. Throws `NOT_FOUND` once there can be none.
+   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has
+   * succeeded, the result. Waits until the job has begun with it. Only the lengths in the file's header differ from the
+   * result. Throws `NOT_FOUND` once there can be none.
    */
   growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */

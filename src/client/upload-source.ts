@@ -1,6 +1,9 @@
 import type { RequestOptions } from './connection.js'
 
-/** What can be sent: a `File` or other `Blob`, bytes, or a stream of them. In Node, `fs.openAsBlob(path)` makes a Blob of a file. */
+/**
+ * What can be sent: a `File` or other `Blob`, bytes, or a stream of them. In Node, `fs.openAsBlob(path)` makes a Blob
+ * of a file.
+ */
 export type UploadSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
 export interface TransferProgress {

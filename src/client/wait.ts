@@ -4,13 +4,18 @@ import { serverEvents } from './event-stream.js'
 import { hasEnded, type Job, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
-/** By the name of a result: how many bytes of it can be read by now (`client.growing` with a `range`), and its address. */
+/**
+ * By the name of a result: how many bytes of it can be read by now (`client.growing` with a `range`), and its address.
+ */
 export type GrowingResults = Record<string, { bytes: number; url: string }>
 
 export interface WaitOptions extends RequestOptions {
   /** Called at once and at each change that is seen. */
   onProgress?(progress: JobProgress): void
-  /** Called when there is more to read of results while they are made; only by event streams of the machine that runs the job. */
+  /**
+   * Called when there is more to read of results while they are made; only by event streams of the machine that runs
+   * the job.
+   */
   onGrowing?(results: GrowingResults): void
   /** `polling` for networks that do not let event streams through. Default: `events`, and polling where they fail. */
   by?: 'events' | 'polling'

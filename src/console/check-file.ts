@@ -22,7 +22,9 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   const { maxFileBytes, maxAudioSeconds, extensions } = accepted
   if (file.size > maxFileBytes)
     return {
-      text: `This file has ${sizeWords(file.size)}. The service takes at most ${sizeWords(maxFileBytes)}. A compressed copy, for example MP3, is smaller.`,
+      text:
+        `This file has ${sizeWords(file.size)}. The service takes at most ${sizeWords(maxFileBytes)}. A ` +
+        'compressed copy, for example MP3, is smaller.',
     }
   if (!extensions) return undefined
   const head = new Uint8Array(await file.slice(0, headBytes).arrayBuffer())
@@ -35,7 +37,9 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   const seconds = await soon(durationOf(file))
   if (seconds !== undefined && seconds > maxAudioSeconds)
     return {
-      text: `This recording lasts ${timeWords(seconds)}. The service takes at most ${timeWords(maxAudioSeconds)}. Send it in parts.`,
+      text:
+        `This recording lasts ${timeWords(seconds)}. The service takes at most ${timeWords(maxAudioSeconds)}. ` +
+        'Send it in parts.',
     }
   return undefined
 }

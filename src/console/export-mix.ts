@@ -15,8 +15,8 @@ const pieceSeconds = 10
 const headerBytes = 44
 
 /**
- * The tracks as they are heard, as one 16-bit WAV file. It is written piece by piece into a `Blob`, which browsers keep outside of
- * the page's memory. Samples above full scale are clipped.
+ * The tracks as they are heard, as one 16-bit WAV file. It is written piece by piece into a `Blob`, which browsers keep
+ * outside of the page's memory. Samples above full scale are clipped.
  */
 export async function exportMix(tracks: readonly PlayerTrack[], options: MixOptions): Promise<Blob> {
   const { volumes, signal, onProgress } = options

@@ -24,7 +24,10 @@ const longestFrameHead = 16
 const marginBytes = 24 * 1024
 const maxProbes = 12
 
-/** A FLAC file of fixed block size, read piece by piece: a place is guessed from its neighbours, then found by the frames' own numbers. */
+/**
+ * A FLAC file of fixed block size, read piece by piece: a place is guessed from its neighbours, then found by the
+ * frames' own numbers.
+ */
 export async function openFlac(file: OpenFile): Promise<PcmSource | undefined> {
   const head = new DataView(file.head)
   if (head.byteLength < 42 || head.getUint32(0) !== magic) return undefined

@@ -18,7 +18,10 @@ interface JobPageProps {
   tab: 'player' | 'details'
 }
 
-/** One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it was. */
+/**
+ * One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it
+ * was.
+ */
 export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [job, setJob] = useState<Job>()
   const [problem, setProblem] = useState<Explanation>()

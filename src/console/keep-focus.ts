@@ -1,8 +1,9 @@
 const focusable = 'a[href], button:not(:disabled), input:not(:disabled), select, summary'
 
 /**
- * An element may go while it has the focus: a row with its last button, a message that was answered. Browsers then focus nothing,
- * and people who use a keyboard or a screen reader are back at the top. Here the focus moves to what is next to it.
+ * An element may go while it has the focus: a row with its last button, a message that was answered. Browsers then
+ * focus nothing, and people who use a keyboard or a screen reader are back at the top. Here the focus moves to what is
+ * next to it.
  */
 export function keepFocus(root: HTMLElement): void {
   /** The focused element and what it lies in, inside out. */

@@ -19,7 +19,10 @@ export interface LiveJobs {
   /** Rises with each connection: what was shown before may have missed changes and has to be read again. */
   turn: number
   listen(listener: JobListener): () => void
-  /** Tells the listeners of a job that this page has made; the stream tells of it later, or only once it is connected again. */
+  /**
+   * Tells the listeners of a job that this page has made; the stream tells of it later, or only once it is connected
+   * again.
+   */
   created(job: Job): void
   /** Tells the listeners what the page was told on request. */
   read(jobs: readonly Job[]): void

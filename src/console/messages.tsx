@@ -24,7 +24,10 @@ export function useMessages(): Messages {
 /** As long as a deletion can be taken back. */
 export const toastMs = 8000
 
-/** Where the page speaks up by itself. News do not take the place of a toast that can be answered, for example by "Undo". */
+/**
+ * Where the page speaks up by itself. News do not take the place of a toast that can be answered, for example by
+ * "Undo".
+ */
 export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [spoken, setSpoken] = useState('')
   const [news, showNews, hideNews] = useToast()

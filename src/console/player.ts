@@ -57,8 +57,8 @@ interface Channel {
 }
 
 /**
- * Plays tracks locked together, sample for sample: the pieces of all tracks for a stretch of time are started at the same instant
- * of one audio clock, and none before all are there.
+ * Plays tracks locked together, sample for sample: the pieces of all tracks for a stretch of time are started at the
+ * same instant of one audio clock, and none before all are there.
  */
 export class Player {
   readonly #tracks: readonly PlayerTrack[]

@@ -61,7 +61,10 @@ type TabMessage = { ask: true } | { key: string } | { leave: string | undefined 
 const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
 const answerMs = 150
 
-/** Gives the key to other tabs of this page that have none. @param onLeave called when another tab with this key signs out */
+/**
+ * Gives the key to other tabs of this page that have none. @param onLeave called when another tab with this key signs
+ * out
+ */
 export function shareWithTabs(onLeave: () => void): void {
   channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
     if (keyInUse === undefined) return

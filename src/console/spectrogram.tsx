@@ -24,7 +24,10 @@ interface SpectrogramProps {
   duration: number
 }
 
-/** Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is shown. */
+/**
+ * Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is
+ * shown.
+ */
 export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   useEffect(() => {

@@ -12,8 +12,8 @@ const mostFramesPerRead = 2 ** 18
 const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
 
 /**
- * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz, spaced by
- * octaves, lowest first. What is read at once is bounded, and of long tracks only the moments are read.
+ * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz,
+ * spaced by octaves, lowest first. What is read at once is bounded, and of long tracks only the moments are read.
  */
 export async function readSpectrum(
   source: PcmSource,

@@ -10,7 +10,9 @@ interface Mark {
 const windowMs = 20_000
 const leastShare = 0.002
 
-/** Estimates the time left from the progress of the last seconds; on slow jobs, of the last steps, however old they are. */
+/**
+ * Estimates the time left from the progress of the last seconds; on slow jobs, of the last steps, however old they are.
+ */
 export class TimeLeft {
   #marks: Mark[] = []
   /** When the job came to what is seen first, nobody here knows. */

@@ -14,7 +14,10 @@ interface WaveformProps {
   duration: number
 }
 
-/** The part of the track that is in view, in bars; what was played stands out, by a second canvas that the style sheet clips. */
+/**
+ * The part of the track that is in view, in bars; what was played stands out, by a second canvas that the style sheet
+ * clips.
+ */
 export function Waveform({ stem, title, view, duration }: WaveformProps) {
   const [peaks, setPeaks] = useState<Peaks | 'none'>()
   const rest = useRef<HTMLCanvasElement>(null)

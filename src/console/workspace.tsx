@@ -135,8 +135,8 @@ function useWorkflows(
 /**
  * Says when a song is done, whatever page is shown.
  *
- * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even before the answer
- * to the request. True if it was.
+ * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even
+ * before the answer to the request. True if it was.
  */
 function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
   const { announce, show } = useMessages()

@@ -67,8 +67,9 @@ export async function assertNothingUnder(store: BlobStore, key: string): Promise
 const blockBytes = 64 * 1024
 
 /**
- * A long stream from 32 MB of memory, which it uses again and again: a store that keeps references to all of it instead of the
- * bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been taken.
+ * A long stream from 32 MB of memory, which it uses again and again: a store that keeps references to all of it instead
+ * of the bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been
+ * taken.
  */
 export async function* longSource(
   bytes: number,
@@ -102,7 +103,10 @@ export async function countLongBody(body: AsyncIterable<Uint8Array>, onBlock: ()
   return position
 }
 
-/** Watches how many bytes of buffers are alive (after a collection, so garbage does not count) beyond those at the start. */
+/**
+ * Watches how many bytes of buffers are alive (after a collection, so garbage does not count) beyond those at the
+ * start.
+ */
 export class HeldBytes {
   readonly #collect: () => void
   readonly #start: number

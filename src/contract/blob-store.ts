@@ -5,7 +5,9 @@ import { type ContractApi, registerSuite, type Skips } from './suite.js'
 
 export interface OpenBlobStore {
   store: BlobStore
-  /** Bytes of a 50 MB stream that the store may hold at one time. Default: 24 MiB (four parts of a multipart upload). */
+  /**
+   * Bytes of a 50 MB stream that the store may hold at one time. Default: 24 MiB (four parts of a multipart upload).
+   */
   maxHeldBytes?: number
   /** Closes the store and removes what it left. */
   close(): Promise<void>

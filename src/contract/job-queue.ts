@@ -18,7 +18,9 @@ export interface JobQueueHarness {
   timeoutMs?: number
 }
 
-/** Proves that a queue keeps the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time. */
+/**
+ * Proves that a queue keeps the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time.
+ */
 export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): void {
   registerSuite(api, {
     title: 'the job queue contract',

@@ -22,7 +22,8 @@ export async function passWindow(
   assert.equal(
     (await store.findByIdempotencyKey('app-1', key))?.id,
     undefined,
-    `The idempotency key is still known ${idempotencyMs} ms after its job was made. Does the harness give its store the window, open({ idempotencyMs })?`,
+    `The idempotency key is still known ${idempotencyMs} ms after its job was made. Does the harness give its ` +
+      'store the window, open({ idempotencyMs })?',
   )
 }
 

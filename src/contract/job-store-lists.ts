@@ -281,7 +281,10 @@ function matches(job: JobRecord, query: JobQuery): boolean {
   )
 }
 
-/** Every choice of at most three filters: enough to meet every pair of conditions in a query builder, and a third beside it. */
+/**
+ * Every choice of at most three filters: enough to meet every pair of conditions in a query builder, and a third beside
+ * it.
+ */
 function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
   const fields = Object.entries(options)
   const build = function* (index: number, chosen: Record<string, unknown>): Generator<JobQuery> {

@@ -19,7 +19,10 @@ export interface OpenJobStore {
   store: JobStore
   /** Moves the store's clock on. Without it the suite waits in real time. */
   advance?(milliseconds: number): void | Promise<void>
-  /** Replaces what is stored of the job by something that is no record, past the store. Needed by the cases about damaged records. */
+  /**
+   * Replaces what is stored of the job by something that is no record, past the store. Needed by the cases about
+   * damaged records.
+   */
   damage?(id: string): Promise<void>
   /** Closes the store and removes what it left. */
   close(): Promise<void>

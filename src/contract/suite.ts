@@ -10,7 +10,10 @@ export interface ContractApi {
 /** Cases by the sentence that they prove. */
 export type Cases<Context> = Record<string, (context: Context) => Promise<void>>
 
-/** Sentences of cases that an adapter does not keep, each with the reason. They are reported as skipped, with that reason. */
+/**
+ * Sentences of cases that an adapter does not keep, each with the reason. They are reported as skipped, with that
+ * reason.
+ */
 export type Skips<Name extends string> = Partial<Record<Name, string>>
 
 export interface Suite<Context extends { close(): Promise<void> }> {
@@ -56,7 +59,10 @@ export function registerSuite<Context extends { close(): Promise<void> }>(
   })
 }
 
-/** A call of the adapter that never settles would hang the whole run, in runners without a time-out of their own without a name. */
+/**
+ * A call of the adapter that never settles would hang the whole run, in runners without a time-out of their own without
+ * a name.
+ */
 async function inTime(
   name: string,
   timeoutMs: number,
@@ -69,7 +75,9 @@ async function inTime(
       () =>
         reject(
           new Error(
-            `"${name}" did not end within ${timeoutMs} ms: ${step} is still waiting, so a call of the adapter has not settled. Every call must end, with an error if need be; a slow server may need more \`timeoutMs\`.`,
+            `"${name}" did not end within ${timeoutMs} ms: ${step} is still waiting, so a call of the adapter has ` +
+              'not settled. Every call must end, with an error if need be; a slow server may need more ' +
+              `\`timeoutMs\`.`,
           ),
         ),
       timeoutMs,

@@ -21,8 +21,8 @@ const pollMs = 2000
 const polledJobs = 50
 
 /**
- * The changes of an application's jobs from now on: of this process at once, of others by a poll. Changes of one job while the follower is
- * busy are merged.
+ * The changes of an application's jobs from now on: of this process at once, of others by a poll. Changes of one job
+ * while the follower is busy are merged.
  */
 export async function* applicationChanges(
   engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>,

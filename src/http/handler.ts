@@ -29,13 +29,14 @@ import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
 
 /**
- * The whole HTTP interface as one function, for any framework. `stemwork/express`, `stemwork/node` and the others mount it.
+ * The whole HTTP interface as one function, for any framework. `stemwork/express`, `stemwork/node` and the others mount
+ * it.
  *
  * @example
  * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
- * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable uploads without their
- * package.
+ * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable
+ * uploads without their package.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
@@ -146,7 +147,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     isMisplacedTold = true
     logger.warn(
       { path, expected: `${basePath}/...` },
-      "A request for a route of this service used another path. Its paths begin with the mount's path, which Express and Fastify " +
+      "A request for a route of this service used another path. Its paths begin with the mount's path, which " +
+        'Express and Fastify ' +
         'know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
     )
   }
@@ -155,7 +157,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     if (match.kind === 'none')
       throw new Problem(
         'NOT_FOUND',
-        `There is nothing at this path. The paths of this service begin with "${basePath}/", for example ${basePath}/upload.`,
+        `There is nothing at this path. The paths of this service begin with "${basePath}/", for example ` +
+          `${basePath}/upload.`,
       )
     const allow = match.allow.join(', ')
     if (request.method === 'OPTIONS')

@@ -39,20 +39,23 @@ export const handlerOptionsSchema = z.strictObject({
     .transform((url) => url.replace(/\/+$/, ''))
     .optional()
     .describe(
-      'Absolute address of the service including its path, as clients see it; links begin with it. Default: taken from each request.',
+      'Absolute address of the service including its path, as clients see it; links begin with it. Default: taken ' +
+        'from each request.',
     ),
   trustProxy: z
     .boolean()
     .default(false)
     .describe(
-      'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that sets these headers itself.',
+      'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that ' +
+        'sets these headers itself.',
     ),
   secrets: z
     .array(z.string().min(32))
     .min(1)
     .optional()
     .describe(
-      'Secrets that sign links. The first one signs, and all are accepted. Default: a random one, so links work only as long as this process, and only in it.',
+      'Secrets that sign links. The first one signs, and all are accepted. Default: a random one, so links work ' +
+        'only as long as this process, and only in it.',
     ),
   authenticate: z
     .custom<Authenticate>((value) => typeof value === 'function')
@@ -74,7 +77,8 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Return links to the blob store itself (S3 or similar) for uploads and results. Such uploads do not accept chunked bodies, and their size is checked only when a job is created.',
+      'Return links to the blob store itself (S3 or similar) for uploads and results. Such uploads do not accept ' +
+        'chunked bodies, and their size is checked only when a job is created.',
     ),
   limits: z
     .strictObject({
@@ -100,7 +104,9 @@ export const handlerOptionsSchema = z.strictObject({
         .union([z.literal(false), z.number().int().positive()])
         .default(100 * 1024 ** 3)
         .describe(
-          'Uploads and results that an application may keep. When they are full, uploads and new jobs get 429 STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of each process that shares a store. `false`: no limit.',
+          'Uploads and results that an application may keep. When they are full, uploads and new jobs get 429 ' +
+            'STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of each ' +
+            'process that shares a store. `false`: no limit.',
         ),
       uploadsInFlight: z
         .number()
@@ -137,7 +143,8 @@ export const handlerOptionsSchema = z.strictObject({
         .nonnegative()
         .default(64 * 1024 ** 2)
         .describe(
-          'How much of a rejected body is still read before the response, so that clients that keep sending receive it.',
+          'How much of a rejected body is still read before the response, so that clients that keep sending ' +
+            'receive it.',
         ),
     })
     .prefault({}),
@@ -150,7 +157,9 @@ export const handlerOptionsSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Requests an application may make, for each process; a list counts as one of the others, and as one more for each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked.',
+      'Requests an application may make, for each process; a list counts as one of the others, and as one more for ' +
+        'each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 ' +
+        'bits), after which only keys that have worked before are checked.',
     ),
   cors: z
     .union([
@@ -174,7 +183,9 @@ export const handlerOptionsSchema = z.strictObject({
     .strictObject({ key: z.string().min(16) })
     .optional()
     .describe(
-      'Serve /operator, a page for the operators of the service: it shows and controls the jobs of all applications. `key` (16 or more characters) opens this page and nothing else. Default: there is no such page.',
+      'Serve /operator, a page for the operators of the service: it shows and controls the jobs of all ' +
+        'applications. `key` (16 or more characters) opens this page and nothing else. Default: there is no such ' +
+        'page.',
     ),
   manageKeys: z
     .boolean()
@@ -186,7 +197,8 @@ export const handlerOptionsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs the package `@tus/server`.',
+      'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs ' +
+        'the package `@tus/server`.',
     ),
   docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),

@@ -53,7 +53,8 @@ export const jobViewSchema = z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
-        'How the result was made, as reported by the workflow, for example the name and hash of the model; null until SUCCEEDED.',
+        'How the result was made, as reported by the workflow, for example the name and hash of the model; null ' +
+          'until SUCCEEDED.',
       ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
     createdAt: timestampSchema.describe('When the job was created.'),
@@ -76,7 +77,8 @@ export const jobViewSchema = z
       .int()
       .nullable()
       .describe(
-        'For a waiting job, its place among the jobs of the application: 1 is next; 1001 means more than 1000. Only in the response of `GET /job/{id}` and in events.',
+        'For a waiting job, its place among the jobs of the application: 1 is next; 1001 means more than 1000. ' +
+          'Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z
       .object({
@@ -85,13 +87,15 @@ export const jobViewSchema = z
       })
       .nullable()
       .describe(
-        'From the progress of the job and from recent jobs; null without enough data, and once the job has ended. Only in the response of `GET /job/{id}` and in events.',
+        'From the progress of the job and from recent jobs; null without enough data, and once the job has ended. ' +
+          'Only in the response of `GET /job/{id}` and in events.',
       ),
     waiting: z
       .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
       .nullable()
       .describe(
-        'Why a waiting job does not start, besides the jobs before it: its time has not come, an operator has paused such jobs, or no worker takes them. Only in the response of `GET /job/{id}`.',
+        'Why a waiting job does not start, besides the jobs before it: its time has not come, an operator has ' +
+          'paused such jobs, or no worker takes them. Only in the response of `GET /job/{id}`.',
       ),
   })
   .meta({ id: 'Job' })
@@ -203,7 +207,8 @@ export const newJobSchema = z
     copyResultsTo: atMost(32, 'keys', shorterThan(32 * 1024, z.record(z.string().min(1).max(100), httpUrl)))
       .optional()
       .describe(
-        'Output name to a PUT URL in your own storage, to which the result is copied. At most 32,768 characters as JSON.',
+        'Output name to a PUT URL in your own storage, to which the result is copied. At most 32,768 characters as ' +
+          'JSON.',
       ),
     webhook: z
       .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })

@@ -14,7 +14,8 @@ export function jobTools(client: Client, connection: Connection): Tool[] {
       name: 'upload_link',
       title: 'Get an upload link',
       description:
-        'Returns a link to which a local file can be sent once, with an HTTP PUT and the file as its body, for example: curl -T song.mp3 "<uploadUrl>". ' +
+        'Returns a link to which a local file can be sent once, with an HTTP PUT and the file as its body, for ' +
+        'example: curl -T song.mp3 "<uploadUrl>". ' +
         'Afterwards, use downloadUrl as the input of a job.',
       annotations: { readOnlyHint: true },
       input: z.strictObject({}),
@@ -35,7 +36,9 @@ export function jobTools(client: Client, connection: Connection): Tool[] {
     tool({
       name: 'wait_for_job',
       title: 'Wait for a job',
-      description: `Waits until the job has ended, SUCCEEDED or FAILED, and returns it; at most for the given seconds, after which it can be called again.`,
+      description:
+        'Waits until the job has ended, SUCCEEDED or FAILED, and returns it; at most for the given ' +
+        'seconds, after which it can be called again.',
       annotations: { readOnlyHint: true },
       input: z.strictObject({
         id,

@@ -7,7 +7,10 @@ export interface McpHandlerOptions {
   mountPath?: string
   /** The handler's own `basePath`, for example `/v1`. Default: none. */
   basePath?: string
-  /** Origins of web pages that may call it, such as `https://agents.example.org`. Requests of other pages are refused. Default: none. */
+  /**
+   * Origins of web pages that may call it, such as `https://agents.example.org`. Requests of other pages are refused.
+   * Default: none.
+   */
   origins?: readonly string[]
 }
 
@@ -26,8 +29,9 @@ const passedOn = [
 ]
 
 /**
- * The Model Context Protocol over HTTP (Streamable HTTP, without sessions) for a service, as a handler that the mounts take. A request carries the key of an
- * application as for the service itself, raw or after `Bearer`, and can do what that key can: each tool is a request to the service's handler.
+ * The Model Context Protocol over HTTP (Streamable HTTP, without sessions) for a service, as a handler that the mounts
+ * take. A request carries the key of an application as for the service itself, raw or after `Bearer`, and can do what
+ * that key can: each tool is a request to the service's handler.
  *
  * @param handler what `createHandler(engine)` returns
  * @example

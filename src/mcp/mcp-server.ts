@@ -15,13 +15,16 @@ import type { Tool, ToolContext } from './tool.js'
 import { workflowTools } from './workflow-tools.js'
 
 const instructions =
-  'Runs media-processing jobs. Files go in and out by links, never through this conversation: give a public URL as the input, or get an upload link with ' +
-  'upload_link, send the file there with an HTTP PUT, and use its downloadUrl. A tool named run_... starts a job and returns its id; wait_for_job waits for it; ' +
+  'Runs media-processing jobs. Files go in and out by links, never through this conversation: give a public URL as ' +
+  'the input, or get an upload link with ' +
+  'upload_link, send the file there with an HTTP PUT, and use its downloadUrl. A tool named run_... starts a job ' +
+  'and returns its id; wait_for_job waits for it; ' +
   'the result links can be downloaded without a key until they expire. Delete a job once its results are saved.'
 
 /**
- * A server of the Model Context Protocol over the interface of a service: a tool for each of its workflows, made from their schemas, and tools for uploads
- * and jobs. It can do what the key can, and sees what the key sees. Connect it to any transport of `@modelcontextprotocol/sdk`.
+ * A server of the Model Context Protocol over the interface of a service: a tool for each of its workflows, made from
+ * their schemas, and tools for uploads and jobs. It can do what the key can, and sees what the key sees. Connect it to
+ * any transport of `@modelcontextprotocol/sdk`.
  *
  * @example
  * const server = createMcpServer({ baseUrl: 'https://stems.example.org/v1', apiKey })

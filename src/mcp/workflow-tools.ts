@@ -6,7 +6,8 @@ const nameField = 'jobName'
 /**
  * A tool for each workflow: its input is the workflow's params, and a name for the job.
  *
- * @param options.withSchemas whether they are to be listed; to be called they need none, and the service checks the params
+ * @param options.withSchemas whether they are to be listed; to be called they need none, and the service checks the
+ * params
  */
 export async function workflowTools(
   client: Client,
@@ -21,7 +22,9 @@ export async function workflowTools(
       return {
         name,
         title,
-        description: `${description} Starts a job of the workflow ${id} and returns its id at once; wait_for_job waits for its results.`,
+        description:
+          `${description} Starts a job of the workflow ${id} and returns its id at once; wait_for_job ` +
+          'waits for its results.',
         inputSchema: inputSchema(schema),
         annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
         async run({ [nameField]: jobName, ...params }, { signal: callSignal }) {

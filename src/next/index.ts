@@ -9,13 +9,16 @@ export interface NextSettings {
   outputFileTracingIncludes?: Record<string, string[]>
 }
 
-/** Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js sees those. */
+/**
+ * Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js
+ * sees those.
+ */
 const peersOfTheChild = ['onnxruntime-node']
 
 /**
- * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what its child process
- * loads into `output: 'standalone'` and into the functions of hosts that trace imports. Of onnxruntime-node it takes the binaries of
- * this platform, so build where, or on what, the program will run.
+ * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what
+ * its child process loads into `output: 'standalone'` and into the functions of hosts that trace imports. Of
+ * onnxruntime-node it takes the binaries of this platform, so build where, or on what, the program will run.
  *
  * @param route glob of the routes that embed the engine. Default: all.
  * @example

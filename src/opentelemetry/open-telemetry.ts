@@ -27,8 +27,8 @@ const kinds: Record<SpanOrder['kind'], SpanKind> = {
 }
 
 /**
- * Records what an engine does as spans of OpenTelemetry. It starts and registers nothing: which spans are kept and where they go is
- * for the SDK that the process has set up, and without one nothing is recorded.
+ * Records what an engine does as spans of OpenTelemetry. It starts and registers nothing: which spans are kept and
+ * where they go is for the SDK that the process has set up, and without one nothing is recorded.
  *
  * @example
  * import { openTelemetry } from 'stemwork/opentelemetry'
@@ -72,7 +72,9 @@ function fail(span: OtelSpan, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
 }
 
-/** As https://www.w3.org/TR/trace-context/ writes it, whatever propagator the process has: a job may go on in another. */
+/**
+ * As https://www.w3.org/TR/trace-context/ writes it, whatever propagator the process has: a job may go on in another.
+ */
 function traceContext(span: OtelSpan): TraceContext | undefined {
   const found = span.spanContext()
   if (!isSpanContextValid(found)) return undefined

@@ -10,13 +10,14 @@ export interface WaitForJobOptions {
 }
 
 /**
- * Resolves with the job once it has ended, be it SUCCEEDED or FAILED. It looks once and then listens to the engine's events, so the
- * job must run in this process, by `engine.start()` or `engine.run()`.
+ * Resolves with the job once it has ended, be it SUCCEEDED or FAILED. It looks once and then listens to the engine's
+ * events, so the job must run in this process, by `engine.start()` or `engine.run()`.
  *
  * @example
  * const { job } = await engine.submit({ app: 'test', workflow: 'service/size', params: {}, uploads: { inputUrl: key } })
  * expect(await waitForJob(engine, job.id)).toMatchObject({ status: 'SUCCEEDED' })
- * @throws StemworkError `NOT_FOUND` if there is no such job or it is deleted meanwhile; `TIMEOUT` with the state that it was left in.
+ * @throws StemworkError `NOT_FOUND` if there is no such job or it is deleted meanwhile; `TIMEOUT` with the state that
+ * it was left in.
  */
 export async function waitForJob(
   engine: Pick<JobEngine, 'get' | 'on' | 'off'>,
@@ -58,7 +59,8 @@ async function describe(engine: Pick<JobEngine, 'get'>, id: string, timeoutMs: n
       : 'Allow more time'
   return new StemworkError(
     'TIMEOUT',
-    `Job ${id} has not ended within ${timeoutMs} ms: it is ${job?.status ?? 'gone'}${job?.stage ? ` in stage "${job.stage}"` : ''}. ${advice} with timeoutMs.`,
+    `Job ${id} has not ended within ${timeoutMs} ms: it is ` +
+      `${job?.status ?? 'gone'}${job?.stage ? ` in stage "${job.stage}"` : ''}. ${advice} with timeoutMs.`,
     { retryable: true },
   )
 }

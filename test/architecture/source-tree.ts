@@ -65,8 +65,8 @@ export class SourceTree {
   }
 
   /**
-   * The folders as nodes, and the imports between them. A file that lies beside folders stands for itself: `core/engine/engine.ts`
-   * uses every folder of the engine, and `core/engine/errors.ts` is used by all of them.
+   * The folders as nodes, and the imports between them. A file that lies beside folders stands for itself:
+   * `core/engine/engine.ts` uses every folder of the engine, and `core/engine/errors.ts` is used by all of them.
    */
   folderGraph(): Map<string, Set<string>> {
     const folders = new Set([...this.files].map((file) => dirname(file)))

@@ -15,7 +15,10 @@ const projects = ['tsconfig.json', 'tsconfig.console.json'].map((project) => {
   return ts.getParsedCommandLineOfConfigFile(join(root, project), {}, host)!
 })
 
-/** AssemblyScript, which its own compiler checks, and the type tests, which `test/package/types.test.ts` compiles against the build. */
+/**
+ * AssemblyScript, which its own compiler checks, and the type tests, which `test/package/types.test.ts` compiles
+ * against the build.
+ */
 const apart = ['src/core/media/dsp/kernels/assembly', 'test/types', 'test/fixtures'].map((folder) => join(folder, '/'))
 
 test('every source file is checked, by one project', () => {

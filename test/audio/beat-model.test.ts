@@ -14,10 +14,14 @@ import { onnxModel, type OnnxGraph } from '../separation/onnx-graph.js'
 import { writeWav } from '../separation/tracks.js'
 import { beatScore } from './rendered-piece.js'
 
-// The weights of Beat This! cannot be had where this library was made. What is tested is all around them: the spectrogram against its
-// definition, the chunks and peaks against those of the authors' code, and a whole job with a network of the same inputs and outputs.
+// The weights of Beat This! cannot be had where this library was made. What is tested is all around them: the
+// spectrogram against its definition, the chunks and peaks against those of the authors' code, and a whole job with a
+// network of the same inputs and outputs.
 
-/** Frame `index` as torchaudio's MelSpectrogram defines it (n_fft 1024, centre and reflect, mel scale `slaney`, `frame_length`, power 1). */
+/**
+ * Frame `index` as torchaudio's MelSpectrogram defines it (n_fft 1024, centre and reflect, mel scale `slaney`,
+ * `frame_length`, power 1).
+ */
 function frameByDefinition(audio: Float32Array, index: number): number[] {
   const size = 1024
   const at = (i: number) => audio[i < 0 ? -i : i >= audio.length ? 2 * (audio.length - 1) - i : i]!

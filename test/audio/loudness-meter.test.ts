@@ -3,8 +3,9 @@ import type { Speaker } from '../../src/core/media/dsp/audio-stream.js'
 import type { LoudnessCourse } from '../../src/core/media/loudness/loudness-course.js'
 import { type Loudness, LoudnessMeter } from '../../src/core/media/loudness/loudness-meter.js'
 
-// The minimum requirements test signals of EBU Tech 3341 (version 4) and Tech 3342 (version 4), made here from their descriptions. Cases 7
-// and 8 of the first, 5 and 6 of the second are recordings of programmes, which are not free to pass on.
+// The minimum requirements test signals of EBU Tech 3341 (version 4) and Tech 3342 (version 4), made here from their
+// descriptions. Cases 7 and 8 of the first, 5 and 6 of the second are recordings of programmes, which are not free to
+// pass on.
 
 const stereo: Speaker[] = ['left', 'right']
 const surround: Speaker[] = ['left', 'right', 'centre', 'lfe', 'surroundLeft', 'surroundRight']
@@ -134,7 +135,8 @@ describe('a loudness meter, EBU Tech 3341', () => {
     }
   })
 
-  // A sine at a quarter of the rate with these phases has its crests between the samples (cases 15 to 19: +0.2, -0.4 dB).
+  // A sine at a quarter of the rate with these phases has its crests between the samples (cases 15 to 19: +0.2, -0.4
+  // dB).
   it.each([
     [4, 0, 0.5, -6],
     [4, 45, 0.5, -6],

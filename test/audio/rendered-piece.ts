@@ -14,7 +14,10 @@ export interface Piece {
 const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 const rate = 22_050
 
-/** A piece of drums, bass, chords and a melody of the scale, and where its beats are. A second of silence is on both sides. */
+/**
+ * A piece of drums, bass, chords and a melody of the scale, and where its beats are. A second of silence is on both
+ * sides.
+ */
 export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 }: Piece) {
   const [tonic = 'C', mode] = key.split(' ')
   const root = names.indexOf(tonic)

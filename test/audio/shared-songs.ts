@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Songs under CC0 that lie beside some checkouts and are in no package. Tests with them are skipped, and counted, elsewhere. */
+/**
+ * Songs under CC0 that lie beside some checkouts and are in no package. Tests with them are skipped, and counted,
+ * elsewhere.
+ */
 const folder = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
 
 export interface SharedSong {

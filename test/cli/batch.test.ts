@@ -51,7 +51,10 @@ async function separate(...args: string[]) {
   return { status, stderr, lines, counts: [names('done'), names('skipped'), names('failed')] }
 }
 
-/** Makes the process send itself a signal when its first song is done, and no other, for a second Ctrl-C ends it at once: from outside, a busy machine might do it too late. */
+/**
+ * Makes the process send itself a signal when its first song is done, and no other, for a second Ctrl-C ends it at
+ * once: from outside, a busy machine might do it too late.
+ */
 function endingAtFirstResult(signal: NodeJS.Signals): Record<string, string> {
   const code = `const write = process.stderr.write
 let isSent = false
@@ -204,7 +207,9 @@ describe('separating a folder', () => {
     expect(none).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: `stemwork: There are no audio or video files to separate in ${songs}. Name files, or folders that contain them.\n`,
+      stderr:
+        `stemwork: There are no audio or video files to separate in ${songs}. Name files, or folders that ` +
+        `contain them.\n`,
     })
   })
 

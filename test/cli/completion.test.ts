@@ -12,7 +12,9 @@ describe('completion', () => {
   it.skipIf(!hasProgram('bash'))('completes commands, actions and options in bash', async () => {
     const { stdout: script } = await stemwork(['completion', 'bash'])
     const completed = (...words: string[]) => {
-      const ask = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _stemwork; echo "\${COMPREPLY[*]}"`
+      const ask =
+        `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; ` +
+        `_stemwork; echo "\${COMPREPLY[*]}"`
       const { stdout, stderr } = spawnSync('bash', ['-c', `${script}\n${ask}`], { encoding: 'utf8' })
       expect(stderr).toBe('')
       return stdout.trim()

@@ -136,7 +136,9 @@ describe('stemwork separate', () => {
     const missing = await stemwork(['separate', 'nothing.mp3'], folder)
     expect(missing).toMatchObject({
       status: 1,
-      stderr: `stemwork: There is no file "nothing.mp3". Check the path; the current folder is ${await realpath(folder)}.\n`,
+      stderr:
+        'stemwork: There is no file "nothing.mp3". Check the path; the current folder is ' +
+        `${await realpath(folder)}.\n`,
     })
   })
 

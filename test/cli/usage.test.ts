@@ -72,15 +72,18 @@ describe('the command line', () => {
   it.each([
     [
       ['serve', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs', '--queue', 'postgres:'],
-      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process ' +
+        'writes it.',
     ],
     [
       ['serve', '--queue', 'postgres://user:secret@db/jobs'],
-      '--queue postgres:... notifies several processes, and --store memory: is correct only while one process writes it.',
+      '--queue postgres:... notifies several processes, and --store memory: is correct only while one process ' +
+        'writes it.',
     ],
     [
       ['worker', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs'],
-      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process writes it.',
+      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process ' +
+        'writes it.',
     ],
     [
       ['worker', '--store', 'postgres://db/jobs', '--blobs', 'file:blobs', '--queue', 'memory:'],

@@ -170,7 +170,10 @@ describe('behind a bad network the client', () => {
       { status: 503 },
     ])
     const wait = globalThis.setTimeout
-    /** How many requests there had been when each pause of a second (and up to half of one at random) was over: here, at once. */
+    /**
+     * How many requests there had been when each pause of a second (and up to half of one at random) was over: here, at
+     * once.
+     */
     const requestsAtEnd: number[] = []
     const shortened = (then: (...values: unknown[]) => void, ms?: number, ...values: unknown[]) => {
       if (ms === undefined || ms < 1000 || ms >= 1500) return wait(then, ms, ...values)

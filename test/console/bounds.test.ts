@@ -138,7 +138,8 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     await page.locator('.rows li').first().waitFor()
     // The page before this one asked for its icon.
     const asked = [...paths.values()].filter((path) => path !== '/favicon.ico')
-    // The page, its style, script and icon; who the key is of; the event stream, the list, the workflows and one of them.
+    // The page, its style, script and icon; who the key is of; the event stream, the list, the workflows and one of
+    // them.
     expect(new Set(asked).size, asked.join(' ')).toBeLessThanOrEqual(9)
     // The icon is in the page and in the tab, and the list is read again once the event stream stands.
     expect(asked.length, asked.join(' ')).toBeLessThanOrEqual(11)

@@ -31,7 +31,8 @@ export class ConsolePages {
     const page = await (await this.#browser.newContext(options)).newPage()
     page.setDefaultTimeout(patienceMs)
     page.on('pageerror', (error) => this.complaints.push(String(error)))
-    // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is there.
+    // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is
+    // there.
     page.on('console', (message) => {
       if (message.type() === 'error' && !/4(0[14]|16|22) \(|net::ERR/.test(message.text()))
         this.complaints.push(message.text())
@@ -86,7 +87,8 @@ const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js
 export async function barriers(page: Page): Promise<string[]> {
   await page.evaluate(await axe)
   const run =
-    "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
+    "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' " +
+    "+ nodes.map(({ html }) => html).join(' ')))"
   return page.evaluate<string[]>(run)
 }
 

@@ -189,7 +189,8 @@ describe('a blob folder', () => {
   test.skipIf(process.platform !== 'linux' || !canLimitFileSize())(
     'answers a disk that takes no more with a retryable error and leaves nothing',
     () => {
-      // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in either case.
+      // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in
+      // either case.
       const script = `
       import { fsBlobs } from ${JSON.stringify(new URL('../../dist/adapters/blobs/fs/index.js', import.meta.url).href)}
       process.on('SIGXFSZ', () => {})

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RandomSource } from '../../src/contract/random-source.js'
 
-/** A Keyv backend in memory whose every answer takes a random time, so that any two operations can overtake each other. */
+/**
+ * A Keyv backend in memory whose every answer takes a random time, so that any two operations can overtake each other.
+ */
 export class DelayingMap {
   readonly opts = {}
   readonly entries = new Map<string, unknown>()

@@ -113,7 +113,10 @@ describe('a restart of the process that owns a Keyv store', () => {
 })
 
 describe('a Keyv backend that fails once', () => {
-  /** One job from its creation to its end, each step again until the store answers; returns what the store says at each stage. */
+  /**
+   * One job from its creation to its end, each step again until the store answers; returns what the store says at each
+   * stage.
+   */
   async function live(jobs: JobStore) {
     const job = fullJob({ id: 'job-1', createdAt: 0, idempotency: { key: 'k', digest: 'd' } })
     const stages: unknown[] = []

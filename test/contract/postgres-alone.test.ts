@@ -66,7 +66,8 @@ describeWith('engines on one Postgres and nothing else', { postgres: await start
     const refused = assert.rejects(postgresStores({ pool, schema }).migrate(), (error) => StemworkError.is(error))
     const ended = () =>
       admin.query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lost' AND wait_event = 'advisory'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lost' AND wait_event = " +
+          "'advisory'",
       )
     while ((await ended()).rowCount === 0) await sleep(10)
     await refused

@@ -163,7 +163,8 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     const lost = await first.claim({ owner: 'first', leaseMs: 60_000, nonce: 'a' })
     // A failover to a server that had not got the last commits.
     await pool.query(
-      `UPDATE ${schema}.jobs SET version = $1, status = 'QUEUED', waiting_since = $2, lease_until = NULL, nonce = NULL, claims = NULL`,
+      `UPDATE ${schema}.jobs SET version = $1, status = 'QUEUED', waiting_since = $2, lease_until = NULL, nonce = ` +
+        'NULL, claims = NULL',
       [rows[0]?.version, rows[0]?.waiting_since],
     )
     const held = await second.claim({ owner: 'second', leaseMs: 60_000, nonce: 'b' })

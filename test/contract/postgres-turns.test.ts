@@ -32,7 +32,8 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)
   const waitingWithoutTurn = () =>
     numberOf(
-      `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app = j.app)`,
+      `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app ` +
+        '= j.app)',
     )
 
   test('no waiting job is ever without a turn while applications become idle, are tidied away and come back', async () => {

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { SqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 
-// No disk can be made slow or broken on a machine that runs tests: the one call that waits for it is held up or fails instead.
+// No disk can be made slow or broken on a machine that runs tests: the one call that waits for it is held up or fails
+// instead.
 const { fdatasync } = fs
 let held: (() => void)[] | undefined
 let failure: NodeJS.ErrnoException | null = null

@@ -51,7 +51,8 @@ describe('a SQLite file', () => {
     const database = new Database(path)
     database.exec(`${migrations[0]}; PRAGMA user_version = 1`)
     const insert = database.prepare(
-      "INSERT INTO jobs (id, app, created_at, status, workflow, deleted, claimable_at, record) VALUES (?, ?, 1, ?, 'w', 0, ?, ?)",
+      'INSERT INTO jobs (id, app, created_at, status, workflow, deleted, claimable_at, record) VALUES (?, ?, 1, ?, ' +
+        "'w', 0, ?, ?)",
     )
     for (const [id, app, status, at] of [
       ['late', 'a', 'QUEUED', 3],
@@ -74,7 +75,8 @@ describe('a SQLite file', () => {
     for (const [index, record] of ofEnded.entries())
       database
         .prepare(
-          `INSERT INTO jobs (id, app, created_at, status, workflow, deleted, removable_at, record) VALUES (?, 'a', 1, 'SUCCEEDED', 'w', 0, 4e12, ?)`,
+          `INSERT INTO jobs (id, app, created_at, status, workflow, deleted, removable_at, record) VALUES (?, 'a', ` +
+            `1, 'SUCCEEDED', 'w', 0, 4e12, ?)`,
         )
         .run([`ended-${index}`, record])
     database.close()

@@ -12,7 +12,10 @@ export interface SubmittedJob {
 
 const patienceMs = 180_000
 
-/** A client as careful as clients should be: it repeats what was not answered, with the same idempotency key, at any node. */
+/**
+ * A client as careful as clients should be: it repeats what was not answered, with the same idempotency key, at any
+ * node.
+ */
 export class CrashClient {
   readonly #origins: string[]
   /** Answers that say that something is wrong with the service, with how often they came. */
@@ -83,7 +86,8 @@ export class CrashClient {
       const isExpected =
         [200, 429].includes(answer.status) || (answer.status === 503 && answer.headers.has('retry-after'))
       if (!isExpected) {
-        const words = `${init.method ?? 'GET'} ${path.split(/[?/]/)[2]}: ${answer.status} ${await answer.clone().text()}`
+        const words =
+          `${init.method ?? 'GET'} ${path.split(/[?/]/)[2]}: ${answer.status} ` + (await answer.clone().text())
         this.wrongAnswers[words.slice(0, 300)] = (this.wrongAnswers[words.slice(0, 300)] ?? 0) + 1
       }
       // A cut may also come in the middle of a body.

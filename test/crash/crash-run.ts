@@ -36,7 +36,10 @@ export interface CrashOptions {
 
 export interface CrashReport extends Verdict {
   faults: Partial<Record<FaultName, number>>
-  /** How often the whole machine stood still for so long that leases may have run out: nobody's fault, and nothing to conclude from. */
+  /**
+   * How often the whole machine stood still for so long that leases may have run out: nobody's fault, and nothing to
+   * conclude from.
+   */
   stalls: number
   /** Of nodes that ended by themselves while they should have gone on: their last words. */
   unexpectedExits: string[]
@@ -50,8 +53,9 @@ export interface CrashReport extends Verdict {
 const leaseSeconds = 4
 
 /**
- * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults come over it, and counts what became
- * of the jobs: by the answers that the clients got, by the ledger of the database, and by the files in the bucket.
+ * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults come over it, and
+ * counts what became of the jobs: by the answers that the clients got, by the ledger of the database, and by the files
+ * in the bucket.
  */
 export async function crashRun(options: CrashOptions): Promise<CrashReport> {
   const { seed, log = () => {} } = options

@@ -37,7 +37,10 @@ export interface FaultPlan {
   leaseSeconds: number
 }
 
-/** Brings all faults of the plan over the deployment, in an order and with targets that the random numbers give, at equal intervals. */
+/**
+ * Brings all faults of the plan over the deployment, in an order and with targets that the random numbers give, at
+ * equal intervals.
+ */
 export async function bringFaults(
   deployment: CrashDeployment,
   { random, counts, seconds, outageSeconds, leaseSeconds }: FaultPlan,

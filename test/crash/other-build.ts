@@ -7,8 +7,8 @@ import { build } from 'tsup'
 export const nextField = { name: 'ofTheNextVersion', value: 'kept' }
 
 /**
- * What the next version might change: a field of the record, written by whoever makes a job, and a column and an index that this one
- * never heard of.
+ * What the next version might change: a field of the record, written by whoever makes a job, and a column and an index
+ * that this one never heard of.
  */
 const nextVersion = [
   {
@@ -24,7 +24,10 @@ const nextVersion = [
   {
     file: 'adapters/stores/postgres/migrations.js',
     from: 'const lockClass =',
-    to: 'steps.push({ isAdditive: true, statements: (schema) => [`ALTER TABLE ${schema}.jobs ADD COLUMN of_the_next_version text`, `CREATE INDEX of_the_next_version ON ${schema}.jobs (of_the_next_version)`] })\nconst lockClass =',
+    to:
+      'steps.push({ isAdditive: true, statements: (schema) => [`ALTER TABLE ${schema}.jobs ADD COLUMN ' +
+      'of_the_next_version text`, `CREATE INDEX of_the_next_version ON ${schema}.jobs (of_the_next_version)`] ' +
+      '})\nconst lockClass =',
   },
 ]
 
@@ -35,8 +38,8 @@ export interface OtherBuild {
 }
 
 /**
- * `next`: the present build, changed as a next version might change it. Anything else: what git knows under that name, built from
- * its own sources.
+ * `next`: the present build, changed as a next version might change it. Anything else: what git knows under that name,
+ * built from its own sources.
  */
 export async function otherBuild(root: string, version: string): Promise<OtherBuild> {
   const cache = join(root, 'node_modules/.cache')

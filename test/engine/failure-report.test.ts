@@ -111,7 +111,8 @@ describe('why a job failed', () => {
     expect(lines.filter((line) => !/ debug /.test(line))).toEqual([
       expect.stringContaining(
         'warn The job failed. {"jobId":"' +
-          `${job.id}","token":1,"why":"StemworkError [BAD_INPUT decode_failed]: The file is no song. caused by RangeError: no frame at byte 7"}`,
+          `${job.id}","token":1,"why":"StemworkError [BAD_INPUT decode_failed]: The file is no song. caused by ` +
+          'RangeError: no frame at byte 7"}',
       ),
     ])
     expect(ended?.failure).toMatch(/ {4}at .*failure-report\.test\.ts/)
@@ -131,7 +132,8 @@ describe('why a job failed', () => {
     await engine.close()
     await rm(scratchDirectory, { recursive: true })
     expect(output()).toContain(
-      `A disk is full, probably the one with the files of running jobs (${scratchDirectory}). Free some space, or move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.`,
+      `A disk is full, probably the one with the files of running jobs (${scratchDirectory}). Free some space, or ` +
+        'move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.',
     )
     expect(output()).toContain('caused by Error [ENOSPC]: ENOSPC: no space left on device, write')
     expect(ended?.error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })

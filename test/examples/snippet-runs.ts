@@ -35,8 +35,8 @@ const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 const missing = [postgres, redis].flatMap((server) => ('missing' in server ? [server.missing] : []))
 
 /**
- * The tests of these snippets: the programs have the types that the project's packages have, and programs and scripts run and print
- * what they should.
+ * The tests of these snippets: the programs have the types that the project's packages have, and programs and scripts
+ * run and print what they should.
  *
  * @param projectOf the project of a page; called when the tests run
  */

@@ -50,7 +50,9 @@ export function pageOf({ name }: Snippet): string {
 /** The first install of every page, as docs/installation.md says. */
 const first = ['stemwork', 'onnxruntime-node']
 
-/** What a reader of the page is told to install, install by install: commands that begin a line or are marked as code. */
+/**
+ * What a reader of the page is told to install, install by install: commands that begin a line or are marked as code.
+ */
 export function installsOf(page: string): string[][] {
   const text = readFileSync(join(root, page), 'utf8')
   const lists = Array.from(text.matchAll(/(?:^|`)npm install ([^`#\n]+)/gm), ([, words = '']) =>

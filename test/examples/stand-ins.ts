@@ -32,7 +32,8 @@ export const treatments: Record<string, Treatment> = {
   'docs/getting-started.md: The same with curl': {
     replace: ({ base }) => [['http://localhost:8080/v1', base]],
     after:
-      'test "$(head -c 4 vocals.wav)" = RIFF && echo \'the stem is there\'\ntest "$(curl -s -o gone.json -w \'%{http_code}\' -H "Authorization: $KEY" $BASE/job/$ID)" = 404',
+      'test "$(head -c 4 vocals.wav)" = RIFF && echo \'the stem is there\'\ntest "$(curl -s -o gone.json -w ' +
+      '\'%{http_code}\' -H "Authorization: $KEY" $BASE/job/$ID)" = 404',
     prints: /the stem is there/,
   },
   'README.md: Try it': { prints: /stemwork listening/ },
@@ -57,7 +58,8 @@ export const treatments: Record<string, Treatment> = {
       'const body = JSON.stringify({ type: "job.succeeded", data: { id: "one" } })',
       'const send = async (/** @type {string} */ id, /** @type {number} */ timestamp) => {',
       '  const signature = createHmac("sha256", key).update(`right.${timestamp}.${body}`).digest("base64")',
-      '  const headers = { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,AAAA v1,${signature}` }',
+      '  const headers = { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,AAAA ' +
+        'v1,${signature}` }',
       '  return (await fetch(url, { method: "POST", headers, body })).status',
       '}',
       'const now = Math.floor(Date.now() / 1000)',
@@ -108,7 +110,8 @@ export const treatments: Record<string, Treatment> = {
       "await new Promise((resolve) => server.once('listening', resolve))",
       'const address = server.address()',
       "const port = typeof address === 'object' ? address?.port : 0",
-      "const answer = await fetch(`http://127.0.0.1:${port}/v1/application`, { headers: { cookie: 'session=cookie-of-ann' } })",
+      'const answer = await fetch(`http://127.0.0.1:${port}/v1/application`, { headers: { cookie: ' +
+        "'session=cookie-of-ann' } })",
       'console.log(await answer.text(), (await fetch(`http://127.0.0.1:${port}/v1/application`)).status)',
       'process.exit()',
     ].join('\n'),
@@ -131,7 +134,8 @@ export const treatments: Record<string, Treatment> = {
       "  const { createReadStream } = await import('node:fs')",
       "  const engine = createEngine({ workflows: [loudest({ id: 'service/loudest' })] })",
       "  await engine.blobs.put('uploads/me/song', createReadStream('song.mp3'))",
-      "  const { job } = await engine.submit({ app: 'me', workflow: 'service/loudest', params: { inputUrl: 'https://example.org' }, uploads: { inputUrl: 'uploads/me/song' } })",
+      "  const { job } = await engine.submit({ app: 'me', workflow: 'service/loudest', params: { inputUrl: " +
+        "'https://example.org' }, uploads: { inputUrl: 'uploads/me/song' } })",
       '  console.log((await engine.run(job.id))?.status)',
       '  await engine.close()',
       '}',
@@ -147,7 +151,8 @@ export const treatments: Record<string, Treatment> = {
   'docs/adapters.md: Write an adapter': { prints: /pass [1-9]\d*[\s\S]*fail 0/ },
   'docs/opentelemetry.md: In a program': {
     after:
-      "await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: 'https://example.org/song.mp3' } })\nawait engine.close()",
+      "await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: " +
+      "'https://example.org/song.mp3' } })\nawait engine.close()",
     prints: /submit service\/stems-vocals-accompaniment/,
   },
   'docs/deployment.md: Deployment': {

@@ -82,7 +82,9 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
   test('that uploads a form with the field filedata', async () => {
     const { uploadUrl, downloadUrl } = await ticket()
     const boundary = '---------------------------735323031399963166993862150'
-    const body = `--${boundary}\r\nContent-Disposition: form-data; name="filedata"; filename="a b.mp3"\r\nContent-Type: audio/mpeg\r\n\r\nID3 --${boundary.slice(2)} data\r\n--${boundary}--\r\n`
+    const body =
+      `--${boundary}\r\nContent-Disposition: form-data; name="filedata"; filename="a ` +
+      `b.mp3"\r\nContent-Type: audio/mpeg\r\n\r\nID3 --${boundary.slice(2)} data\r\n--${boundary}--\r\n`
     const sent = await put(
       uploadUrl,
       [`Content-Type: multipart/form-data; boundary=${boundary}`, `Content-Length: ${body.length}`],

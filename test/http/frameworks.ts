@@ -31,7 +31,8 @@ export interface StartOptions {
 export interface Framework {
   name: string
   /**
-   * An application of this framework with a route of its own at `/hello` and the handler under `/media/v1`, behind what reads bodies.
+   * An application of this framework with a route of its own at `/hello` and the handler under `/media/v1`, behind what
+   * reads bodies.
    */
   start(handler: Handler, options?: StartOptions): Promise<Host>
 }

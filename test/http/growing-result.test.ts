@@ -17,7 +17,10 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-/** A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header are. */
+/**
+ * A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header
+ * are.
+ */
 function growingWorkflow() {
   let tell: ((text: string | undefined) => void) | undefined
   let written = () => {}

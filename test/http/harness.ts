@@ -41,7 +41,10 @@ export interface ServiceSettings {
   worker?: boolean
 }
 
-/** An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates allow, so these are off. */
+/**
+ * An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates
+ * allow, so these are off.
+ */
 export async function startService(settings: ServiceSettings = {}): Promise<Service> {
   const held = heldWorkflow()
   const workflows = [copyingStems(), held.workflow, ...(settings.workflows ?? [])]

@@ -218,7 +218,10 @@ test('no global is replaced', () => {
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** What the process holds for data. Garbage does not count: how much of it V8 lets gather differs from one Node to the next. */
+/**
+ * What the process holds for data. Garbage does not count: how much of it V8 lets gather differs from one Node to the
+ * next.
+ */
 function memoryInUse(): number {
   collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()

@@ -10,8 +10,8 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are and collects the answer, as a client would that is not ours. `pieces` are written one after the other,
- * each when the one before has been taken by the network.
+ * Sends bytes as they are and collects the answer, as a client would that is not ours. `pieces` are written one after
+ * the other, each when the one before has been taken by the network.
  */
 export function rawRequest(
   url: string,
@@ -57,7 +57,10 @@ export function* chunkedPut(
   headers = '',
 ): Generator<string | Uint8Array> {
   const { host, pathname, search } = new URL(url)
-  yield `PUT ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n${headers}\r\n`
+  yield (
+    `PUT ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\nConnection: ` +
+    `close\r\n${headers}\r\n`
+  )
   for (const chunk of chunks) {
     yield `${chunk.length.toString(16)}\r\n`
     yield chunk

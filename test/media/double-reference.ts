@@ -1,6 +1,6 @@
 /**
- * The formulas of the architectures in double precision, written for clarity and sharing no code with the library: what it
- * computes is compared with these.
+ * The formulas of the architectures in double precision, written for clarity and sharing no code with the library: what
+ * it computes is compared with these.
  */
 export type Complex = { re: Float64Array; im: Float64Array }
 
@@ -105,7 +105,9 @@ export function reflectPad(signal: ArrayLike<number>, before: number, after: num
   })
 }
 
-/** What gains for the bins make of a whole track: the centred STFT, the gains, which may be complex, and the inverse. */
+/**
+ * What gains for the bins make of a whole track: the centred STFT, the gains, which may be complex, and the inverse.
+ */
 export function maskTrack(
   track: ArrayLike<number>,
   size: number,

@@ -5,7 +5,10 @@ export interface TableRow {
   codec: string
   /** Least signal-to-noise ratio against ffmpeg's decoding. */
   decibels: number
-  /** Our samples minus ffmpeg's: their positions in time and their number. Formats without a stated length keep the encoder's padding. */
+  /**
+   * Our samples minus ffmpeg's: their positions in time and their number. Formats without a stated length keep the
+   * encoder's padding.
+   */
   lag?: number
   extraSamples?: number
   /** Has a picture. */

@@ -1,5 +1,5 @@
-// Runs what is made of the kernels, and prints what came out (see kernels.test.ts). With `--plain`, the plain kernels run in their
-// stead; with `--errors`, it prints how each part fails.
+// Runs what is made of the kernels, and prints what came out (see kernels.test.ts). With `--plain`, the plain kernels
+// run in their stead; with `--errors`, it prints how each part fails.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 

@@ -18,7 +18,10 @@ import { plainMp3Kernels } from './plain-kernels/mp3-kernels.js'
 import { plainStereoPacking } from './plain-kernels/pack-stereo.js'
 import { plainWienerKernels } from './plain-kernels/wiener-kernels.js'
 
-/** Halves at the scale of 16 bits and their neighbours, the ends of the ranges, what is next to nothing, and what is no number. */
+/**
+ * Halves at the scale of 16 bits and their neighbours, the ends of the ranges, what is next to nothing, and what is no
+ * number.
+ */
 const halves = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
 const ends = [
   1,
@@ -47,8 +50,8 @@ const fills = {
 }
 
 /**
- * Runs both over the same memory and says what differs, in what they return or anywhere in the memory: also where nothing may be
- * written. Bit for bit, apart from which NaN it is.
+ * Runs both over the same memory and says what differs, in what they return or anywhere in the memory: also where
+ * nothing may be written. Bit for bit, apart from which NaN it is.
  */
 function difference<Functions>(
   kernel: Kernel<Functions>,

@@ -11,7 +11,10 @@ export function adtsFrames(bytes: Uint8Array): Uint8Array[] {
   return frames
 }
 
-/** Writes an M4A file of `times` repetitions of AAC-LC frames (stereo, 44.1 kHz), with its index at the end, as recorders do. */
+/**
+ * Writes an M4A file of `times` repetitions of AAC-LC frames (stereo, 44.1 kHz), with its index at the end, as
+ * recorders do.
+ */
 export async function writeM4a(file: FileHandle, frames: Uint8Array[], times: number): Promise<void> {
   const run = Buffer.concat(frames)
   const start = box('ftyp', Buffer.from('M4A \0\0\0\0M4A mp42', 'latin1'))

@@ -33,7 +33,9 @@ function measure(plane: Float32Array, hertz: number, sampleRate: number): { gain
   return { gain: 20 * Math.log10(Math.hypot(a, b) / 0.5), rest: 10 * Math.log10(rest / signal) }
 }
 
-/** The textbook sum in double precision: a windowed sinc centred on each output, nothing polyphase, nothing streamed. */
+/**
+ * The textbook sum in double precision: a windowed sinc centred on each output, nothing polyphase, nothing streamed.
+ */
 function reference(input: Float32Array, from: number, to: number): Float64Array {
   const nyquist = Math.min(from, to) / 2
   const cutoff = (0.955 * nyquist) / from

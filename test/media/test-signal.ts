@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
-/** The signal that `test/fixtures/make-audio.sh` encodes, recomputed: one second, with a bell-shaped level around 0.5 s. */
+/**
+ * The signal that `test/fixtures/make-audio.sh` encodes, recomputed: one second, with a bell-shaped level around 0.5 s.
+ */
 export function testSignal(sampleRate: number): Float32Array[] {
   return [
     [0.5, 440],

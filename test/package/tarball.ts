@@ -23,7 +23,10 @@ export function packInto(folder: string): Tarball {
   return { path: join(folder, packed.filename), files: packed.files.map(({ path }) => path), bytes: packed.size }
 }
 
-/** Puts the tarball into a project as an install would, with the packages of this repository beside it. Needs no network. */
+/**
+ * Puts the tarball into a project as an install would, with the packages of this repository beside it. Needs no
+ * network.
+ */
 export function unpackInto(project: string, tarball: Tarball): void {
   const modules = join(project, 'node_modules')
   mkdirSync(modules)

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
-// `test/types` has one file for each subpath, compiled as a strict host would compile it, against the built declarations. A wrong
-// use stands under `@ts-expect-error`, which is an error itself once the compiler takes that use.
+// `test/types` has one file for each subpath, compiled as a strict host would compile it, against the built
+// declarations. A wrong use stands under `@ts-expect-error`, which is an error itself once the compiler takes that use.
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = join(root, 'test/types')
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: Record<string, unknown> }

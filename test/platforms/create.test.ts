@@ -10,7 +10,9 @@ import { separateOverHttp } from './separation-over-http.js'
 afterEach(stopServers)
 afterAll(removeProjects)
 
-/** Makes a project by the packed `create-stemwork`, and installs what it asks for, with the tarball of this checkout. */
+/**
+ * Makes a project by the packed `create-stemwork`, and installs what it asks for, with the tarball of this checkout.
+ */
 async function create(template: string): Promise<string> {
   const empty = project(`create-${template}`)
   const { stdout } = spawnSync('npm', ['pack', '--silent', '--pack-destination', empty], {

@@ -15,8 +15,8 @@ interface Image {
 }
 
 /**
- * Carries out the steps of a Dockerfile in folders of this machine: for where no docker runs. Base images, users and volumes are left
- * out; every instruction that it does not know is an error.
+ * Carries out the steps of a Dockerfile in folders of this machine: for where no docker runs. Base images, users and
+ * volumes are left out; every instruction that it does not know is an error.
  *
  * @param context the folder of the build
  * @param run runs a command in a folder

@@ -78,7 +78,10 @@ export function project(name: string, files: Record<string, string> = {}): strin
   return place
 }
 
-/** Runs a command of the page to its end, with the tarball for the package of the registry, and resolves with what it printed. */
+/**
+ * Runs a command of the page to its end, with the tarball for the package of the registry, and resolves with what it
+ * printed.
+ */
 export async function run(command: string, cwd: string, environment: NodeJS.ProcessEnv = {}): Promise<string> {
   const { child, output } = start(command, cwd, environment)
   const status = await new Promise((resolve) => child.once('close', resolve))

@@ -6,8 +6,8 @@ import { installsOf, pageOf, runSnippets } from '../examples/snippets.js'
 import { root } from '../package/tarball.js'
 import { project, registryAnswers, removeProjects, run } from './project.js'
 
-// Every snippet of the documentation, in an empty project with the packed tarball and what the snippet's page says to install. One
-// project serves all pages that say the same.
+// Every snippet of the documentation, in an empty project with the packed tarball and what the snippet's page says to
+// install. One project serves all pages that say the same.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 1_200_000 })
 
 const snippets = runSnippets()

@@ -47,7 +47,9 @@ async function model(
   return { manifest, networks: [await load(mdxNetwork(bins, frameCount, gain))] }
 }
 
-/** What the architecture itself does to the spectrum: the lowest three bins and those above the network's are silent. */
+/**
+ * What the architecture itself does to the spectrum: the lowest three bins and those above the network's are silent.
+ */
 const kept = (bins: number) => (bin: number) => (bin >= 3 && bin < bins ? 1 : 0)
 
 describe('the mdx architecture', () => {

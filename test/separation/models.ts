@@ -3,7 +3,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { embeddedModelFolder } from '../../src/core/models/manifest.js'
 
-/** A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it still fits. */
+/**
+ * A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it
+ * still fits.
+ */
 export async function writeModel(
   folder: string,
   network: Uint8Array,

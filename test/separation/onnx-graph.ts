@@ -1,4 +1,7 @@
-/** Writes tiny ONNX networks (float32, opset 17): an ONNX file is a protobuf of a model, its graph and the graph's nodes. */
+/**
+ * Writes tiny ONNX networks (float32, opset 17): an ONNX file is a protobuf of a model, its graph and the graph's
+ * nodes.
+ */
 export interface GraphValue {
   name: string
   /** A string is a dimension that the caller chooses. */
@@ -61,7 +64,8 @@ export function onnxModel({ inputs, outputs, nodes, constants = [] }: OnnxGraph)
 }
 
 /**
- * A network from one spectrum tensor `[1, 4, frames, bins]` to another of the same shape: `output = input * gain[channel][bin]`.
+ * A network from one spectrum tensor `[1, 4, frames, bins]` to another of the same shape:
+ * `output = input * gain[channel][bin]`.
  */
 export function maskNetwork(bins: number, gain: (bin: number) => number = () => 1): Uint8Array {
   const shape = [1, 4, 'frames', bins]

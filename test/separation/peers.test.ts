@@ -9,8 +9,8 @@ import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { pythonWith } from './peers.js'
 import { noise, readAudio, writeWav } from './tracks.js'
 
-// The same random weights through the pipelines of the programs that people use today. The networks are small; what is compared is all that is
-// around them: segments, spectra, normalisation, overlap-add.
+// The same random weights through the pipelines of the programs that people use today. The networks are small; what is
+// compared is all that is around them: segments, spectra, normalisation, overlap-add.
 
 const load = testNetworks()
 const rate = 44_100

@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process'
 
-/** The Python that has other programs of the field, for comparing results: that of `STEMWORK_PEERS_PYTHON`, or `python3`. */
+/**
+ * The Python that has other programs of the field, for comparing results: that of `STEMWORK_PEERS_PYTHON`, or
+ * `python3`.
+ */
 const python = process.env.STEMWORK_PEERS_PYTHON ?? 'python3'
 
 /** The Python that can import these packages. Tests that need one that there is not are skipped and counted. */

@@ -48,7 +48,9 @@ async function model(sizes: Sizes, ...gains: Gain[]): Promise<LoadedModel> {
   return { manifest: manifestOf('spleeter', sizes === shipped ? {} : { stft: { nFft, hop } }), networks }
 }
 
-/** The share of the first of two magnitudes in the sum of squares; above the networks' bands the mean of the top ten. */
+/**
+ * The share of the first of two magnitudes in the sum of squares; above the networks' bands the mean of the top ten.
+ */
 function ratioMask({ bands }: Sizes, vocals: Gain, others: Gain): Gain {
   const share = (band: number) => vocals(band) ** 2 / (vocals(band) ** 2 + others(band) ** 2)
   const top = Array.from({ length: 10 }, (_, i) => share(bands - 1 - i)).reduce((sum, value) => sum + value, 0) / 10

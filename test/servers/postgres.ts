@@ -8,7 +8,10 @@ import { ServerProcess } from './server-process.js'
 
 const standardAddresses = ['postgres://root@127.0.0.1:5432/test', 'postgres://root@/test?host=/var/run/postgresql']
 
-/** `DATABASE_URL`, else the server at a standard address, else one started for the caller. Shared: use a schema of your own. */
+/**
+ * `DATABASE_URL`, else the server at a standard address, else one started for the caller. Shared: use a schema of your
+ * own.
+ */
 export async function findPostgres(): Promise<FoundServer | NoServer> {
   const given = process.env.DATABASE_URL
   if (given) {
@@ -25,7 +28,10 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
   return await startPostgres()
 }
 
-/** A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes only. */
+/**
+ * A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes
+ * only.
+ */
 export async function startPostgres(): Promise<PrivateServer | NoServer> {
   if (!hasProgram('initdb') || !hasProgram('postgres'))
     return { missing: 'no Postgres: set DATABASE_URL, or put initdb and postgres on the PATH' }

@@ -7,7 +7,9 @@ import { ServerProcess } from './server-process.js'
 
 const program = ['redis-server', 'valkey-server'].find(hasProgram)
 
-/** `REDIS_URL`, else the server at the standard address, else one started for the caller. Shared: use keys of your own. */
+/**
+ * `REDIS_URL`, else the server at the standard address, else one started for the caller. Shared: use keys of your own.
+ */
 export async function findRedis(): Promise<FoundServer | NoServer> {
   const given = process.env.REDIS_URL
   if (given) {

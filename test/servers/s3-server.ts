@@ -52,8 +52,8 @@ const knownQuery =
   /^(X-Amz-.*|x-id|x-amz-.*|list-type|prefix|max-keys|continuation-token|start-after|encoding-type|delete|uploads|uploadId|partNumber|key-marker|upload-id-marker|max-uploads|response-content-(type|disposition))$/
 
 /**
- * An S3 server of the test's own: strict where AWS is (signatures, digests, conditions, part sizes), with objects in a temporary
- * folder, so that large bodies pass through memory only in pieces.
+ * An S3 server of the test's own: strict where AWS is (signatures, digests, conditions, part sizes), with objects in a
+ * temporary folder, so that large bodies pass through memory only in pieces.
  */
 export async function startS3Server(buckets: string[] = ['test']): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-s3-'))

@@ -1,15 +1,15 @@
 import { connect, createServer, type Socket } from 'node:net'
 
 /**
- * A TCP proxy that disturbs what it carries. Its speciality is silence: connections stay open and what clients send is acknowledged,
- * but nothing is ever answered.
+ * A TCP proxy that disturbs what it carries. Its speciality is silence: connections stay open and what clients send is
+ * acknowledged, but nothing is ever answered.
  */
 export interface SilentProxy {
   /** The server's URL, with the proxy's address. */
   url: string
   /**
-   * From now on, or after so many more bytes of the server, nothing comes through: half-open connections, old and new ones.
-   * Resolves when the first connection has fallen silent.
+   * From now on, or after so many more bytes of the server, nothing comes through: half-open connections, old and new
+   * ones. Resolves when the first connection has fallen silent.
    */
   silence(afterBytes?: number): Promise<void>
   /** New connections come through again; those that fell silent stay so. */
@@ -106,7 +106,10 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
   }
 }
 
-/** Does one thing after the other, each as late as `delayMs` says when it comes, at once as long as that is 0 and nothing waits. */
+/**
+ * Does one thing after the other, each as late as `delayMs` says when it comes, at once as long as that is 0 and
+ * nothing waits.
+ */
 function inOrder(delayMs: () => number): (act: () => void) => void {
   let waiting = 0
   let last = Promise.resolve()

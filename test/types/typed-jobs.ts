@@ -84,7 +84,9 @@ export async function submit(): Promise<void> {
   await engine.submit({ app: 'me', workflow: 'service/stems-4', params: { inputUrl } })
 }
 
-/** Without a word of the host the engine has the workflow of the package, and a test's engine those that it is given. */
+/**
+ * Without a word of the host the engine has the workflow of the package, and a test's engine those that it is given.
+ */
 export async function others(): Promise<void> {
   await createEngine({ limits: { maxAudioSeconds: 60 } }).submit({
     app: 'me',

@@ -126,7 +126,8 @@ describe('the history of a job', () => {
       { token: 1, worker: 'a', startedAt: 100, endedAt: null, outcome: 'running', reason: null },
     ])
     const failure =
-      'StemworkError [INTERNAL_ERROR]: It failed.\n    at run (x.js:1:1)\ncaused by Error: no ink\n    at write (y.js:2:2)'
+      'StemworkError [INTERNAL_ERROR]: It failed.\n    at run (x.js:1:1)\ncaused by Error: no ink\n    at write ' +
+      '(y.js:2:2)'
     job = applied(job, { kind: 'requeue', token: 1, delayMs: 0, onShutdown: false, failure }, 200)
     job = claimed(job, 300, 'b')
     // Its worker is lost: nobody saw it end, but its lease.

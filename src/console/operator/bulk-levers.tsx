@@ -15,7 +15,9 @@ const levers: { action: BulkAction; label: string; done: string; title: string; 
     label: 'Run all again',
     done: 'queued again',
     title: 'Run all failed jobs of this search again?',
-    text: 'Those that failed wait for their turn, also those further down than the list shows, as long as their inputs are kept.',
+    text:
+      'Those that failed wait for their turn, also those further down than the list shows, as long as their ' +
+      'inputs are kept.',
   },
   {
     action: 'delete',

@@ -201,7 +201,8 @@ function Facts({ job }: { job: JobFacts }) {
     ],
     ...job.webhooks.map(({ event, url, outcome, attempts, status }): [string, string] => [
       `Webhook ${event}`,
-      `${outcome.replaceAll('_', ' ')} after ${attempts} ${attempts === 1 ? 'try' : 'tries'}${status === null ? '' : `, last answer ${status}`}: ${url}`,
+      `${outcome.replaceAll('_', ' ')} after ${attempts} ` +
+        `${attempts === 1 ? 'try' : 'tries'}${status === null ? '' : `, last answer ${status}`}: ${url}`,
     ]),
   ]
   return (

@@ -37,7 +37,10 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 const parallel = 8
 
-/** Changes the matching jobs, newest first, up to `limit` of them. Stops when there is no room for more, and then returns `next`. */
+/**
+ * Changes the matching jobs, newest first, up to `limit` of them. Stops when there is no room for more, and then
+ * returns `next`.
+ */
 export async function bulk(
   action: BulkAction,
   { statuses, ...query }: JobQuery,

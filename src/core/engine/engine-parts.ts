@@ -7,7 +7,9 @@ import type { JobStore } from './ports/job-store.js'
 import type { Runner } from './ports/runner.js'
 import type { Workflow } from './workflow/workflow.js'
 
-/** The parts of an engine. The host owns the parts that it passes in: `close()` closes only the queue and the runner. */
+/**
+ * The parts of an engine. The host owns the parts that it passes in: `close()` closes only the queue and the runner.
+ */
 export interface EngineParts<Offered extends Workflow = Workflow> {
   jobs: JobStore
   queue: JobQueue
@@ -67,7 +69,9 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
   applications: {
     what: 'an application store',
     methods: ['putApplication', 'getApplication', 'listApplications', 'putKey', 'getKey', 'listKeys'],
-    from: 'what memoryApplications() or keyvApplications() returns, or `applications` of sqliteStores() or postgresStores()',
+    from:
+      'what memoryApplications() or keyvApplications() returns, or `applications` of sqliteStores() or ' +
+      'postgresStores()',
     hasScope: false,
   },
   runner: {
@@ -78,7 +82,10 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
   },
 }
 
-/** @throws StemworkError `INVALID_OPTIONS` for a part of the wrong kind, and for parts that cannot work correctly together. */
+/**
+ * @throws StemworkError `INVALID_OPTIONS` for a part of the wrong kind, and for parts that cannot work correctly
+ * together.
+ */
 export function checkParts(parts: EngineParts): void {
   for (const name of Object.keys(kinds) as (keyof typeof kinds)[]) checkPart(name, parts[name], kinds[name])
   const workflows: unknown = parts.workflows
@@ -112,13 +119,15 @@ function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
   if (jobs.traits.scope !== 'shared') {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; this store is correct only while one process writes it. Use the local queue with it.',
+      'A queue shared by several processes needs a job store that several processes may write, such as Postgres; ' +
+        'this store is correct only while one process writes it. Use the local queue with it.',
     )
   }
   if (blobs.traits.scope !== 'shared') {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a shared folder; this one exists in one process only.',
+      'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a shared ' +
+        'folder; this one exists in one process only.',
     )
   }
 }

@@ -42,7 +42,8 @@ export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
 
 /**
- * Accepts jobs, runs them and keeps their results. Constructing one starts nothing; `start()` makes this process a worker.
+ * Accepts jobs, runs them and keeps their results. Constructing one starts nothing; `start()` makes this process a
+ * worker.
  *
  * @example
  * const engine = createEngine({ workflows: [stemsWorkflow()] })
@@ -67,11 +68,12 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Accepts a job, which is then durable and will run. A repeat with a known `idempotencyKey` returns its job without further checks.
+   * Accepts a job, which is then durable and will run. A repeat with a known `idempotencyKey` returns its job without
+   * further checks.
    *
-   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`; `QUOTA_EXCEEDED`
-   * with `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a known key with other content;
-   * `SHUTTING_DOWN`.
+   * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
+   * `QUOTA_EXCEEDED` with `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a
+   * known key with other content; `SHUTTING_DOWN`.
    */
   submit<Id extends IdOf<Offered>>(
     given: { workflow: Id } & SubmitInputOf<Offered, Id>,
@@ -81,8 +83,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Accepts many jobs of one application at once, all of them or none. They carry the name of the batch as their `batchName`; a repeat with
-   * a known `idempotencyKey` creates no second batch.
+   * Accepts many jobs of one application at once, all of them or none. They carry the name of the batch as their
+   * `batchName`; a repeat with a known `idempotencyKey` creates no second batch.
    *
    * @example
    * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs: songs.map((inputUrl) => ({ workflow, params: { inputUrl } })) })
@@ -101,7 +103,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Cancels, retries or deletes up to `limit` matching jobs, newest first. Continue with `after: report.next`; calls may be repeated.
+   * Cancels, retries or deletes up to `limit` matching jobs, newest first. Continue with `after: report.next`; calls
+   * may be repeated.
    *
    * @example
    * let after
@@ -125,17 +128,22 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Sets an application's own limits, for all processes. `null` restores the default; omitted limits do not change. Accepted jobs still run.
-   * Given the `revision` of `limits`, it changes nothing if the limits have been set since then.
+   * Sets an application's own limits, for all processes. `null` restores the default; omitted limits do not change.
+   * Accepted jobs still run. Given the `revision` of `limits`, it changes nothing if the limits have been set since
+   * then.
    *
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
-   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while others change them).
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while others
+   * change them).
    */
   setLimits(app: string, change: LimitChange, { revision }: { revision?: string } = {}): Promise<void> {
     return setLimits(app, change, { ...this.#parts, applications: this.applications, revision })
   }
 
-  /** The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to three leases. */
+  /**
+   * The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to
+   * three leases.
+   */
   workers(): Promise<Worker[]> {
     return this.#parts.workers.workers()
   }
@@ -145,7 +153,10 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return this.#parts.workers.pools()
   }
 
-  /** Why a queued job does not start, besides the jobs before it; slightly delayed. `undefined`: no other reason, or not waiting. */
+  /**
+   * Why a queued job does not start, besides the jobs before it; slightly delayed. `undefined`: no other reason, or not
+   * waiting.
+   */
   waiting(job: JobRecord): Promise<Waiting | undefined> {
     return waitingOf(job, this.#parts)
   }
@@ -161,8 +172,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index; one call checks up to 2,000 matching jobs.
-   * Continue with `after: next` until there is none.
+   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index; one call checks up to
+   * 2,000 matching jobs. Continue with `after: next` until there is none.
    *
    * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
    * @throws StemworkError `INVALID_PARAMS` as `list`.
@@ -183,8 +194,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and stored next to the result. `undefined`: no
-   * such file, or no `peaks` part.
+   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and stored next to the
+   * result. `undefined`: no such file, or no `peaks` part.
    *
    * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
    */
@@ -193,8 +204,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are those of the final
-   * result except for the lengths in its header. `undefined`: it does not exist here.
+   * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are
+   * those of the final result except for the lengths in its header. `undefined`: it does not exist here.
    */
   growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
     return growingResult(job, output, this.#parts)
@@ -206,16 +217,18 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The place of a queued job among those of its application; it also waits for the turns of other applications. 1 is the next. `undefined`
-   * for a job that is not waiting or not due yet. Cheap: places beyond 1,000 are returned as 1,001.
+   * The place of a queued job among those of its application; it also waits for the turns of other applications. 1 is
+   * the next. `undefined` for a job that is not waiting or not due yet. Cheap: places beyond 1,000 are returned as
+   * 1,001.
    */
   place(id: string): Promise<number | undefined> {
     return placeOf(this.#parts.jobs, id)
   }
 
   /**
-   * When a waiting or running job will probably start and end, from its progress and the durations of recent jobs. `undefined` without
-   * enough data: before a job of its workflow has succeeded, while it is paused, or while its application has none running.
+   * When a waiting or running job will probably start and end, from its progress and the durations of recent jobs.
+   * `undefined` without enough data: before a job of its workflow has succeeded, while it is paused, or while its
+   * application has none running.
    */
   estimate(job: JobRecord): Promise<JobEstimate | undefined> {
     return this.#parts.throughputs.estimate(job)
@@ -227,8 +240,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Pauses, drains or opens an application, a workflow or the whole deployment, or limits how many of its jobs run at a time on all
-   * workers. Stored for all processes: claims follow it at once, submits within a second. Running jobs continue.
+   * Pauses, drains or opens an application, a workflow or the whole deployment, or limits how many of its jobs run at a
+   * time on all workers. Stored for all processes: claims follow it at once, submits within a second. Running jobs
+   * continue.
    *
    * @example await engine.schedule({ kind: 'workflow', id: 'service/stems' }, { state: 'paused' })
    * @throws StemworkError `INVALID_PARAMS`.
@@ -246,9 +260,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Queues a FAILED job again, with its params and inputs. Its attempts start from zero, and it counts as a new job against the limits.
-   * Until the job's `expiresAt`, uploads are kept and, with checkpoints, so is the work of an attempt that failed inside the service.
-   * `undefined`: there is no such job.
+   * Queues a FAILED job again, with its params and inputs. Its attempts start from zero, and it counts as a new job
+   * against the limits. Until the job's `expiresAt`, uploads are kept and, with checkpoints, so is the work of an
+   * attempt that failed inside the service. `undefined`: there is no such job.
    *
    * @throws StemworkError `NOT_FAILED`; `INPUT_EXPIRED`; `QUEUE_FULL`; `QUOTA_EXCEEDED`; `DRAINING`; `SHUTTING_DOWN`.
    */
@@ -257,17 +271,17 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result discarded, and result
-   * files and uploaded input are removed. `undefined`: there was no such job.
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result
+   * discarded, and result files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     return this.#parts.ends.delete(id, scope)
   }
 
   /**
-   * Runs one job in this process, the named one or the next in turn. Resolves when the job is SUCCEEDED or FAILED, after all retries and
-   * waits, including attempts of other workers. `undefined`: no such job (any more), or nothing to run. The signal hands the job back to
-   * the queue without counting the attempt.
+   * Runs one job in this process, the named one or the next in turn. Resolves when the job is SUCCEEDED or FAILED,
+   * after all retries and waits, including attempts of other workers. `undefined`: no such job (any more), or nothing
+   * to run. The signal hands the job back to the queue without counting the attempt.
    *
    * @throws the signal's reason; StemworkError `SHUTTING_DOWN` when the engine closes.
    */
@@ -276,53 +290,56 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Makes one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED, for a retry that is due at
-   * `notBefore`. `undefined`: nothing to claim.
+   * Makes one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED, for a retry
+   * that is due at `notBefore`. `undefined`: nothing to claim.
    */
   runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#parts.dispatcher.run(id)
   }
 
   /**
-   * Makes this process a worker: it claims jobs when notified, and the sweep finishes what crashes left undone. It first calls `ready()`.
-   * Simultaneous calls start it once; after a failure it may be called again. A host that only submits jobs does not call it. An idle
-   * engine does not keep its process alive.
+   * Makes this process a worker: it claims jobs when notified, and the sweep finishes what crashes left undone. It
+   * first calls `ready()`. Simultaneous calls start it once; after a failure it may be called again. A host that only
+   * submits jobs does not call it. An idle engine does not keep its process alive.
    *
-   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: a closed engine cannot be started again. Errors of the queue
-   * are passed on unchanged.
+   * @throws StemworkError as `ready()` does; `SHUTTING_DOWN` after `close()`: a closed engine cannot be started again.
+   * Errors of the queue are passed on unchanged.
    */
   start(): Promise<void> {
     return this.#parts.lifecycle.start()
   }
 
   /**
-   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it needs there, such as
-   * a network. Later calls are free; after a failure, the check is repeated.
+   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it
+   * needs there, such as a network. Later calls are free; after a failure, the check is repeated.
    *
-   * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`, `MODEL_UNAVAILABLE` and
-   * similar errors from the workflows.
+   * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`,
+   * `MODEL_UNAVAILABLE` and similar errors from the workflows.
    */
   ready(): Promise<void> {
     return this.#parts.lifecycle.ready()
   }
 
   /**
-   * Runs one sweep now. With `files`, it also checks all files, which is slow, and removes orphans. If most of 20 or more files are
-   * orphans, none is removed without `allowMassRemoval`: the job store may be the wrong one.
+   * Runs one sweep now. With `files`, it also checks all files, which is slow, and removes orphans. If most of 20 or
+   * more files are orphans, none is removed without `allowMassRemoval`: the job store may be the wrong one.
    */
   sweep({ files = false, allowMassRemoval = false } = {}): Promise<SweepReport> {
     return this.#parts.maintenance.sweepNow({ files, allowMassRemoval })
   }
 
-  /** Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does this on its own. */
+  /**
+   * Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does
+   * this on its own.
+   */
   sendWebhooks(): Promise<number> {
     return this.#parts.maintenance.sendWebhooks()
   }
 
   /**
-   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the attempt, and ends the
-   * child processes. Closes every part, even if another one fails. Waits at most `timeoutMs` plus one lease for running jobs, and 10 s for
-   * each other part. Calling it again returns the same promise.
+   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the
+   * attempt, and ends the child processes. Closes every part, even if another one fails. Waits at most `timeoutMs` plus
+   * one lease for running jobs, and 10 s for each other part. Calling it again returns the same promise.
    *
    * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
@@ -331,8 +348,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also whether it can: the first
-   * call awaits `ready()`, later ones are free. At most once a minute, a small file is written to the blob store.
+   * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also
+   * whether it can: the first call awaits `ready()`, later ones are free. At most once a minute, a small file is
+   * written to the blob store.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()

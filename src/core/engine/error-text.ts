@@ -4,8 +4,8 @@ const maxLength = 8_000
 const maxDepth = 8
 
 /**
- * An error in full, for the operator: class, code, message and stack, then the same for its causes; at most 8,000 characters. It may
- * contain paths and addresses and is not for clients.
+ * An error in full, for the operator: class, code, message and stack, then the same for its causes; at most 8,000
+ * characters. It may contain paths and addresses and is not for clients.
  */
 export function errorText(error: unknown): string {
   const text = described(error, 0)

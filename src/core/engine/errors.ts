@@ -28,8 +28,8 @@ export type EngineErrorCode =
 export type ErrorCode = JobErrorCode | EngineErrorCode
 
 /**
- * Why a job ended with `BAD_INPUT` (or `copy_failed` and `worker_lost` with `INTERNAL_ERROR`, `deadline` with `TIMEOUT`). `download_http_<status>` carries the status
- * that the file's server answered.
+ * Why a job ended with `BAD_INPUT` (or `copy_failed` and `worker_lost` with `INTERNAL_ERROR`, `deadline` with
+ * `TIMEOUT`). `download_http_<status>` carries the status that the file's server answered.
  */
 export type FailureReason =
   | 'download_failed'
@@ -58,8 +58,8 @@ export interface StemworkErrorOptions {
 const brand = Symbol.for('stemwork.error')
 
 /**
- * The one error class of the library. `message` says what happened, what was expected and what to do, in words that may be
- * shown to a client; the technical cause is in `cause`.
+ * The one error class of the library. `message` says what happened, what was expected and what to do, in words that may
+ * be shown to a client; the technical cause is in `cause`.
  */
 export class StemworkError extends Error {
   override readonly name = 'StemworkError'
@@ -88,11 +88,15 @@ export function badInput(reason: FailureReason, message: string, cause?: unknown
   return new StemworkError('BAD_INPUT', message, { reason, cause })
 }
 
-/** The error that a client sees for one that is not the library's own. It shows none of the text; the cause goes to the operator's log. */
+/**
+ * The error that a client sees for one that is not the library's own. It shows none of the text; the cause goes to the
+ * operator's log.
+ */
 export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator the job id.',
+    'The job failed because of an error inside the service. Submit it again; if it fails again, tell the operator ' +
+      'the job id.',
     { retryable: true, details, cause },
   )
 }
@@ -114,7 +118,8 @@ export function isSetupError(error: unknown): error is StemworkError {
 export function notSetUp(cause: StemworkError): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    'The service is not set up to run this job. Submitting it again does not help until its operator has fixed this. Tell the operator the job id.',
+    'The service is not set up to run this job. Submitting it again does not help until its operator has fixed ' +
+      'this. Tell the operator the job id.',
     { cause },
   )
 }
@@ -128,6 +133,7 @@ export function tooLarge(maxBytes: number): StemworkError {
 /** A part of the engine refuses or interrupts work because the engine is closing. */
 export function shuttingDown(): StemworkError {
   const message =
-    'The service is shutting down. Accepted jobs continue on another worker or after the restart. Try again in a moment.'
+    'The service is shutting down. Accepted jobs continue on another worker or after the restart. Try again in a ' +
+    'moment.'
   return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }

@@ -42,12 +42,14 @@ export const retentionSchema = z.strictObject({
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(
-      'Age from which files that belong to no result are removed. A newer one may belong to a write that is not recorded yet.',
+      'Age from which files that belong to no result are removed. A newer one may belong to a write that is not ' +
+        'recorded yet.',
     ),
   failedInputsMs: milliseconds
     .default(72 * hours)
     .describe(
-      'How long the input of a failed job and the work of its attempts are kept, so that the job can be run again: its upload and, with checkpoints, also a downloaded input.',
+      'How long the input of a failed job and the work of its attempts are kept, so that the job can be run again: ' +
+        'its upload and, with checkpoints, also a downloaded input.',
     ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
 })
@@ -90,7 +92,8 @@ export const dispatchSchema = z.strictObject({
     .nonnegative()
     .default(5)
     .describe(
-      'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting an attempt. After one more, it ends FAILED.',
+      'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting ' +
+        'an attempt. After one more, it ends FAILED.',
     ),
   maxShutdownRequeues: z
     .number()
@@ -101,7 +104,8 @@ export const dispatchSchema = z.strictObject({
   storageOutageMs: milliseconds
     .default(30 * minutes)
     .describe(
-      'How long a job waits for an unavailable blob store, to read its upload or to store its results; then it ends FAILED.',
+      'How long a job waits for an unavailable blob store, to read its upload or to store its results; then it ' +
+        'ends FAILED.',
     ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
   maxRetryDelayMs: milliseconds.default(10 * minutes).describe('Longest wait between attempts.'),
@@ -111,7 +115,8 @@ export const dispatchSchema = z.strictObject({
     .max(1)
     .default(0.2)
     .describe(
-      'The wait is extended at random by up to this share of it, so that jobs that failed together are not retried together.',
+      'The wait is extended at random by up to this share of it, so that jobs that failed together are not retried ' +
+        'together.',
     ),
   sweepIntervalMs: milliseconds
     .min(10)
@@ -126,7 +131,8 @@ export const checkpointsSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job continues from there. Never in a store that exists in one process only.',
+      'Whether finished work of a running job is kept in the blob store, so that a killed or stopped job continues ' +
+        'from there. Never in a store that exists in one process only.',
     ),
   afterMs: milliseconds
     .default(5 * seconds)
@@ -177,7 +183,8 @@ export const webhooksSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'Used for applications without their own webhook secret: the secret of each is derived from it (`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
+      'Used for applications without their own webhook secret: the secret of each is derived from it ' +
+        '(`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
     ),
   timeoutMs: milliseconds
     .positive()
@@ -199,13 +206,15 @@ export const engineOptionsSchema = z.strictObject({
   quota: quotaSchema
     .optional()
     .describe(
-      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with QUOTA_EXCEEDED. Applications may have their own quotas. Default: no limit.',
+      'What each application may use in a day (UTC): `jobs`, `audioMinutes`, `bytes`; more are refused with ' +
+        'QUOTA_EXCEEDED. Applications may have their own quotas. Default: no limit.',
     ),
   policies: z
     .record(z.string(), workflowPolicySchema)
     .default({})
     .describe(
-      'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, `retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+      'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, ' +
+        '`retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
     ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
@@ -234,7 +243,8 @@ export const engineOptionsSchema = z.strictObject({
     )
     .optional()
     .describe(
-      'Records submits, attempts, their steps and webhook calls as spans: `openTelemetry()` or your own. Default: none are recorded; a context that a request carries is passed on.',
+      'Records submits, attempts, their steps and webhook calls as spans: `openTelemetry()` or your own. Default: ' +
+        'none are recorded; a context that a request carries is passed on.',
     ),
 })
 

@@ -7,8 +7,8 @@ const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
 
 /**
- * The address of a file of this package, which may be missing. Only this function resolves files, not `new URL('./name',
- * import.meta.url)`: bundlers would copy each file without its imports.
+ * The address of a file of this package, which may be missing. Only this function resolves files, not
+ * `new URL('./name', import.meta.url)`: bundlers would copy each file without its imports.
  *
  * @param path from the package's folder, for example `dist/console/`
  */
@@ -19,7 +19,8 @@ export function packageFile(path: string): URL {
 /**
  * The path of a file or folder of this package.
  *
- * @throws StemworkError `MISSING_DEPENDENCY`, which says what to do, when this code was bundled or copied without the package's files
+ * @throws StemworkError `MISSING_DEPENDENCY`, which says what to do, when this code was bundled or copied without the
+ * package's files
  */
 export function installedFile(path: string): string {
   const url = packageFile(path)
@@ -29,8 +30,8 @@ export function installedFile(path: string): string {
 }
 
 /**
- * Ensures that this code runs from an installed package. Next to a bundle, a file with the right name may be the host's own, and
- * running it as a child would start the host again and again.
+ * Ensures that this code runs from an installed package. Next to a bundle, a file with the right name may be the host's
+ * own, and running it as a child would start the host again and again.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` as above
  */
@@ -48,7 +49,9 @@ export function assertInstalled(): void {
 function bundled(url: URL, cause?: unknown): StemworkError {
   return new StemworkError(
     'MISSING_DEPENDENCY',
-    'A file of the stemwork package is missing, probably because a bundler copied its code without its other files. Keep the package out of the bundle and install it where the program runs. esbuild: --external:stemwork; webpack: ' +
+    'A file of the stemwork package is missing, probably because a bundler copied its code without its other ' +
+      'files. Keep the package out of the bundle and install it where the program runs. esbuild: ' +
+      '--external:stemwork; webpack: ' +
       'externals: [/^stemwork/]; Next.js: withStemwork() of stemwork/next. All of it: ' +
       'https://github.com/stemwork/stemwork/blob/main/docs/platforms.md',
     { cause: cause ?? new Error(`there is no ${fileURLToPath(url)} of the package stemwork`) },

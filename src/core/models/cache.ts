@@ -17,8 +17,8 @@ export function modelCacheFolder(
 }
 
 /**
- * The model's folder in the cache. For a user's own model its name includes the hash, because two users, or two versions, may
- * choose the same name.
+ * The model's folder in the cache. For a user's own model its name includes the hash, because two users, or two
+ * versions, may choose the same name.
  */
 export function folderInCache(cacheFolder: string, { facts, files, folder }: ModelEntry): string {
   return join(cacheFolder, folder === undefined ? facts.name : `${facts.name}-${files[0]?.sha256?.slice(0, 12)}`)

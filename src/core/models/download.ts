@@ -8,7 +8,10 @@ export interface DownloadOptions {
   signal: AbortSignal
   /** `total` is absent while it is unknown. */
   onBytes?(done: number, total: number | undefined): void
-  /** Milliseconds before the first retry after a broken connection; doubled after each attempt without progress. Default: 500. */
+  /**
+   * Milliseconds before the first retry after a broken connection; doubled after each attempt without progress.
+   * Default: 500.
+   */
   retryDelayMs?: number
 }
 
@@ -22,8 +25,8 @@ export interface Downloaded {
 const maxFailures = 5
 
 /**
- * Downloads a file to `path`, continuing a partial download from the same source. Broken connections are resumed. If the
- * download fails for good, the received bytes are kept, so that a later call continues.
+ * Downloads a file to `path`, continuing a partial download from the same source. Broken connections are resumed. If
+ * the download fails for good, the received bytes are kept, so that a later call continues.
  *
  * @throws the signal's reason; the last failure after five attempts in a row without progress
  */

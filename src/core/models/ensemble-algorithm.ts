@@ -1,17 +1,19 @@
 /**
- * How the estimates of several models become one, by the names that audio-separator and the Ultimate Vocal Remover gave them. With the
- * waves `x_k[n]` of the models `k`, their weights `w_k`, and their spectra `X_k[t, f]` (Hann window of 2048 samples, hop 1024, centred):
+ * How the estimates of several models become one, by the names that audio-separator and the Ultimate Vocal Remover gave
+ * them. With the waves `x_k[n]` of the models `k`, their weights `w_k`, and their spectra `X_k[t, f]` (Hann window of
+ * 2048 samples, hop 1024, centred):
  *
  * - `avg_wave`: `sum(w_k x_k) / sum(w_k)`
  * - `median_wave`: the median of the `x_k`; of an even number, the mean of the two in the middle
  * - `min_wave`, `max_wave`: the `x_k` of the smallest, or largest, `|x_k|`, with its sign
- * - `avg_fft`: `sum(w_k X_k) / sum(w_k)` over the models whose band has the frequency; without bands the same as `avg_wave`
+ * - `avg_fft`: `sum(w_k X_k) / sum(w_k)` over the models whose band has the frequency; without bands the same as
+ *   `avg_wave`
  * - `median_fft`: the median of the real parts and that of the imaginary parts
- * - `min_fft`, `max_fft`: the `X_k` of the smallest, or largest, `|X_k|`, with its phase (`min_mag` and `max_mag`, `uvr_min_spec` and
- *   `uvr_max_spec` elsewhere)
+ * - `min_fft`, `max_fft`: the `X_k` of the smallest, or largest, `|X_k|`, with its phase (`min_mag` and `max_mag`,
+ *   `uvr_min_spec` and `uvr_max_spec` elsewhere)
  *
- * The minimum keeps the least of other sounds, the maximum loses the least of the wanted one. Of two values of the same magnitude the
- * greater one is taken, so that the order of the models does not matter.
+ * The minimum keeps the least of other sounds, the maximum loses the least of the wanted one. Of two values of the same
+ * magnitude the greater one is taken, so that the order of the models does not matter.
  */
 export const ensembleAlgorithms = [
   'avg_wave',

@@ -83,7 +83,9 @@ export const knownModels: readonly ModelEntry[] = [
     compensation: 1.035,
     // It estimates the reverberation: its vocals are what is left, the dry sound.
     primary: 'instrumental',
-    note: 'for vocals, not for songs: its vocals are the dry voice, its accompaniments the reverberation. Hash by a third party',
+    note:
+      'for vocals, not for songs: its vocals are the dry voice, its accompaniments the reverberation. Hash by a ' +
+      'third party',
   }),
   {
     facts: { name: 'scnet', version: '1', architecture: 'scnet', licence: 'MIT', stems: fourStems, audio },
@@ -185,7 +187,9 @@ export const knownModels: readonly ModelEntry[] = [
       licence: 'MIT',
       stems: [],
       audio: { sampleRate: 22_050, channels: 1 },
-      note: 'finds beats for service/analyze (checkpoint small0 of Beat This!, ISMIR 2024); some of what it learnt from is copyrighted music',
+      note:
+        'finds beats for service/analyze (checkpoint small0 of Beat This!, ISMIR 2024); some of what it learnt ' +
+        'from is copyrighted music',
     },
     files: [
       {
@@ -255,7 +259,8 @@ function htdemucs(name: string, file: WeightFile): ModelEntry {
     facts: { name, version: '1', architecture: 'htdemucs', licence, stems: fourStems, audio },
     files: [file],
     terms:
-      'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is under the MIT licence.)',
+      'The weights of htdemucs may be used for personal and research purposes only, not commercially. (Its code is ' +
+      'under the MIT licence.)',
     speed: 'medium',
     // Measured with this library; docs/models.md has the conditions.
     score: '7.7 / 14.4 dB (uSDR, one song)',

@@ -76,7 +76,8 @@ export function isBuiltIn(folder: string): boolean {
 const checked = new Map<string, Promise<string>>()
 
 /**
- * Reads the model in a folder and checks its files against the manifest's sizes and hashes, once per process and file version.
+ * Reads the model in a folder and checks its files against the manifest's sizes and hashes, once per process and file
+ * version.
  *
  * @throws StemworkError `INVALID_OPTIONS` when the folder holds no valid model
  */

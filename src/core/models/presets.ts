@@ -15,7 +15,9 @@ export interface ModelPreset {
   next?: { model: string; vocals: string; accompaniments: string }
 }
 
-/** The presets that this version knows. Like the models, they are data; nobody has measured them with this library yet. */
+/**
+ * The presets that this version knows. Like the models, they are data; nobody has measured them with this library yet.
+ */
 export const modelPresets: readonly ModelPreset[] = [
   {
     name: 'vocals-mean',

@@ -10,7 +10,10 @@ export interface PullOptions {
   acceptLicence?: boolean
   /** Never uses the network. Default: true if `STEMWORK_OFFLINE` is set to anything but `0`. */
   offline?: boolean
-  /** Folder or base URL with all files under their names, used instead of their addresses. Default: `STEMWORK_MODEL_MIRROR`. */
+  /**
+   * Folder or base URL with all files under their names, used instead of their addresses. Default:
+   * `STEMWORK_MODEL_MIRROR`.
+   */
   mirror?: string
   /** Default: `modelCacheFolder()`. */
   cacheFolder?: string

@@ -14,12 +14,13 @@ import { fetchWeights, hashedFile, type Weights } from './weights.js'
 
 /**
  * Downloads a model's files into the cache if they are missing. Downloads are resumed, checked against their hashes and
- * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files that
- * were put there by something else are never overwritten.
+ * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files
+ * that were put there by something else are never overwritten.
  *
  * @param choice a name, `best`, or the path of a manifest
- * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address has the right file;
- * `INVALID_OPTIONS` for an unknown name or an invalid manifest. The signal's reason; a later call continues where this one stopped.
+ * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address
+ * has the right file; `INVALID_OPTIONS` for an unknown name or an invalid manifest. The signal's reason; a later call
+ * continues where this one stopped.
  */
 export async function pullModel(choice: string, options: PullOptions = {}): Promise<Model> {
   return pullEntry(await modelEntry(choice === bestModelName ? bestModel() : choice), options)

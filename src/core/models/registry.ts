@@ -38,8 +38,8 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
 }
 
 /**
- * The entry of a model to use: for `best`, that of the best known model whose files are on this machine, else that of the
- * bundled one. Otherwise as `modelEntry`.
+ * The entry of a model to use: for `best`, that of the best known model whose files are on this machine, else that of
+ * the bundled one. Otherwise as `modelEntry`.
  */
 export async function usableEntry(choice: string, cacheFolder: string): Promise<ModelEntry> {
   if (choice !== bestModelName) return modelEntry(choice)
@@ -86,7 +86,10 @@ export function modelFolder(entry: ModelEntry, cacheFolder: string): string {
   return isLocal(entry) && entry.folder !== undefined ? entry.folder : folderInCache(cacheFolder, entry)
 }
 
-/** The manifest with the sizes and hashes that the files must have; undefined if the model was not pulled or has another version. */
+/**
+ * The manifest with the sizes and hashes that the files must have; undefined if the model was not pulled or has another
+ * version.
+ */
 export async function manifestOnDisk(entry: ModelEntry, cacheFolder: string): Promise<Manifest | undefined> {
   if (isLocal(entry)) {
     return manifestOf(

@@ -15,8 +15,8 @@ export interface Estimate {
   /** Length of each array. */
   sampleCount: number
   /**
-   * Weights of the first and of the last samples in the overlap-add `sum(weight * estimate) / sum(weight)`; the weight in
-   * between is 1.
+   * Weights of the first and of the last samples in the overlap-add `sum(weight * estimate) / sum(weight)`; the weight
+   * in between is 1.
    */
   fadeIn: Float32Array
   fadeOut: Float32Array

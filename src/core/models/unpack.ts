@@ -9,8 +9,8 @@ import type { LocatedFile } from './addresses/byte-source.js'
 /**
  * The chunks of one file in an archive on disk.
  *
- * @throws RangeError when the archive is damaged or does not contain the file; StemworkError `MISSING_DEPENDENCY` if the program
- * `tar`, which unpacks bzip2, is missing
+ * @throws RangeError when the archive is damaged or does not contain the file; StemworkError `MISSING_DEPENDENCY` if
+ * the program `tar`, which unpacks bzip2, is missing
  */
 export function unpack(
   path: string,
@@ -25,7 +25,8 @@ async function* gzippedMember(path: string, member: string): AsyncGenerator<Uint
   source.on('error', (error) => plain.destroy(error))
   const entries = Readable.toWeb(source.pipe(plain)).pipeThrough(createTarDecoder({ strict: true }))
   try {
-    // Destroying the source ends the chain. Cancelling the entries or a body would deadlock: the decoder waits to be read.
+    // Destroying the source ends the chain. Cancelling the entries or a body would deadlock: the decoder waits to be
+    // read.
     for await (const { header, body } of entries.values({ preventCancel: true })) {
       // npm packs files into a folder whose name may vary.
       const isWanted = header.name === member || header.name.slice(header.name.indexOf('/') + 1) === member

@@ -46,7 +46,10 @@ export async function fetchWeights(
   const addresses = [...new Set(weight.addresses.map(mirrored))]
   const allowed = offline ? addresses.filter((address) => !needsNetwork(address)) : addresses
   if (allowed.length === 0) {
-    const message = `${weight.file} of the model ${entry.facts.name} is not on this machine, and offline mode does not allow a download. Pull it once while online, or put a copy into a folder and set STEMWORK_MODEL_MIRROR to that folder.`
+    const message =
+      `${weight.file} of the model ${entry.facts.name} is not on this machine, and offline mode does ` +
+      'not allow a download. Pull it once while online, or put a copy into a folder and set STEMWORK_MODEL_MIRROR ' +
+      'to that folder.'
     throw new StemworkError('MODEL_UNAVAILABLE', message, { details: { model: entry.facts.name } })
   }
   const failures: unknown[] = []
@@ -81,7 +84,8 @@ export async function hashedFile(path: string, weight: WeightFile): Promise<Weig
   if (problem === undefined) return found
   throw new StemworkError(
     'MODEL_UNAVAILABLE',
-    `${path} already exists and is a different file: ${problem}. Move it elsewhere, or use it with a manifest of its own.`,
+    `${path} already exists and is a different file: ${problem}. Move it elsewhere, or use it with a manifest of ` +
+      'its own.',
   )
 }
 

@@ -16,7 +16,8 @@ export const audioSettingsShape = {
     .min(1)
     .optional()
     .describe(
-      'Formats that a job may choose with `params.format`. Default: those that can be written with the packages installed here. Name them where other machines run the jobs.',
+      'Formats that a job may choose with `params.format`. Default: those that can be written with the packages ' +
+        'installed here. Name them where other machines run the jobs.',
     ),
   decoders: z
     .strictObject({
@@ -24,14 +25,16 @@ export const audioSettingsShape = {
     })
     .optional()
     .describe(
-      'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true }` for the ffmpeg on the `PATH`, ' +
+      'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true ' +
+        '}` for the ffmpeg on the `PATH`, ' +
         'or its path. It runs in a process of its own, without network, with limits of memory and time. Default: none.',
     ),
   keepTags: z
     .boolean()
     .optional()
     .describe(
-      "Whether results carry the input's tags (title, artist, album, track, date, genre, cover) and its name, unless a job says otherwise. Default: true.",
+      "Whether results carry the input's tags (title, artist, album, track, date, genre, cover) and its name, " +
+        'unless a job says otherwise. Default: true.',
     ),
 }
 

@@ -1,8 +1,8 @@
 import type { AudioStream } from '../media/dsp/audio-stream.js'
 
 /**
- * The stream, with reports of how far it has been read, 0..1. A header may state too few samples or none; then it is the fraction of the
- * source's bytes.
+ * The stream, with reports of how far it has been read, 0..1. A header may state too few samples or none; then it is
+ * the fraction of the source's bytes.
  */
 export function withProgress(stream: AudioStream, report: (fraction: number) => void): AudioStream {
   return { ...stream, blocks: reported(stream, report) }

@@ -2,8 +2,8 @@ import { hash as digest, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognise keys and reveals typing errors without a
- * look-up. Keys that an operator supplies may have any form of at least 16 characters.
+ * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognise keys and reveals
+ * typing errors without a look-up. Keys that an operator supplies may have any form of at least 16 characters.
  */
 const ownForm = /^stw_([0-9a-f]{16})_[A-Za-z0-9_-]{43}([0-9a-f]{8})$/
 
@@ -48,7 +48,9 @@ export function codesOf(text: string): Uint16Array {
   return Uint16Array.from(text, (letter) => letter.charCodeAt(0))
 }
 
-/** Compares a text in a time that depends on nothing but its length, without the copies that `timingSafeEqual` needs. */
+/**
+ * Compares a text in a time that depends on nothing but its length, without the copies that `timingSafeEqual` needs.
+ */
 export function sameText(text: string, codes: Uint16Array): boolean {
   let difference = text.length ^ codes.length
   for (let index = 0; index < text.length; index++) difference |= text.charCodeAt(index) ^ (codes[index] ?? 0)

@@ -16,8 +16,8 @@ const maxWebhookSecrets = 4
 const defaultOverlapMs = 24 * 60 * 60 * 1000
 
 /**
- * Registers an application. It can do nothing until a key is issued for it. The secret that signs its webhooks, a new one unless it
- * is given, is in the result: hand it to the application, which is never shown it again.
+ * Registers an application. It can do nothing until a key is issued for it. The secret that signs its webhooks, a new
+ * one unless it is given, is in the result: hand it to the application, which is never shown it again.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
  */
@@ -43,8 +43,8 @@ export async function createApplication(
 }
 
 /**
- * Gives an application another webhook secret, a new one unless it is given. The previous one also signs for another `overlapMs`, so that
- * receivers can switch.
+ * Gives an application another webhook secret, a new one unless it is given. The previous one also signs for another
+ * `overlapMs`, so that receivers can switch.
  *
  * @returns the secret, to be shown once
  * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a secret of another form.
@@ -71,8 +71,8 @@ export async function rotateWebhookSecret(
 /**
  * Issues a key for an application; it may have any number of them. `key` registers a value that the operator supplies.
  *
- * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a supplied key that is too short or not acceptable,
- * `ALREADY_EXISTS` for one that belongs to another application.
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a supplied key that is too short
+ * or not acceptable, `ALREADY_EXISTS` for one that belongs to another application.
  */
 export async function issueKey(
   store: ApplicationStore,
@@ -153,7 +153,8 @@ function brought(key: string): { key: string; id: string; hash: string } {
   if (!print) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      'An API key of your own must have 16 to 512 characters and must not begin with "stw_" unless this service made it.',
+      'An API key of your own must have 16 to 512 characters and must not begin with "stw_" unless this service ' +
+        'made it.',
     )
   }
   return { key, ...print }

@@ -10,8 +10,8 @@ interface KnownKey {
 }
 
 /**
- * Keys that were verified, so that a polling client costs no hash and no look-up of its application each time. The store still decides each
- * time whether a key works. Kept only in this process's memory.
+ * Keys that were verified, so that a polling client costs no hash and no look-up of its application each time. The
+ * store still decides each time whether a key works. Kept only in this process's memory.
  */
 export class KnownKeys {
   readonly #known = new Map<string, KnownKey & { codes: Uint16Array }>()

@@ -27,8 +27,8 @@ interface Secret {
 }
 
 /**
- * Signs links with HMAC-SHA256 and checks them. The first secret signs, all of them verify: to rotate, put a new one in front
- * and drop the old one when the links made with it have expired.
+ * Signs links with HMAC-SHA256 and checks them. The first secret signs, all of them verify: to rotate, put a new one in
+ * front and drop the old one when the links made with it have expired.
  */
 export class UrlSigner {
   readonly #secrets: readonly Secret[]
@@ -53,7 +53,10 @@ export class UrlSigner {
     return query
   }
 
-  /** The grant that `query` carries for this method and object, whether or not it has expired; `undefined` if it is forged. */
+  /**
+   * The grant that `query` carries for this method and object, whether or not it has expired; `undefined` if it is
+   * forged.
+   */
   verify(method: 'GET' | 'PUT', key: string, query: URLSearchParams): Grant | undefined {
     const value = (name: string) => (query.getAll(name).length === 1 ? (query.get(name) ?? undefined) : undefined)
     const expires = decimal(value('expires'))

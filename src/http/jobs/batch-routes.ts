@@ -14,7 +14,8 @@ export const batchRoutes = [
     operation: 'createBatch',
     summary: 'Create many jobs at once',
     description:
-      'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
+      'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The ' +
+      'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
     access: 'key',
     bucket: 'create',
     body: newBatchSchema,
@@ -62,7 +63,8 @@ export const batchRoutes = [
     operation: 'getBatch',
     summary: 'Get the state of a batch',
     description:
-      'Covers all jobs with this `batchName`. `GET /job?batchName=` lists them; `GET /archive?batchName=` returns their results.',
+      'Covers all jobs with this `batchName`. `GET /job?batchName=` lists them; `GET /archive?batchName=` returns ' +
+      'their results.',
     access: 'key',
     bucket: 'other',
     query: nameSchema,

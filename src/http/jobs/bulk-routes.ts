@@ -43,7 +43,8 @@ const actions: { action: BulkAction; summary: string; description: string }[] = 
     action: 'retry',
     summary: 'Retry matching failed jobs',
     description:
-      'Retries each as `POST /job/{id}/retry` does. Stops when there is no room for more jobs; continue from `next` later.',
+      'Retries each as `POST /job/{id}/retry` does. Stops when there is no room for more jobs; continue from ' +
+      '`next` later.',
   },
   {
     action: 'delete',
@@ -58,7 +59,9 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     path: `/job/${action}`,
     operation: `${action}Jobs`,
     summary,
-    description: `${description} Newest first, at most \`limit\` at a time; an interrupted request may be repeated. It counts as one request per 10 jobs against the rate limit.`,
+    description:
+      `${description} Newest first, at most \`limit\` at a time; an interrupted request may be repeated. ` +
+      'It counts as one request per 10 jobs against the rate limit.',
     access: 'key',
     bucket: 'other',
     body: jobFilterSchema,

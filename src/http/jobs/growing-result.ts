@@ -9,7 +9,8 @@ import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
 
 /**
- * Returns a result while its job runs: all of it as it grows, or the available part of a range. For an ended job, redirects to the result.
+ * Returns a result while its job runs: all of it as it grows, or the available part of a range. For an ended job,
+ * redirects to the result.
  */
 export async function answerGrowing(call: KeyedCall, job: JobRecord, output: string): Promise<ApiAnswer> {
   if (job.status === 'SUCCEEDED') {
@@ -79,14 +80,16 @@ function notHere(job: JobRecord, isRunningHere: boolean): Problem {
   if (job.status === 'STARTED' && !isRunningHere) {
     return new Problem(
       'NOT_FOUND',
-      'The job runs on another machine of the service, so its results can be read here only after it has ended. Follow its events, or send Prefer: wait.',
+      'The job runs on another machine of the service, so its results can be read here only after it has ended. ' +
+        'Follow its events, or send Prefer: wait.',
       { reason: 'elsewhere', headers: { 'retry-after': '15' } },
     )
   }
   if (job.status === 'QUEUED' || job.status === 'STARTED') {
     return new Problem(
       'NOT_FOUND',
-      'There is nothing of this result yet: the job has not started to write it. Ask again, or wait for the job to end.',
+      'There is nothing of this result yet: the job has not started to write it. Ask again, or wait for the job to ' +
+        'end.',
       { reason: 'not_begun', headers: { 'retry-after': '1' } },
     )
   }

@@ -11,9 +11,9 @@ const reconnectMs = 2000
 const lastEventId = 'end'
 
 /**
- * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of its place); the stream
- * closes after the one that shows its end. `growing` if more of its results can be read while it runs here. `deleted` if the job is deleted.
- * The stream also ends, without an event, when its key has ended.
+ * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of
+ * its place); the stream closes after the one that shows its end. `growing` if more of its results can be read while it
+ * runs here. `deleted` if the job is deleted. The stream also ends, without an event, when its key has ended.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // The response that stops an EventSource from reconnecting after the end.
@@ -22,8 +22,8 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 }
 
 /**
- * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is missed, then `job` with the
- * whole job at each change and `deleted` with its id. It ends only with the key.
+ * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is
+ * missed, then `job` with the whole job at each change and `deleted` with its id. It ends only with the key.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, allFrames(call))
@@ -45,7 +45,8 @@ export function tooManyFollowers(call: KeyedCall): Problem {
   const { waitingRequests } = call.service.options.limits
   return new Problem(
     'RATE_LIMITED',
-    `At most ${waitingRequests} requests of an application may wait for or follow jobs at a time. Close some, or poll the status instead.`,
+    `At most ${waitingRequests} requests of an application may wait for or follow jobs at a time. Close some, or ` +
+      'poll the status instead.',
     { headers: { 'retry-after': '10' } },
   )
 }

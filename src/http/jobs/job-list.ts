@@ -38,7 +38,8 @@ export const jobListQuerySchema = pageQuerySchema.extend({
     .regex(cursorForm, 'must be a job id')
     .optional()
     .describe(
-      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header contains the next one.',
+      'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header ' +
+        'contains the next one.',
     ),
 })
 
@@ -59,11 +60,12 @@ const sliceBytes = 64 * 1024
 const restMs = 5
 
 /**
- * One page of the caller's jobs, newest first, within `limits.listBytes`. A short page would hide jobs from clients that count rows instead of
- * following the Link header, so a page that is too large is refused; a page of one row never is.
+ * One page of the caller's jobs, newest first, within `limits.listBytes`. A short page would hide jobs from clients
+ * that count rows instead of following the Link header, so a page that is too large is refused; a page of one row never
+ * is.
  *
- * @throws Problem `BAD_INPUT` that says which size fits, or for a page number that is too high; `RATE_LIMITED` if earlier lists have used up
- * the rate meanwhile.
+ * @throws Problem `BAD_INPUT` that says which size fits, or for a page number that is too high; `RATE_LIMITED` if
+ * earlier lists have used up the rate meanwhile.
  */
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
   const { lists, limiter } = call.service
@@ -139,14 +141,18 @@ function filtersOf(query: z.output<typeof jobListQuerySchema>, app: string): Job
 }
 
 function tooFarDown(size: number): Problem {
-  const message = `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to reach further jobs, or filter with createdBefore`
+  const message =
+    `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to ` +
+    'reach further jobs, or filter with createdBefore'
   return new Problem('BAD_INPUT', `The request is not valid. page: ${message}.`, {
     issues: [{ path: 'page', message }],
   })
 }
 
 function tooLargePage(fitting: number, listBytes: number): Problem {
-  const message = `a page may have at most ${listBytes} bytes, and these jobs are large: use size=${fitting} and follow the Link header`
+  const message =
+    `a page may have at most ${listBytes} bytes, and these jobs are large: use size=${fitting} and ` +
+    'follow the Link header'
   return new Problem('BAD_INPUT', `The list is too large to send. size: ${message}.`, {
     issues: [{ path: 'size', message }],
   })

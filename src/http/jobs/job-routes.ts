@@ -114,7 +114,8 @@ export const jobRoutes = [
     operation: 'cancelJob',
     summary: 'Cancel a job',
     description:
-      'A waiting job becomes FAILED with the code CANCELED, a running one as soon as it is stopped; an ended job does not change.',
+      'A waiting job becomes FAILED with the code CANCELED, a running one as soon as it is stopped; an ended job ' +
+      'does not change.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -131,7 +132,8 @@ export const jobRoutes = [
     operation: 'retryJob',
     summary: 'Retry a failed job',
     description:
-      'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
+      'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps ' +
+      'its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
     access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -160,7 +162,8 @@ export const jobRoutes = [
     operation: 'followJobs',
     summary: 'Follow all jobs by server-sent events',
     description:
-      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`.',
+      'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, ' +
+      'and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
@@ -172,7 +175,9 @@ export const jobRoutes = [
     operation: 'getPeaks',
     summary: 'Get the peaks of an audio result',
     description:
-      'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then kept with the result.',
+      'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the ' +
+      'lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then ' +
+      'kept with the result.',
     access: 'key',
     bucket: 'other',
     query: peaksQuerySchema,
@@ -184,7 +189,8 @@ export const jobRoutes = [
       if (peaks === undefined)
         throw new Problem(
           'NOT_FOUND',
-          'The job has no such result file. Its outputs are in `result`, unless they have expired or were sent to other storage.',
+          'The job has no such result file. Its outputs are in `result`, unless they have expired or were sent to ' +
+            'other storage.',
         )
       const answer =
         length === undefined ? peaks : JSON.stringify(fewerPeaks(peaksSchema.parse(JSON.parse(peaks)), length))
@@ -197,7 +203,10 @@ export const jobRoutes = [
     operation: 'getGrowingResult',
     summary: 'Get a result while the job is running',
     description:
-      'Without `Range`: the whole file, each byte as soon as it is written, until the job has ended. With `Range: bytes=n-`: the bytes written so far, from byte n on. They are the bytes of the final result, except for the lengths in its header, which are known only at the end. Only the machine that runs the job has them; others respond with 404 and the reason `elsewhere`.',
+      'Without `Range`: the whole file, each byte as soon as it is written, until the job has ended. With `Range: ' +
+      'bytes=n-`: the bytes written so far, from byte n on. They are the bytes of the final result, except for ' +
+      'the lengths in its header, which are known only at the end. Only the machine that runs the job has them; ' +
+      'others respond with 404 and the reason `elsewhere`.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
@@ -215,7 +224,10 @@ export const jobRoutes = [
     operation: 'followJob',
     summary: 'Follow a job by server-sent events',
     description:
-      'Sends an event `job` with the whole job at once and at each change, `deleted` if it is deleted, and closes when the job has ended. The machine that runs the job also sends `growing` when more of its results can be read: by name, the available `bytes` and the `url` for ranges of them (`GET /job/{id}/growing/{output}`).',
+      'Sends an event `job` with the whole job at once and at each change, `deleted` if it is deleted, and closes ' +
+      'when the job has ended. The machine that runs the job also sends `growing` when more of its results can ' +
+      'be read: by name, the available `bytes` and the `url` for ranges of them (`GET ' +
+      '/job/{id}/growing/{output}`).',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
@@ -232,7 +244,9 @@ export const jobRoutes = [
     operation: 'listJobs',
     summary: 'List jobs',
     description:
-      'Newest first. Page numbers cover the first 10,000 jobs; the Link header leads to all of them. A page of very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list counts as one more request per 64 KiB.',
+      'Newest first. Page numbers cover the first 10,000 jobs; the Link header leads to all of them. A page of ' +
+      'very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list ' +
+      'counts as one more request per 64 KiB.',
     access: 'key',
     bucket: 'other',
     query: jobListQuerySchema,
@@ -241,7 +255,9 @@ export const jobRoutes = [
       schema: z.array(jobViewSchema),
       headers: {
         Link: 'The next page, with `rel="next"`; absent on the last one.',
-        'X-Total-Count': `Matching jobs on all pages. They are counted up to ${mostCounted}; that number means that many or more.`,
+        'X-Total-Count':
+          `Matching jobs on all pages. They are counted up to ${mostCounted}; that number means that ` +
+          'many or more.',
       },
     },
     async handle(call, { query }) {

@@ -11,8 +11,8 @@ export function preferredWait(headers: RequestHeaders): number | undefined {
 }
 
 /**
- * The job when it has ended or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An application with too many
- * waiting requests gets the job at once: waiting is a preference, not a promise.
+ * The job when it has ended or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An
+ * application with too many waiting requests gets the job at once: waiting is a preference, not a promise.
  */
 export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: number): Promise<JobRecord | undefined> {
   const app = call.caller.id

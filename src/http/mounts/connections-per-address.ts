@@ -1,7 +1,9 @@
 import type { Server } from 'node:http'
 import { addressGroup } from '../auth/address-group.js'
 
-/** Closes connections of an address beyond `most`, so that one client's idle or slow connections leave room for others. */
+/**
+ * Closes connections of an address beyond `most`, so that one client's idle or slow connections leave room for others.
+ */
 export function limitPerAddress(server: Server, most: number): void {
   const counts = new Map<string, number>()
   server.on('connection', (socket) => {

@@ -12,8 +12,8 @@ export interface ExpressRequest extends IncomingMessage {
 export type ExpressMiddleware = (request: ExpressRequest, response: ServerResponse) => void
 
 /**
- * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads uploads; JSON that one has
- * already parsed is used.
+ * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads
+ * uploads; JSON that one has already parsed is used.
  *
  * @example
  * app.use('/v1', expressMount(createHandler(engine)))

@@ -17,8 +17,8 @@ export interface KoaContext {
 export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<void>
 
 /**
- * The handler as Koa middleware. `path` is where it is mounted; other paths go to the next middleware. Use it before any body parser that
- * reads uploads; JSON that one has already parsed is used.
+ * The handler as Koa middleware. `path` is where it is mounted; other paths go to the next middleware. Use it before
+ * any body parser that reads uploads; JSON that one has already parsed is used.
  *
  * @example
  * app.use(koaMount(createHandler(engine), { path: '/v1' }))

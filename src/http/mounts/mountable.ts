@@ -37,7 +37,8 @@ export function checkHandler(handler: unknown): void {
   if (typeof handler === 'function') return
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `A mount needs the handler that createHandler(engine) returns, but got ${handler === null ? 'null' : typeof handler}.`,
+    'A mount needs the handler that createHandler(engine) returns, but got ' +
+      `${handler === null ? 'null' : typeof handler}.`,
   )
 }
 

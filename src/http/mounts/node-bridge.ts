@@ -19,7 +19,10 @@ export interface MountPoint {
   parsedBody?: unknown
 }
 
-/** Answers a `node:http` request. Resolves when the response is handed over or the client has disconnected; never rejects. */
+/**
+ * Answers a `node:http` request. Resolves when the response is handed over or the client has disconnected; never
+ * rejects.
+ */
 export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
 /** Web requests and responses are created only if needed: for streams and the host's own handlers. */

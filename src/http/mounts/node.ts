@@ -29,8 +29,8 @@ export interface ServeOptions {
   /** Simultaneous connections; further ones are closed at once. Default: 1000. */
   maxConnections?: number
   /**
-   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy, which is one address,
-   * set it to `maxConnections`.
+   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy,
+   * which is one address, set it to `maxConnections`.
    */
   maxConnectionsPerAddress?: number
   /** How long a connection may take to send the head of a request, the first one included. Default: 60 s. */
@@ -54,7 +54,10 @@ export interface RunningServer {
   readonly port: number
   /** Origin at which it answers, without a slash at the end. */
   readonly origin: string
-  /** Accepts no new connections and ends when current responses are sent, at the latest after `timeoutMs` (default 5,000). */
+  /**
+   * Accepts no new connections and ends when current responses are sent, at the latest after `timeoutMs` (default
+   * 5,000).
+   */
   close(options?: { timeoutMs?: number }): Promise<void>
 }
 
@@ -67,8 +70,8 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   const host = options.host ?? '127.0.0.1'
   const { maxConnections, headersTimeoutMs, idleTimeoutMs } = { ...serveDefaults, ...options }
   const server = createServer({
-    // Node's limit for a whole request would cut off long uploads; the handler limits idle time and transfer rate instead. By default, Node
-    // would also apply this 0 to the time for the headers.
+    // Node's limit for a whole request would cut off long uploads; the handler limits idle time and transfer rate
+    // instead. By default, Node would also apply this 0 to the time for the headers.
     requestTimeout: 0,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: Math.min(30_000, Math.ceil(headersTimeoutMs / 2)),

@@ -18,7 +18,8 @@ const page: PageText = {
   style: 'operator-style.css',
   script: 'operator.js',
   withoutScript: [
-    'This page needs JavaScript. Without it, use <code>stemwork jobs</code> and <code>stemwork schedule</code> in a terminal.',
+    'This page needs JavaScript. Without it, use <code>stemwork jobs</code> and <code>stemwork schedule</code> in ' +
+      'a terminal.',
   ],
 }
 
@@ -35,7 +36,8 @@ const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAI
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
 /**
- * `/operator`: a page for the operators of the service, over all applications. Its interface is internal and not part of the OpenAPI document.
+ * `/operator`: a page for the operators of the service, over all applications. Its interface is internal and not part
+ * of the OpenAPI document.
  */
 export const operatorPageRoutes: readonly Route[] = [
   defineRoute({

@@ -8,7 +8,10 @@ export interface ApiAnswer {
   body: string | ReadableStream<Uint8Array> | null
 }
 
-/** A JSON response. Its length is known, so it needs no chunking; it must not be cached, because its links are credentials. */
+/**
+ * A JSON response. Its length is known, so it needs no chunking; it must not be cached, because its links are
+ * credentials.
+ */
 export function json(value: unknown, facts: { status?: number; headers?: Record<string, string> } = {}): ApiAnswer {
   return jsonOf(JSON.stringify(value), facts)
 }
@@ -40,7 +43,10 @@ export function empty(status: number, headers: Record<string, string> = {}): Api
   return { status, headers, body: null }
 }
 
-/** A web response that the Node bridge can send without building its web parts, which would cost more than everything else. */
+/**
+ * A web response that the Node bridge can send without building its web parts, which would cost more than everything
+ * else.
+ */
 export function toResponse({ status, headers, body }: ApiAnswer): Response {
   return new FastResponse(body, { status, headers })
 }

@@ -9,7 +9,8 @@ import { Problem } from './problem.js'
 /**
  * The sender of the request, by the host's own check or by the key in `Authorization`, raw or after `Bearer`.
  *
- * @throws Problem `UNAUTHORIZED`, with one message for every cause; `RATE_LIMITED` after too many wrong keys from one address.
+ * @throws Problem `UNAUTHORIZED`, with one message for every cause; `RATE_LIMITED` after too many wrong keys from one
+ * address.
  */
 export async function authenticate(request: ApiRequest, service: Service): Promise<Sender> {
   const sender = await identify(request, service, true)
@@ -69,7 +70,8 @@ async function senderOfKey(
 const nobody = '0'.repeat(64)
 
 function isGood(print: KeyFingerprint, record: ApiKey | undefined, isKnown: boolean): record is ApiKey {
-  // For a known key, the client can choose neither hash. For others, an unknown ID costs the same comparison as a wrong secret.
+  // For a known key, the client can choose neither hash. For others, an unknown ID costs the same comparison as a wrong
+  // secret.
   const matches = isKnown ? print.hash === record?.hash : sameHash(print.hash, record?.hash ?? nobody)
   return record !== undefined && matches && (record.expiresAt === null || record.expiresAt > Date.now())
 }

@@ -80,7 +80,10 @@ export class Call {
     return !this.#url.pathname.startsWith(this.#basePath)
   }
 
-  /** Where pages of the service are, as seen from this address; ends with a slash. Relative if possible, for proxies that add a path. */
+  /**
+   * Where pages of the service are, as seen from this address; ends with a slash. Relative if possible, for proxies
+   * that add a path.
+   */
   get pageBase(): string {
     if (this.isAtRoot) return `${this.baseUrl}/`
     const depth = this.#url.pathname.slice(this.#basePath.length).split('/').length - 1

@@ -2,7 +2,9 @@ import type { ApiRequest } from './api-request.js'
 import type { HandlerOptions } from '../options.js'
 
 const exposed =
-  'ETag, Link, Content-Disposition, Content-Range, Download-Url, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Tus-Resumable, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id, X-Total-Count'
+  'ETag, Link, Content-Disposition, Content-Range, Download-Url, Location, Preference-Applied, RateLimit, ' +
+  'RateLimit-Policy, Retry-After, Tus-Resumable, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id, ' +
+  'X-Total-Count'
 
 /** Headers that let a web page of an allowed origin read the response. */
 export function corsHeaders(request: ApiRequest, options: HandlerOptions['cors']): Record<string, string> {
@@ -27,7 +29,8 @@ export function preflightHeaders(
   return {
     'access-control-allow-methods': methods.join(', '),
     'access-control-allow-headers':
-      'Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Request-Id',
+      'Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Prefer, Range, ' +
+      'Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Request-Id',
     'access-control-max-age': String(options.maxAgeSeconds),
   }
 }

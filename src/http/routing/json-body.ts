@@ -15,7 +15,8 @@ export async function readJson(call: Call): Promise<unknown> {
   if (type !== 'application/json' && !/^application\/[^/\s]+\+json$/.test(type)) {
     throw new Problem(
       'UNSUPPORTED_MEDIA_TYPE',
-      `The body must be JSON, sent with Content-Type: application/json; this request has ${type ? JSON.stringify(type) : 'no content type'}.`,
+      'The body must be JSON, sent with Content-Type: application/json; this request has ' +
+        `${type ? JSON.stringify(type) : 'no content type'}.`,
     )
   }
   const { limits } = call.service.options
@@ -30,7 +31,10 @@ export async function readJson(call: Call): Promise<unknown> {
 /** Members and values that a body may have besides those of `params`: twice the number that a job can have. */
 const otherEntries = 256
 
-/** @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any valid body. */
+/**
+ * @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any
+ * valid body.
+ */
 function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
   refuseManyEntries(bytes, paramsBytes)
   let text: string
@@ -55,8 +59,9 @@ const colon = 0x3a
 const comma = 0x2c
 
 /**
- * Building objects with ten thousand members blocks the process for tens of milliseconds only to refuse them; counting their separators up to
- * the limit takes a fraction of one. Within `paramsBytes`, a value takes at least two bytes and a member six.
+ * Building objects with ten thousand members blocks the process for tens of milliseconds only to refuse them; counting
+ * their separators up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at least two bytes and
+ * a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries

@@ -1,5 +1,6 @@
 /**
- * An iterable as a response body: reads only on demand, and releases its source when the client disconnects or reads nothing for `idleMs`.
+ * An iterable as a response body: reads only on demand, and releases its source when the client disconnects or reads
+ * nothing for `idleMs`.
  */
 export function pacedStream(source: AsyncIterable<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()

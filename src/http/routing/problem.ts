@@ -111,8 +111,8 @@ export function toProblem(error: unknown): Problem {
 }
 
 /**
- * The error as a response: JSON with a non-empty `message`, which is all that existing clients read; with the members and media type of RFC
- * 9457 if the client accepts them.
+ * The error as a response: JSON with a non-empty `message`, which is all that existing clients read; with the members
+ * and media type of RFC 9457 if the client accepts them.
  */
 export function problemAnswer(problem: Problem, request: { accept: string | null; requestId: string }): ApiAnswer {
   const { title, status } = problemKinds[problem.code]
@@ -138,7 +138,8 @@ export function problemAnswer(problem: Problem, request: { accept: string | null
 function unavailable(cause: unknown): Problem {
   return new Problem(
     'STORE_UNAVAILABLE',
-    'The service cannot reach its storage at the moment; whether the request was carried out is not known. Try again after the time in Retry-After, with the same Idempotency-Key if a job is created.',
+    'The service cannot reach its storage at the moment; whether the request was carried out is not known. Try ' +
+      'again after the time in Retry-After, with the same Idempotency-Key if a job is created.',
     { headers: { 'retry-after': '10' }, cause },
   )
 }
@@ -146,7 +147,8 @@ function unavailable(cause: unknown): Problem {
 function internal(cause: unknown): Problem {
   return new Problem(
     'INTERNAL_ERROR',
-    'The request failed because of an error inside the service. Try again; if it fails again, tell the operator the request id.',
+    'The request failed because of an error inside the service. Try again; if it fails again, tell the operator ' +
+      'the request id.',
     { cause },
   )
 }

@@ -9,7 +9,10 @@ interface BodyLimits {
 /** For a body that no route expects. Clients that send a small one, for example with DELETE, keep their connection. */
 const strayBytes = 1024 ** 2
 
-/** The bytes of a request, read once. Stopping early leaves the connection open for the response; cancelling the stream would close it. */
+/**
+ * The bytes of a request, read once. Stopping early leaves the connection open for the response; cancelling the stream
+ * would close it.
+ */
 export class RequestBody {
   readonly #request: ApiRequest
   readonly #bodyRead: boolean
@@ -54,8 +57,8 @@ export class RequestBody {
   }
 
   /**
-   * Reads and discards up to the end or `maxBytes`: a client that is still sending would not see the response. Never throws. Returns whether
-   * the end was reached.
+   * Reads and discards up to the end or `maxBytes`: a client that is still sending would not see the response. Never
+   * throws. Returns whether the end was reached.
    */
   async discard(maxBytes: number, maxMs = Infinity): Promise<boolean> {
     const startedAt = performance.now()
@@ -84,8 +87,8 @@ export class RequestBody {
   }
 
   /**
-   * Reads a bounded rest of an unused body within `limits.idleMs` in total. False: there is more, and the connection must be closed after the
-   * response, or the server would keep reading.
+   * Reads a bounded rest of an unused body within `limits.idleMs` in total. False: there is more, and the connection
+   * must be closed after the response, or the server would keep reading.
    */
   async settle(): Promise<boolean> {
     // Bodies of GET and HEAD have no meaning and are not exposed.
@@ -133,7 +136,8 @@ export class RequestBody {
 function bodyAlreadyRead(): Problem {
   return new Problem(
     'INTERNAL_ERROR',
-    'The request body was read before it reached the service, and it is not in request.body. Mount the service before your body parser, or exclude its path from that parser.',
+    'The request body was read before it reached the service, and it is not in request.body. Mount the service ' +
+      'before your body parser, or exclude its path from that parser.',
   )
 }
 

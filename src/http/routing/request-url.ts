@@ -9,7 +9,10 @@ export interface RequestUrl {
 
 const parts = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(\?[^#]*)?/
 
-/** Parses the normalised addresses of requests. Only the origin needs a `URL`, and nearly all requests have the same one. */
+/**
+ * Parses the normalised addresses of requests. Only the origin needs a `URL`, and nearly all requests have the same
+ * one.
+ */
 export class RequestUrlReader {
   #known = ''
   #origin = new URL('http://localhost')

@@ -5,7 +5,10 @@ import type { ApiRequest } from './api-request.js'
 import { toProblem } from './problem.js'
 import type { Route } from './route.js'
 
-/** Answers a request in its own span, a child of the one in its `traceparent`; health checks, which are frequent, get none. */
+/**
+ * Answers a request in its own span, a child of the one in its `traceparent`; health checks, which are frequent, get
+ * none.
+ */
 export async function inServerSpan(
   tracing: Tracing,
   request: ApiRequest,

@@ -32,7 +32,10 @@ interface Account {
   roughUntil: number
 }
 
-/** Checking many files is slow, and all applications share the threads for it, so it may take at most a twentieth of the time. */
+/**
+ * Checking many files is slow, and all applications share the threads for it, so it may take at most a twentieth of the
+ * time.
+ */
 const lookShare = 20
 const minFreshMs = 1000
 /** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
@@ -41,9 +44,9 @@ const roughForMs = 10_000
 const maxIdleAccounts = 1000
 
 /**
- * What applications keep in the store, and the uploads under way in this process. Usage is measured, not booked: uploads in the blob store and
- * results in the jobs, so that no crash makes it wrong. Uploads of one process together cannot exceed the limit; each further process may add
- * its own uploads in progress.
+ * What applications keep in the store, and the uploads under way in this process. Usage is measured, not booked:
+ * uploads in the blob store and results in the jobs, so that no crash makes it wrong. Uploads of one process together
+ * cannot exceed the limit; each further process may add its own uploads in progress.
  */
 export class StorageUse {
   readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
@@ -170,7 +173,8 @@ export class StorageUse {
 function storageFull(maxBytes: number): Problem {
   return new Problem(
     'STORAGE_FULL',
-    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would do so with this file. Delete jobs that are no longer needed, or wait until their results expire.`,
+    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would do so with this ` +
+      'file. Delete jobs that are no longer needed, or wait until their results expire.',
     { reason: 'storage_full', headers: { 'retry-after': '600' } },
   )
 }
@@ -178,7 +182,8 @@ function storageFull(maxBytes: number): Problem {
 function beingWritten(): Problem {
   return new Problem(
     'CONFLICT',
-    'Another request is uploading with this link, and a link accepts one at a time. Wait for its response, or get a new ticket from GET /upload.',
+    'Another request is uploading with this link, and a link accepts one at a time. Wait for its response, or get ' +
+      'a new ticket from GET /upload.',
   )
 }
 

@@ -27,7 +27,8 @@ export class WrongKeys {
     const { requests, perSeconds } = this.#rate
     throw new Problem(
       'RATE_LIMITED',
-      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. Check the key, and wait for the time in Retry-After.`,
+      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. ` +
+        'Check the key, and wait for the time in Retry-After.',
       { headers: { 'retry-after': String(Math.ceil(((1 - tokens) * perSeconds) / requests)) } },
     )
   }
@@ -52,7 +53,9 @@ export class WrongKeys {
   }
 }
 
-/** The address of a request, if known, as grouped by `addressGroup`: behind a trusted proxy, the last one that it wrote. */
+/**
+ * The address of a request, if known, as grouped by `addressGroup`: behind a trusted proxy, the last one that it wrote.
+ */
 export function clientAddress(request: ApiRequest, trustProxy: boolean): string | undefined {
   const forwarded = trustProxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
   const address = forwarded && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : request.remoteAddress

@@ -9,12 +9,17 @@ const page: PageText = {
   style: 'console.css',
   script: 'app.js',
   withoutScript: [
-    'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this site, then reload the page.',
-    'Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx stemwork separate song.mp3</code> in a terminal.',
+    'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this ' +
+      'site, then reload the page.',
+    'Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx ' +
+      'stemwork separate song.mp3</code> in a terminal.',
   ],
 }
 
-/** `/console`: a page to use the service with. It has no rights of its own: it calls the public interface with the key that is typed in. */
+/**
+ * `/console`: a page to use the service with. It has no rights of its own: it calls the public interface with the key
+ * that is typed in.
+ */
 export const consoleRoutes: readonly Route[] = [
   defineRoute({
     method: 'GET',

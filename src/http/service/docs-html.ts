@@ -21,7 +21,10 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
     )
     .join('\n')
   // A wide table scrolls within its own frame, which the keyboard has to reach.
-  return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
+  return (
+    '<div class="wide" tabindex="0" role="group" ' +
+    `aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
+  )
 }
 
 export function block(text: string, label: string): string {

@@ -95,7 +95,8 @@ function errorText(description: string): string {
 
 function tabs(id: string, curl: string, javaScript: string): string {
   const tab = (language: string, isFirst: boolean) =>
-    `<label><input type="radio" name="language-${escape(id)}" value="${language}"${isFirst ? ' checked' : ''}><span>${language}</span></label>`
+    `<label><input type="radio" name="language-${escape(id)}" ` +
+    `value="${language}"${isFirst ? ' checked' : ''}><span>${language}</span></label>`
   return `<div class="tabs-of-code">
 <fieldset class="segments"><legend class="hidden">Language of the example</legend>${tab('curl', true)}${tab('JavaScript', false)}</fieldset>
 <div class="curl">${block(curl, 'Example with curl')}</div>

@@ -18,7 +18,10 @@ const groups: readonly Group[] = [
   { id: 'service', title: 'Service', paths: ['/'] },
 ]
 
-/** The document as a page with forms to try it. Its script and style are parts of the service, like those of the console. */
+/**
+ * The document as a page with forms to try it. Its script and style are parts of the service, like those of the
+ * console.
+ */
 export function docsPage(document: OpenApiDocument, options: { hasConsole: boolean }): string {
   const { info, components } = document
   const base = document.servers[0].url

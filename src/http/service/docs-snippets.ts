@@ -20,7 +20,8 @@ export function snippetsOf(base: string, method: string, path: string, operation
   const isStream = '200' in operation.responses && 'text/event-stream' in (operation.responses['200']?.content ?? {})
 
   const curl = [
-    `curl${method === 'GET' || json || isUpload ? '' : ` -X ${method}`}${isStream ? ' -N' : ''}${isUpload ? ' -T song.mp3' : ''} "${url}"`,
+    `curl${method === 'GET' || json || isUpload ? '' : ` -X ${method}`}${isStream ? ' -N' : ''}${isUpload ? ' -T song.mp3' : ''} ` +
+      `"${url}"`,
     ...(needsKey ? ['-H "Authorization: $STEMWORK_KEY"'] : []),
     ...(json ? ["-H 'Content-Type: application/json'", `-d '${json}'`] : []),
     ...(isSigned && !isUpload ? ['-OJ'] : []),
@@ -39,7 +40,9 @@ export function snippetsOf(base: string, method: string, path: string, operation
   const argument = options.length > 0 ? `, {\n  ${options.join(',\n  ')},\n}` : ''
   const contents = operation.responses['200']?.content ?? {}
   const read = 'application/json' in contents ? 'await response.json()' : 'response.status'
-  const javaScript = `${isUpload ? "import { openAsBlob } from 'node:fs'\n\n" : ''}const response = await fetch('${url}'${argument})\nconsole.log(${read})`
+  const javaScript =
+    `${isUpload ? "import { openAsBlob } from 'node:fs'\n\n" : ''}const response = await ` +
+    `fetch('${url}'${argument})\nconsole.log(${read})`
   return { curl, javaScript }
 }
 

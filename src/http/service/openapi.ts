@@ -30,8 +30,8 @@ export interface OpenApiDocument {
 }
 
 /**
- * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows. `servers` is left to the
- * caller, as is the address of the service, `{base}` in examples.
+ * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows.
+ * `servers` is left to the caller, as is the address of the service, `{base}` in examples.
  */
 export function openApiDocument(
   routes: readonly Route[],
@@ -52,7 +52,8 @@ export function openApiDocument(
       title: 'Media processing jobs',
       version: '1',
       description:
-        'Submit a job that runs a workflow on a media file, follow it, download the results, and delete it. If the file has no public URL, upload it first.',
+        'Submit a job that runs a workflow on a media file, follow it, download the results, and delete it. If the ' +
+        'file has no public URL, upload it first.',
     },
     paths,
     components: {

@@ -36,7 +36,8 @@ export const serviceRoutes = [
     operation: 'rotateWebhookSecret',
     summary: 'Replace the webhook secret of the application',
     description:
-      'It is shown only in this response. Until `overlapSeconds` have passed, messages are also signed with the old secret.',
+      'It is shown only in this response. Until `overlapSeconds` have passed, messages are also signed with the ' +
+      'old secret.',
     access: 'key',
     bucket: 'create',
     body: newWebhookSecretSchema,

@@ -30,7 +30,8 @@ export const archiveRoutes = [
     operation: 'getArchive',
     summary: 'Get a link to the results of jobs as one ZIP file',
     description:
-      'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left out. The file is created during the download and is not stored.',
+      'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left ' +
+      'out. The file is created during the download and is not stored.',
     access: 'key',
     bucket: 'other',
     query: z.object({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
@@ -41,7 +42,8 @@ export const archiveRoutes = [
       if (jobs.length === 0) {
         throw new Problem(
           'NOT_FOUND',
-          'None of these jobs has result files: they have not succeeded, or their files have expired or were sent elsewhere.',
+          'None of these jobs has result files: they have not succeeded, or their files have expired or were sent ' +
+            'elsewhere.',
         )
       }
       const { engine, options, signer } = call.service

@@ -14,7 +14,10 @@ export function songName(name: string | null): string {
   return short.replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
 }
 
-/** The name under which a person keeps a result: `Song - vocals.wav`, after the job's name; else what the workflow says; else the plain name. */
+/**
+ * The name under which a person keeps a result: `Song - vocals.wav`, after the job's name; else what the workflow says;
+ * else the plain name.
+ */
 export function downloadName(
   job: Pick<JobRecord, 'name'>,
   { fileName, downloadName: named }: Pick<JobOutput, 'fileName' | 'downloadName'>,

@@ -21,7 +21,8 @@ export const resumableRoutes = [
     operation: 'createResumableUpload',
     summary: 'Start a resumable upload',
     description:
-      'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration. `Location` is where to send the file with PATCH, `Download-Url` what a job takes as its input afterwards.',
+      'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration. ' +
+      '`Location` is where to send the file with PATCH, `Download-Url` what a job takes as its input afterwards.',
     requestHeaders: { ...protocolHeaders, 'Upload-Length': 'Bytes of the whole file.' },
     rawBody: ['application/offset+octet-stream'],
     answer: { description: 'The upload was started.', status: 201 },

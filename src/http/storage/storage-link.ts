@@ -7,7 +7,10 @@ export const storagePath = '/storage/'
 
 const keyForm = /^(uploads|results)(\/(?!\.+(\/|$))[A-Za-z0-9._-]+)+$/
 
-/** The blob key that a storage path names. @throws Problem `NOT_FOUND` for anything that the service does not make itself. */
+/**
+ * The blob key that a storage path names. @throws Problem `NOT_FOUND` for anything that the service does not make
+ * itself.
+ */
 export function storageKey(path: string): string {
   if (keyForm.test(path) && path.length < 1024) return path
   throw new Problem('NOT_FOUND', 'There is no such file.')
@@ -49,7 +52,8 @@ export async function refuseEndedKey({ keyId }: Grant, call: Call): Promise<void
   if (key && (key.expiresAt === null || key.expiresAt > Date.now())) return
   throw new Problem(
     'FORBIDDEN',
-    'The API key that this link was made with no longer works, and neither does the link. Get a new link with a valid key.',
+    'The API key that this link was made with no longer works, and neither does the link. Get a new link with a ' +
+      'valid key.',
   )
 }
 
@@ -67,8 +71,8 @@ export interface OwnUpload {
 }
 
 /**
- * The file behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is resolved to the
- * stored file without a request over the network.
+ * The file behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is resolved
+ * to the stored file without a request over the network.
  *
  * @throws Problem `UPLOAD_REFUSED` if the link is ours but altered, or made for another application.
  */

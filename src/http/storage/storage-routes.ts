@@ -45,7 +45,8 @@ export const storageRoutes = [
     operation: 'uploadFile',
     summary: 'Upload a file',
     description:
-      'Use the `uploadUrl` of a ticket unchanged. Send the file as the plain body, or in the field `filedata` of a multipart form. Each ticket can be used once.',
+      'Use the `uploadUrl` of a ticket unchanged. Send the file as the plain body, or in the field `filedata` of a ' +
+      'multipart form. Each ticket can be used once.',
     access: 'link',
     rawBody: ['application/octet-stream', 'multipart/form-data'],
     answer: {

@@ -9,8 +9,8 @@ interface Holder {
 }
 
 /**
- * One request at a time for each upload of this process. A later request makes the one before it end: that is most often a broken connection
- * which this side has not noticed yet.
+ * One request at a time for each upload of this process. A later request makes the one before it end: that is most
+ * often a broken connection which this side has not noticed yet.
  */
 export class UploadLocks implements Locker {
   readonly #holders = new Map<string, Holder>()

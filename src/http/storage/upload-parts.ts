@@ -8,7 +8,9 @@ import { Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed, markUsed } from './used-ticket.js'
 
-/** A cut loses nothing that has come; this bounds what a crash of the service loses. S3 wants parts of 5 MiB or more. */
+/**
+ * A cut loses nothing that has come; this bounds what a crash of the service loses. S3 wants parts of 5 MiB or more.
+ */
 export const partBytes = 8 * 1024 ** 2
 const offsetDigits = 16
 
@@ -25,8 +27,8 @@ export interface UploadPartsOptions {
 }
 
 /**
- * The uploads of an application while they come in pieces, over any blob store: each piece is a blob that is named after its offset, and the last one
- * makes a file of them. What is left of an upload is swept as unused uploads are.
+ * The uploads of an application while they come in pieces, over any blob store: each piece is a blob that is named
+ * after its offset, and the last one makes a file of them. What is left of an upload is swept as unused uploads are.
  */
 export class UploadParts extends DataStore {
   override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']

@@ -20,7 +20,9 @@ export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void
   await blobs.delete(markerKey(key))
 }
 
-/** @throws Problem `UPLOAD_REFUSED` with the reason, if the link has expired or the upload is not there or too large. */
+/**
+ * @throws Problem `UPLOAD_REFUSED` with the reason, if the link has expired or the upload is not there or too large.
+ */
 export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUpload, maxBytes: number): Promise<void> {
   if (expired) {
     throw new Problem(
@@ -42,7 +44,8 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
   if (!marker) {
     throw new Problem(
       'UPLOAD_REFUSED',
-      'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait for its answer 200, then create the job.',
+      'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait ' +
+        'for its answer 200, then create the job.',
       { reason: 'upload_missing' },
     )
   }
@@ -52,7 +55,10 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
   throw new Problem('UPLOAD_REFUSED', `The upload was refused. ${message}`, { reason })
 }
 
-/** Whether it is a form, which a store keeps as it came, that may hold a file within the limit: that is known when it is read. */
+/**
+ * Whether it is a form, which a store keeps as it came, that may hold a file within the limit: that is known when it is
+ * read.
+ */
 async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes: number): Promise<boolean> {
   if (bytes > maxBytes + formOverheadBytes) return false
   const blob = await blobs.get(key, { range: { start: 0, end: Math.min(bytes, peekBytes) - 1 } })

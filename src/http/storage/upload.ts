@@ -93,7 +93,8 @@ async function* atMost(
 function partOfFile(): Problem {
   return new Problem(
     'BAD_INPUT',
-    'This request has a Content-Range header, but a link accepts only whole files. Send the whole file in one PUT without that header.',
+    'This request has a Content-Range header, but a link accepts only whole files. Send the whole file in one PUT ' +
+      'without that header.',
   )
 }
 

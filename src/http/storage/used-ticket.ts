@@ -1,8 +1,8 @@
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
 
 /**
- * An empty blob beside the upload's key, which stays when the file goes with its job: a ticket takes no second file. Retention
- * removes it like an unused upload.
+ * An empty blob beside the upload's key, which stays when the file goes with its job: a ticket takes no second file.
+ * Retention removes it like an unused upload.
  */
 function markerKey(key: string): string {
   return `${key}.used`

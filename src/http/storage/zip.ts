@@ -13,7 +13,9 @@ export interface ZipEntry {
   open(): Promise<AsyncIterable<Uint8Array>>
 }
 
-/** Audio does not compress, so each file is a row of Deflate blocks of the type "stored": every program can stream it. */
+/**
+ * Audio does not compress, so each file is a row of Deflate blocks of the type "stored": every program can stream it.
+ */
 const blockBytes = 0xffff
 const blockHeadBytes = 5
 const limit32 = 0xffff_ffff
@@ -171,7 +173,9 @@ function longEnd(count: number, offset: number, bytes: number): Buffer {
   ])
 }
 
-/** Date and time as MS-DOS keeps them, in steps of two seconds; in UTC, so that the same files make the same archive. */
+/**
+ * Date and time as MS-DOS keeps them, in steps of two seconds; in UTC, so that the same files make the same archive.
+ */
 function dosTime(when: Date): number {
   const date = (Math.max(0, when.getUTCFullYear() - 1980) << 9) | ((when.getUTCMonth() + 1) << 5) | when.getUTCDate()
   const time = (when.getUTCHours() << 11) | (when.getUTCMinutes() << 5) | (when.getUTCSeconds() >> 1)

@@ -4,7 +4,9 @@ import { crc32 } from 'node:zlib'
 import { S3Error } from './s3-error.js'
 import { hmac, sha256, type VerifiedRequest } from './signature.js'
 
-/** The payload of a request, checked at its end against everything that its headers, trailer and signature say of it. */
+/**
+ * The payload of a request, checked at its end against everything that its headers, trailer and signature say of it.
+ */
 export interface CheckedBody {
   chunks: AsyncIterable<Buffer>
   /** MD5, hex; known once all chunks have been read. */
@@ -76,8 +78,8 @@ function payload(
 }
 
 /**
- * The content of an `aws-chunked` body: `<hex size>[;chunk-signature=...]\r\n<bytes>\r\n`, a chunk of size 0, then the trailer.
- * https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
+ * The content of an `aws-chunked` body: `<hex size>[;chunk-signature=...]\r\n<bytes>\r\n`, a chunk of size 0, then the
+ * trailer. https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
  */
 async function* awsChunks(
   bytes: AsyncIterable<Buffer>,

@@ -32,11 +32,11 @@ export interface FsBlobsOptions {
 }
 
 /**
- * Files in a folder, one per blob, at the path of its key. A put writes a temporary file next to it, syncs it to the disk and renames it, so a
- * crash at any time leaves the previous state and at most a temporary file for `cleanUp`.
+ * Files in a folder, one per blob, at the path of its key. A put writes a temporary file next to it, syncs it to the
+ * disk and renames it, so a crash at any time leaves the previous state and at most a temporary file for `cleanUp`.
  *
- * Several processes may share the folder if its file system keeps POSIX promises (local disks do, most network ones too); the file system must
- * support hard links for `ifAbsent`, and must be case-sensitive if keys differ only in case.
+ * Several processes may share the folder if its file system keeps POSIX promises (local disks do, most network ones
+ * too); the file system must support hard links for `ifAbsent`, and must be case-sensitive if keys differ only in case.
  *
  * @example
  * const blobs = fsBlobs({ directory: 'data/blobs' })
@@ -298,6 +298,7 @@ async function isFolder(path: string): Promise<boolean> {
 function damaged(key: string): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its job again.`,
+    `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its ` +
+      'job again.',
   )
 }

@@ -6,8 +6,8 @@ type Identity = Pick<Stats, 'ino' | 'size' | 'mtimeMs'>
 const maxFiles = 10_000
 
 /**
- * Caches the trailers of files by path. The store never changes a file but replaces it, so a cached file needs one system call instead of
- * four, which matters for counting all files of an application.
+ * Caches the trailers of files by path. The store never changes a file but replaces it, so a cached file needs one
+ * system call instead of four, which matters for counting all files of an application.
  */
 export class KnownFiles {
   readonly #files = new Map<string, { identity: Identity; blob: BlobStat }>()

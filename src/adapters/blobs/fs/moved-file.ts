@@ -20,7 +20,8 @@ export async function linkFile(path: string, second: string): Promise<boolean> {
 /**
  * Writes the trailer after the file's bytes, makes both durable and publishes the file.
  *
- * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its other names.
+ * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its
+ * other names.
  */
 export async function publishWithTrailer(
   path: string,

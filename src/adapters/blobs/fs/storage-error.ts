@@ -19,7 +19,8 @@ const explanations: Record<string, string> = {
   EDQUOT: 'the disk quota is used up. Free some space, then try again.',
   EACCES: 'the process may not use the blob folder. Check its owner and permissions.',
   EPERM:
-    'the process may not do this in the blob folder. Check its owner and permissions, and that its file system has hard links.',
+    'the process may not do this in the blob folder. Check its owner and permissions, and that its file system has ' +
+    'hard links.',
   EROFS: 'the file system is read-only.',
   EMFILE: 'the process has too many open files. Raise its limit.',
 }

@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
- * What a blob's file says about itself after its bytes: JSON, the JSON's length in four bytes, and a mark. In the file itself it
- * becomes visible in the one rename that publishes the bytes, and a file that was cut off is recognised. Players of audio files
- * ignore it.
+ * What a blob's file says about itself after its bytes: JSON, the JSON's length in four bytes, and a mark. In the file
+ * itself it becomes visible in the one rename that publishes the bytes, and a file that was cut off is recognised.
+ * Players of audio files ignore it.
  */
 export interface Trailer {
   contentType: string
@@ -26,7 +26,10 @@ export function encodeTrailer(trailer: Trailer): Buffer {
   return Buffer.concat([json, length, mark])
 }
 
-/** The trailer of an open file of `fileBytes` bytes, and how many bytes of content lie before it; `undefined`: it has none. */
+/**
+ * The trailer of an open file of `fileBytes` bytes, and how many bytes of content lie before it; `undefined`: it has
+ * none.
+ */
 export async function readTrailer(
   file: FileHandle,
   fileBytes: number,

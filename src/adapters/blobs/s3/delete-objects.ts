@@ -11,7 +11,8 @@ export async function deleteObjects(client: S3Client, bucket: string, objectKeys
     const [first] = Errors
     if (first)
       throw new Error(
-        `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${first.Code}: ${first.Message}`,
+        `${Errors.length} of ${objectKeys.length} objects were not deleted, the first because of ${first.Code}: ` +
+          `${first.Message}`,
       )
   } catch (error) {
     // Google's and older servers lack this request, or require an MD5 that the SDK no longer sends.

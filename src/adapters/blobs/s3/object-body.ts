@@ -6,10 +6,12 @@ import { unavailable } from './s3-failure.js'
 const maxFailures = 3
 
 /**
- * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks, or delivers nothing for
- * `idleTimeoutMs`, is replaced by one that continues where it ended. Missing bytes at the end are an error, never a short file.
+ * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks,
+ * or delivers nothing for `idleTimeoutMs`, is replaced by one that continues where it ended. Missing bytes at the end
+ * are an error, never a short file.
  *
- * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any more.
+ * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any
+ * more.
  */
 export function objectBody(
   first: Readable,

@@ -10,12 +10,12 @@ const minBytesPerSecond = 256 * 1024
 /**
  * The host's client with two differences; the client itself is not changed.
  *
- * `requestChecksumCalculation` and `responseChecksumValidation` are `WHEN_REQUIRED`. At their default, `WHEN_SUPPORTED`, the SDK sends headers
- * that R2 and older servers refuse, and puts the CRC32 of an empty body into every signed PUT URL. Bodies are covered by the signature's
- * SHA-256 (and by TLS) in any case.
+ * `requestChecksumCalculation` and `responseChecksumValidation` are `WHEN_REQUIRED`. At their default,
+ * `WHEN_SUPPORTED`, the SDK sends headers that R2 and older servers refuse, and puts the CRC32 of an empty body into
+ * every signed PUT URL. Bodies are covered by the signature's SHA-256 (and by TLS) in any case.
  *
- * Every call, with its retries, fails after `requestTimeoutMs` and what its body takes at 256 KiB/s: otherwise the SDK waits forever on a
- * connection that is dead without being closed.
+ * Every call, with its retries, fails after `requestTimeoutMs` and what its body takes at 256 KiB/s: otherwise the SDK
+ * waits forever on a connection that is dead without being closed.
  */
 export function plainClient(client: S3Client, requestTimeoutMs: number): S3Client {
   const whenRequired = async () => 'WHEN_REQUIRED' as const

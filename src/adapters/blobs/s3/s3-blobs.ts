@@ -24,8 +24,8 @@ import { upload, type UploadedObject, writeIdField } from './upload.js'
 
 export interface S3BlobsOptions {
   /**
-   * The host's client: it sets region, endpoint, path style, credentials and retries, and closes it. Checksums are sent and
-   * checked only where S3 demands them (`WHEN_REQUIRED`), whatever the client is set to.
+   * The host's client: it sets region, endpoint, path style, credentials and retries, and closes it. Checksums are sent
+   * and checked only where S3 demands them (`WHEN_REQUIRED`), whatever the client is set to.
    */
   client: S3Client
   bucket: string
@@ -33,12 +33,15 @@ export interface S3BlobsOptions {
   prefix?: string
   /** Bytes of a part of a multipart upload, at least 5 MiB; a blob has at most 10,000 parts. Default: 5 MiB. */
   partBytes?: number
-  /** Signs links with this client instead, for example one whose endpoint is the server's public address. Default: `client`. */
+  /**
+   * Signs links with this client instead, for example one whose endpoint is the server's public address. Default:
+   * `client`.
+   */
   linkClient?: S3Client
   /**
    * How long the server may take for a call, all retries of the client together, and between two pieces of a body, in
-   * milliseconds; for what a call sends, it has 4 s more per MiB. Default: 20,000. A `requestTimeout` of the client that is
-   * shorter leaves time for its retries.
+   * milliseconds; for what a call sends, it has 4 s more per MiB. Default: 20,000. A `requestTimeout` of the client
+   * that is shorter leaves time for its retries.
    */
   requestTimeoutMs?: number
 }
@@ -59,11 +62,12 @@ interface HeadedObject {
 }
 
 /**
- * Files in a bucket of S3 or of a server that speaks its protocol (MinIO, R2, Ceph, SeaweedFS). The credentials need to get,
- * put, delete and list objects, and to list and abort multipart uploads.
+ * Files in a bucket of S3 or of a server that speaks its protocol (MinIO, R2, Ceph, SeaweedFS). The credentials need to
+ * get, put, delete and list objects, and to list and abort multipart uploads.
  *
- * `etag` is the server's: it stays when a blob is replaced by equal bytes. `ifAbsent` is atomic where the server honours
- * `If-None-Match: *` (AWS, MinIO, R2); elsewhere two writers that race may both succeed, and the last one's bytes stay.
+ * `etag` is the server's: it stays when a blob is replaced by equal bytes. `ifAbsent` is atomic where the server
+ * honours `If-None-Match: *` (AWS, MinIO, R2); elsewhere two writers that race may both succeed, and the last one's
+ * bytes stay.
  *
  * @example
  * const client = new S3Client({ region: 'auto', endpoint: 'http://127.0.0.1:9000', forcePathStyle: true, credentials })
@@ -203,7 +207,8 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     if (isDamaged)
       throw new StemworkError(
         'STORE_UNAVAILABLE',
-        `The S3 server stored ${found.stat.bytes} bytes of ${made.bytes}. It does not understand how the client sends bodies; use another server or client version.`,
+        `The S3 server stored ${found.stat.bytes} bytes of ${made.bytes}. It does not understand how the client ` +
+          'sends bodies; use another server or client version.',
       )
     return {
       key,

@@ -11,7 +11,10 @@ import { Upload } from '@aws-sdk/lib-storage'
 import { abortable } from '../shared/abortable-source.js'
 import { alreadyExists, isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
-/** Parts of one upload on their way at a time. With the part that is being filled, at most about four parts are in memory. */
+/**
+ * Parts of one upload on their way at a time. With the part that is being filled, at most about four parts are in
+ * memory.
+ */
 const simultaneousParts = 2
 
 /** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
@@ -41,8 +44,8 @@ export interface UploadedObject {
 }
 
 /**
- * Streams the source into an object: one PUT if it is smaller than a part, else a multipart upload. If it throws, the object is
- * as it was and no parts are left (unless the server can no longer be reached; then `cleanUp` finds them).
+ * Streams the source into an object: one PUT if it is smaller than a part, else a multipart upload. If it throws, the
+ * object is as it was and no parts are left (unless the server can no longer be reached; then `cleanUp` finds them).
  *
  * @throws as `BlobStore.put`.
  */
@@ -54,7 +57,10 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   let failure: { error: unknown } | undefined
   let bytes = 0
 
-  /** The first failure is the one to report; it ends the source and the other parts, which lib-storage would send to the end. */
+  /**
+   * The first failure is the one to report; it ends the source and the other parts, which lib-storage would send to the
+   * end.
+   */
   const fail = (error: unknown): never => {
     failure ??= { error: request.signal.aborted ? request.signal.reason : error }
     stop.abort(failure.error)
@@ -75,8 +81,8 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
   }
 
   /**
-   * The request that makes the object visible. `signal` does not interrupt it, because its outcome would be unknown; if the client gives up,
-   * the object itself is checked.
+   * The request that makes the object visible. `signal` does not interrupt it, because its outcome would be unknown; if
+   * the client gives up, the object itself is checked.
    */
   async function commit<Output>(
     send: (ifNoneMatch: string | undefined) => Promise<Output>,

@@ -1,6 +1,6 @@
 /**
- * The chunks of `source` until `signal` fires; then the signal's reason is thrown at once, also while the source keeps one
- * waiting, and the source is closed.
+ * The chunks of `source` until `signal` fires; then the signal's reason is thrown at once, also while the source keeps
+ * one waiting, and the source is closed.
  */
 export async function* abortable(
   source: AsyncIterable<Uint8Array>,

@@ -47,6 +47,7 @@ function noBytes(value: unknown): StemworkError {
     value === null ? 'null' : typeof value === 'object' ? `an object of ${value.constructor?.name}` : typeof value
   return new StemworkError(
     'INVALID_PARAMS',
-    `The content of a blob must be a byte stream, a Buffer or a string, but is ${what}. For a Blob or File, pass its stream().`,
+    `The content of a blob must be a byte stream, a Buffer or a string, but is ${what}. For a Blob or File, pass ` +
+      'its stream().',
   )
 }

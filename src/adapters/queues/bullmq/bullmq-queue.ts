@@ -10,8 +10,8 @@ import { within } from '../shared/time-limit.js'
 
 export interface BullmqQueueOptions {
   /**
-   * Redis 6.2 or later, or Valkey: an ioredis connection or options for one, or a `redis://` URL. A connection remains the host's; the queue
-   * duplicates it and closes the duplicates.
+   * Redis 6.2 or later, or Valkey: an ioredis connection or options for one, or a `redis://` URL. A connection remains
+   * the host's; the queue duplicates it and closes the duplicates.
    */
   connection: RedisAddress
   /** BullMQ's name of the queue, without `:`. Default: `stemwork`. */
@@ -46,7 +46,8 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   if (!/^[^:]+$/.test(name))
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of Redis keys.`,
+      `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of ` +
+        'Redis keys.',
     )
 
   const onError = (error: unknown) =>

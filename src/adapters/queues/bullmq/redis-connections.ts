@@ -22,7 +22,8 @@ export class RedisConnections {
     if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the queue instead.',
+        'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the ' +
+          'queue instead.',
       )
     }
     this.#address = address
@@ -34,7 +35,9 @@ export class RedisConnections {
     return this.#problem
   }
 
-  /** Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being notified. */
+  /**
+   * Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being notified.
+   */
   publishing(answerTimeoutMs: number): Redis {
     return this.#connect({
       enableOfflineQueue: false,

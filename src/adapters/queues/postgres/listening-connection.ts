@@ -55,7 +55,8 @@ export class ListeningConnection {
           logger.warn({ queue: channel, err: error }, 'The queue lost its connection to Postgres, and connects again.')
       }
       this.#isHearing = false
-      // Not all processes of a deployment at the same moment. The timer keeps a worker alive that has nothing else to wait for.
+      // Not all processes of a deployment at the same moment. The timer keeps a worker alive that has nothing else to
+      // wait for.
       const retryMs = Math.min(firstRetryMs * 2 ** this.#failures++, longestRetryMs) * (0.5 + Math.random() / 2)
       await sleep(retryMs, undefined, { signal }).catch(() => {})
     }
@@ -90,7 +91,8 @@ export class ListeningConnection {
       await ask(`UNLISTEN "${channel}"`)
       isSound = true
     } finally {
-      // A connection that does not answer has a statement running, so that pg destroys its socket and waits for nothing.
+      // A connection that does not answer has a statement running, so that pg destroys its socket and waits for
+      // nothing.
       client.release(!isSound)
       client.removeListener('notification', onNotification)
       if (isSound) client.removeListener('error', onError)
@@ -123,8 +125,9 @@ export class ListeningConnection {
   }
 
   /**
-   * A pooler that gives each transaction another connection accepts LISTEN silently, and the notifications go to whoever has
-   * that connection next. So one is sent through the pool to a channel that only this connection listens on.
+   * A pooler that gives each transaction another connection accepts LISTEN silently, and the notifications go to
+   * whoever has that connection next. So one is sent through the pool to a channel that only this connection listens
+   * on.
    */
   async #warnIfDeaf(
     client: PostgresConnection,
@@ -152,7 +155,9 @@ export class ListeningConnection {
       if (isSent && !wait.aborted)
         logger.warn(
           { queue: channel },
-          'The queue hears no notifications: the pool seems to lead to a pooler in transaction mode, which LISTEN cannot pass. Workers find jobs by their sweep only. Give the queue a pool that leads to Postgres itself.',
+          'The queue hears no notifications: the pool seems to lead to a pooler in transaction mode, which LISTEN ' +
+            'cannot pass. Workers find jobs by their sweep only. Give the queue a pool that leads to Postgres ' +
+            'itself.',
         )
     } finally {
       client.removeListener('notification', onEcho)

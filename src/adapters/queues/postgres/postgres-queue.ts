@@ -23,9 +23,10 @@ export interface PostgresQueueOptions {
 }
 
 /**
- * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker receives every
- * notification and asks the store; nothing is kept. One that was missed while the connection was lost is made up for by a call
- * after each reconnect. Delayed notifications are timers of this process. Nothing is connected before the first use.
+ * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker
+ * receives every notification and asks the store; nothing is kept. One that was missed while the connection was lost is
+ * made up for by a call after each reconnect. Delayed notifications are timers of this process. Nothing is connected
+ * before the first use.
  *
  * @example
  * const { jobs, applications, migrate } = postgresStores({ pool })
@@ -117,7 +118,8 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   function noAnswer(): StemworkError {
     return new StemworkError(
       'STORE_UNAVAILABLE',
-      `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the server and whether the pool has a free connection.`,
+      `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the ` +
+        'server and whether the pool has a free connection.',
       { retryable: true },
     )
   }

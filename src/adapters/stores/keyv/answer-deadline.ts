@@ -40,7 +40,8 @@ export class AnswerDeadline {
   #error(): StemworkError {
     return new StemworkError(
       'STORE_UNAVAILABLE',
-      `The Keyv store did not answer within ${this.#timeoutMs} ms. Check that its backend runs and can be reached, then try again.`,
+      `The Keyv store did not answer within ${this.#timeoutMs} ms. Check that its backend runs and can be reached, ` +
+        'then try again.',
       { retryable: true },
     )
   }

@@ -101,11 +101,15 @@ function keepsNamespace(store: unknown): store is { namespace: string | undefine
 function sharedBackend(own: string | undefined, other: string | undefined): StemworkError {
   return new StemworkError(
     'INVALID_OPTIONS',
-    `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend has only one namespace, that of the instance created last, so a change of order would lose the entries of the other. Give each Keyv its own backend (new KeyvRedis(...) twice), or use one Keyv for both stores.`,
+    `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend has ` +
+      'only one namespace, that of the instance created last, so a change of order would lose the entries of the ' +
+      'other. Give each Keyv its own backend (new KeyvRedis(...) twice), or use one Keyv for both stores.',
   )
 }
 
-/** A key part that stands for `name`: short, of characters that every backend tells apart, even one that ignores case. */
+/**
+ * A key part that stands for `name`: short, of characters that every backend tells apart, even one that ignores case.
+ */
 export function keyPart(name: string): string {
   return /^[a-z0-9._-]{1,64}$/.test(name) ? name : `~${createHash('sha256').update(name).digest('hex')}`
 }
@@ -119,7 +123,8 @@ function text(key: string, value: unknown): string | undefined {
 export function damaged(key: string, cause: unknown): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The Keyv entry ${key} is not one that this library wrote. Give the store its own namespace, or restore the entry from a backup.`,
+    `The Keyv entry ${key} is not one that this library wrote. Give the store its own namespace, or restore the ` +
+      'entry from a backup.',
     { cause },
   )
 }

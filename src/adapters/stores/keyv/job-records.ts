@@ -9,8 +9,8 @@ const entrySchema = z.union([
 ])
 
 /**
- * What is stored under a job's id: the job, or the tombstone of a purged one. `version` rises with every write, so that a
- * backend that lost its last writes is noticed.
+ * What is stored under a job's id: the job, or the tombstone of a purged one. `version` rises with every write, so that
+ * a backend that lost its last writes is noticed.
  */
 export type JobEntry = z.infer<typeof entrySchema>
 

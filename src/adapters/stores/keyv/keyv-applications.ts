@@ -32,7 +32,9 @@ export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsO
     listKeys: (app) => list(keyIndex(app), apiKeyKey, apiKeySchema),
   }
 
-  /** The list of ids first: a record that no list names would never be found, while an id without a record is skipped. */
+  /**
+   * The list of ids first: a record that no list names would never be found, while an id without a record is skipped.
+   */
   async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
     await AnswerDeadline.run(timeoutMs, async (deadline) => {
       await locks.hold(index, async () => {

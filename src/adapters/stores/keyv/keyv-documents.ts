@@ -11,7 +11,10 @@ const entriesSchema = z.array(
   ]),
 )
 
-/** All documents of a kind in one entry of the backend: there are few, kept in memory from the first use. Nobody else writes them. */
+/**
+ * All documents of a kind in one entry of the backend: there are few, kept in memory from the first use. Nobody else
+ * writes them.
+ */
 export function keyvDocuments(backend: Backend, clock: () => number): DocumentStore {
   const known = new Map<string, Promise<DocumentMap>>()
   const locks = new KeyLocks()

@@ -33,13 +33,14 @@ export interface KeyvJobsOptions {
 }
 
 /**
- * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is right only while one process
- * writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index of all jobs in
- * memory, read from the backend at the first use. The backend must not drop entries by itself (no eviction, no `maxmemory`
- * policy but `noeviction`).
+ * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is right only while one
+ * process writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index
+ * of all jobs in memory, read from the backend at the first use. The backend must not drop entries by itself (no
+ * eviction, no `maxmemory` policy but `noeviction`).
  *
  * @example
- * const engine = createEngine({ jobs: keyvJobs({ keyv: new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' }) }) })
+ * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' })
+ * const engine = createEngine({ jobs: keyvJobs({ keyv }) })
  */
 export function keyvJobs({
   keyv,

@@ -200,8 +200,8 @@ export class KnownJobs {
 }
 
 /**
- * A backend that lost its last writes shows an older state. It is the only one there is, but a fencing token that was granted is
- * not granted again, and a deletion that was promised stays.
+ * A backend that lost its last writes shows an older state. It is the only one there is, but a fencing token that was
+ * granted is not granted again, and a deletion that was promised stays.
  */
 function restored(job: JobRecord, known: KnownJob): { job: JobRecord; version: number } {
   const deleted = job.deleted || known.deleted

@@ -72,7 +72,10 @@ export class LimitedCreates {
     return await this.#usage.taking(job.app, quota, 1, create)
   }
 
-  /** One after the other; if one fails, those before it are undone. A crash in between leaves them: there are no transactions. */
+  /**
+   * One after the other; if one fails, those before it are undone. A crash in between leaves them: there are no
+   * transactions.
+   */
   async createAll(
     known: KnownJobs,
     deadline: AnswerDeadline,

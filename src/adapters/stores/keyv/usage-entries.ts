@@ -36,7 +36,8 @@ export class UsageEntries {
   }
 
   /**
-   * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the application, and counts them.
+   * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the
+   * application, and counts them.
    *
    * @throws StemworkError `QUOTA_EXCEEDED`.
    */

@@ -7,13 +7,16 @@ import { mostCounted } from '../../../core/engine/job/most-counted.js'
 /** For `JobStore.backlog`: from kind to kind, without reading the jobs in between. */
 export function backlogStatements(schema: string) {
   const next = (behind: string) =>
-    `SELECT workflow, pool FROM ${schema}.jobs WHERE waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
+    `SELECT workflow, pool FROM ${schema}.jobs WHERE waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool ` +
+    'LIMIT 1'
   return {
     waiting: `
       WITH RECURSIVE lane (workflow, pool) AS (
         (${next('')})
         UNION ALL
-        SELECT other.workflow, other.pool FROM lane CROSS JOIN LATERAL (${next('AND (jobs.workflow, jobs.pool) > (lane.workflow, lane.pool)')}) AS other
+        SELECT other.workflow, other.pool FROM lane CROSS JOIN LATERAL (
+          ${next('AND (jobs.workflow, jobs.pool) > (lane.workflow, lane.pool)')}
+        ) AS other
       )
       SELECT lane.workflow, lane.pool, due.jobs, ${nowSql} - due.first FROM lane CROSS JOIN LATERAL (
         SELECT count(*) AS jobs, min(waiting_since) AS first FROM (

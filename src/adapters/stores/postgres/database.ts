@@ -195,7 +195,8 @@ function failure(error: unknown): StemworkError {
     case '54000':
       return new StemworkError(
         'TOO_LARGE',
-        'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch name and idempotency key below 2,000 bytes.',
+        'A field of the job that lists are searched by is too long for Postgres. Keep application, workflow, batch ' +
+          'name and idempotency key below 2,000 bytes.',
         { cause: error },
       )
     case '28P01':

@@ -16,7 +16,10 @@ const maxJobs = 1000
 export class HeldJobs {
   readonly #jobs = new Map<string, { stored: StoredJob; serverTime: number; readAt: number }>()
 
-  /** @param serverTime the database's clock when it wrote the job, so that a lease computed from it ends on time or early */
+  /**
+   * @param serverTime the database's clock when it wrote the job, so that a lease computed from it ends on time or
+   * early
+   */
   keep(stored: StoredJob, serverTime: number): void {
     const { id, lease } = stored.job
     this.#jobs.delete(id)

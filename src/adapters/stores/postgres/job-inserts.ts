@@ -64,7 +64,8 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   ): Promise<{ id: string | null | undefined; job: JobRecord; holds: boolean } | undefined> {
     const [found] = await query(
       client,
-      `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND idempotency_key = $2`,
+      `SELECT record, claims, created_at + $3 > ${nowSql}, id FROM ${schema}.jobs WHERE app = $1 AND ` +
+        'idempotency_key = $2',
       [columnText(app), columnText(key), idempotencyMs],
     )
     if (!found) return undefined
@@ -93,8 +94,8 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     /**
      * Adds the job, or finds out why it cannot be added.
      *
-     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job that was
-     * added under this key in between
+     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job
+     * that was added under this key in between
      */
     async insertOrFind(
       client: PostgresClient,

@@ -30,8 +30,9 @@ export function listStatement(
       values,
     }
   }
-  // The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted list, and
-  // the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+  // The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted
+  // list, and the first rows of each hold the page. So a page of a rare status or workflow costs no more than any
+  // other.
   const lists = [
     `unnest($${values.push([...new Set(query.statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`,
   ]
@@ -73,7 +74,9 @@ export function dueStatement(
   exceptApps: readonly string[],
   exceptIds: readonly string[],
 ): Statement {
-  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ALL($3::text[]) AND`
+  const jobs =
+    `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ` +
+    'ALL($3::text[]) AND'
   const values = [limit, exceptApps.map((app) => columnText(app)), exceptIds]
   switch (kind) {
     case 'lapsed':
@@ -95,7 +98,9 @@ export function dueStatement(
 }
 
 /** Started jobs whose lease ran out, earliest first. */
-export const lapsedSql = `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ORDER BY lease_bucket, lease_until NULLS FIRST, id`
+export const lapsedSql =
+  `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ` +
+  'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
 
 /** All conditions but those on status and workflow. */
 function conditionsOf({
@@ -129,7 +134,8 @@ function textsOf(texts: readonly string[]): string[] {
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
 function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
   const [only, ...others] = app === undefined ? new Set(statuses) : []
-  // Exactly these are in the index of waiting jobs. An application's indexes hold the status, and need no look at the rows.
+  // Exactly these are in the index of waiting jobs. An application's indexes hold the status, and need no look at the
+  // rows.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
   if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
   return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`

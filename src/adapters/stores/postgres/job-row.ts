@@ -6,7 +6,10 @@ import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
-/** Epoch milliseconds, by the database. A sub-select is read once per statement, so that an index can be searched for it. */
+/**
+ * Epoch milliseconds, by the database. A sub-select is read once per statement, so that an index can be searched for
+ * it.
+ */
 export const nowSql = '(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)'
 
 /**
@@ -49,7 +52,8 @@ function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | u
   if (result.success) return result.data
   throw new StemworkError(
     'STORE_UNAVAILABLE',
-    'A row of the jobs table is not a valid job record. Check what else writes to the table, and whether a newer version of the library uses the same database.',
+    'A row of the jobs table is not a valid job record. Check what else writes to the table, and whether a newer ' +
+      'version of the library uses the same database.',
     {
       cause: result.error,
       details: { problems: result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) },
@@ -84,7 +88,10 @@ export function deliverable(job: JobRecord): number | null {
   return whole(deliverableAt(job))
 }
 
-/** Postgres text holds every character but U+0000, and no half of a surrogate pair. Only the columns searched by are changed so, never the record. */
+/**
+ * Postgres text holds every character but U+0000, and no half of a surrogate pair. Only the columns searched by are
+ * changed so, never the record.
+ */
 export function columnText(text: string): string
 export function columnText(text: string | null): string | null
 export function columnText(text: string | null): string | null {

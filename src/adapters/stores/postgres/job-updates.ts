@@ -16,8 +16,9 @@ import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
 /**
- * The statement that changes a job. A row's version rises with every write, and so with every claim: comparing it is the fence
- * that a superseded worker cannot pass, and what makes a record computed outside the database as safe as one under a lock.
+ * The statement that changes a job. A row's version rises with every write, and so with every claim: comparing it is
+ * the fence that a superseded worker cannot pass, and what makes a record computed outside the database as safe as one
+ * under a lock.
  */
 export function jobUpdates(schema: string) {
   const update = `
@@ -33,7 +34,8 @@ export function jobUpdates(schema: string) {
    * Writes `next` in place of what was read; false if somebody has written it in between.
    *
    * @param options.usage is counted with it; of changes that end a job alone
-   * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts versions twice
+   * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts
+   * versions twice
    */
   return async function replace(
     run: (text: string, values: unknown[]) => Promise<Row[]>,

@@ -11,7 +11,9 @@ import { usageTable } from './usage.js'
 type Limits = Omit<CreateOptions, 'tx'>
 type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
-/** Any number that no other user of the database's advisory locks takes; with the hash it is one lock per application. */
+/**
+ * Any number that no other user of the database's advisory locks takes; with the hash it is one lock per application.
+ */
 const lockClass = 0x57e4
 /** A process that stops during a create holds up the others of its application for so long, then loses the lock. */
 const maxIdleMs = 5_000
@@ -24,7 +26,10 @@ export interface LimitedJob {
 /** The job that was created, or why it was not. */
 export type LimitedOutcome = JobRecord | 'taken' | 'full'
 
-/** Jobs that are created under one lock at most, and only those of one application at a time: a second batch would wait for the lock. */
+/**
+ * Jobs that are created under one lock at most, and only those of one application at a time: a second batch would wait
+ * for the lock.
+ */
 const batch = {
   maxItems: 200,
   parallel: 1,
@@ -32,8 +37,9 @@ const batch = {
 }
 
 /**
- * Creates of jobs whose application may have a limited number of queued ones. Who has counted holds the application's lock until
- * its jobs are committed, so nobody else counts in between; other applications have other locks, and other batches.
+ * Creates of jobs whose application may have a limited number of queued ones. Who has counted holds the application's
+ * lock until its jobs are committed, so nobody else counts in between; other applications have other locks, and other
+ * batches.
  */
 export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
   const usage = usageTable(schema)
@@ -62,7 +68,8 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
   async function lock(client: PostgresClient, app: string): Promise<void> {
     await query(
       client,
-      `SELECT set_config('idle_in_transaction_session_timeout', $1, true), pg_advisory_xact_lock($2::int, hashtext($3))`,
+      `SELECT set_config('idle_in_transaction_session_timeout', $1, true), pg_advisory_xact_lock($2::int, ` +
+        'hashtext($3))',
       [String(maxIdleMs), lockClass, `${schema} ${columnText(app)}`],
     )
   }
@@ -71,7 +78,8 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
   async function queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
     const [row] = await query(
       client,
-      `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT $2) AS queued`,
+      `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT ` +
+        '$2) AS queued',
       [columnText(app), Math.ceil(limit)],
     )
     return Number(row?.[0])
@@ -92,8 +100,9 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     },
 
     /**
-     * For a job with an idempotency key or under a quota. The job is added before the lock is taken and counted with the rest: adding may
-     * have to wait for a host's transaction that holds the same key, and the application's other creates should not.
+     * For a job with an idempotency key or under a quota. The job is added before the lock is taken and counted with
+     * the rest: adding may have to wait for a host's transaction that holds the same key, and the application's other
+     * creates should not.
      */
     async createCounted(job: JobRecord, limits: Limits): Promise<CreatedJob> {
       const { app } = job
@@ -123,7 +132,10 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       })
     },
 
-    /** Runs work that adds a queued job, unless there is no room for it: nobody else counts those of the application meanwhile. */
+    /**
+     * Runs work that adds a queued job, unless there is no room for it: nobody else counts those of the application
+     * meanwhile.
+     */
     underLock(
       app: string,
       limits: Limits,
@@ -137,7 +149,10 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       })
     },
 
-    /** In the host's transaction, which may last: without the lock. The quota counts it at once, so that nobody waits for the host. */
+    /**
+     * In the host's transaction, which may last: without the lock. The quota counts it at once, so that nobody waits
+     * for the host.
+     */
     async createIn(client: PostgresClient, job: JobRecord, limits: Limits): Promise<CreatedJob> {
       const outcome = await inserts.insertOrFind(client, job, () => refusal(client, job.app, limits))
       if (outcome.created && limits.quota)
@@ -146,7 +161,10 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     },
   }
 
-  /** @param counts.own queued jobs that this transaction has added; there must be room for them and the others that it is about to add. */
+  /**
+   * @param counts.own queued jobs that this transaction has added; there must be room for them and the others that it
+   * is about to add.
+   */
   async function refusal(
     client: PostgresClient,
     app: string,

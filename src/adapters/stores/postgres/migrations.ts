@@ -13,14 +13,15 @@ export interface MigrationStep {
 }
 
 /**
- * The tables, in steps that are applied once and never changed afterwards. Text is compared by bytes (`COLLATE "C"`): ids sort
- * as they do in JavaScript, and the order does not change with the server's locale.
+ * The tables, in steps that are applied once and never changed afterwards. Text is compared by bytes (`COLLATE "C"`):
+ * ids sort as they do in JavaScript, and the order does not change with the server's locale.
  */
 export const steps: MigrationStep[] = [
   {
     statements: (schema) => [
-      // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is derived from
-      // it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where they do not apply.
+      // `record` is json, not jsonb: jsonb refuses the character U+0000, which clients may send. Every other column is
+      // derived from it, for searching; `waiting_since`, `ended_at`, `removable_at` and `deliverable_at` are null where
+      // they do not apply.
       `CREATE TABLE ${schema}.jobs (
       id text COLLATE "C" PRIMARY KEY,
       version integer NOT NULL,
@@ -41,9 +42,11 @@ export const steps: MigrationStep[] = [
     ) WITH (fillfactor = 85)`,
       `CREATE INDEX jobs_by_app ON ${schema}.jobs (app, status, created_at DESC, id DESC) WHERE NOT deleted`,
       `CREATE INDEX jobs_by_age ON ${schema}.jobs (created_at DESC, id DESC) WHERE NOT deleted`,
-      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
+      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, created_at DESC, id DESC) WHERE NOT deleted ` +
+        'AND batch_name IS NOT NULL',
       `CREATE INDEX jobs_by_upload ON ${schema}.jobs USING gin (upload_keys) WHERE upload_keys IS NOT NULL`,
-      `CREATE UNIQUE INDEX jobs_by_idempotency_key ON ${schema}.jobs (app, idempotency_key) WHERE idempotency_key IS NOT NULL`,
+      `CREATE UNIQUE INDEX jobs_by_idempotency_key ON ${schema}.jobs (app, idempotency_key) WHERE idempotency_key ` +
+        'IS NOT NULL',
       `CREATE INDEX jobs_waiting ON ${schema}.jobs (waiting_since, id) WHERE waiting_since IS NOT NULL`,
       // Without `lease_until`, so that a heartbeat changes no index; as many rows as there are running jobs.
       `CREATE INDEX jobs_running ON ${schema}.jobs (id) WHERE status = 'STARTED' AND NOT deleted`,
@@ -51,11 +54,15 @@ export const steps: MigrationStep[] = [
       `CREATE INDEX jobs_removable ON ${schema}.jobs (removable_at) WHERE removable_at IS NOT NULL`,
       `CREATE INDEX jobs_deliverable ON ${schema}.jobs (deliverable_at) WHERE deliverable_at IS NOT NULL`,
       `CREATE INDEX jobs_deleted ON ${schema}.jobs (id) WHERE deleted`,
-      // How many visible jobs there are is the sum of `delta`: writers only add rows, so they never wait for each other.
-      `CREATE TABLE ${schema}.job_counts (app text COLLATE "C" NOT NULL, status text COLLATE "C" NOT NULL, delta bigint NOT NULL)`,
+      // How many visible jobs there are is the sum of `delta`: writers only add rows, so they never wait for each
+      // other.
+      `CREATE TABLE ${schema}.job_counts (app text COLLATE "C" NOT NULL, status text COLLATE "C" NOT NULL, delta ` +
+        'bigint NOT NULL)',
       `CREATE INDEX job_counts_by_app ON ${schema}.job_counts (app, status) INCLUDE (delta)`,
-      `CREATE TABLE ${schema}.applications (id text COLLATE "C" PRIMARY KEY, created_at bigint NOT NULL, record json NOT NULL)`,
-      `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at bigint NOT NULL, record json NOT NULL)`,
+      `CREATE TABLE ${schema}.applications (id text COLLATE "C" PRIMARY KEY, created_at bigint NOT NULL, record ` +
+        'json NOT NULL)',
+      `CREATE TABLE ${schema}.api_keys (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL, created_at ` +
+        'bigint NOT NULL, record json NOT NULL)',
       `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
     ],
   },
@@ -68,32 +75,39 @@ export const steps: MigrationStep[] = [
       `ALTER TABLE ${schema}.jobs ADD COLUMN claims jsonb`,
       `CREATE INDEX jobs_waiting_by_app ON ${schema}.jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL`,
       `DROP TABLE ${schema}.job_counts`,
-      // Applications with waiting jobs, see turns.ts. Never unique: a create must not wait for a host's open transaction.
-      `CREATE TABLE ${schema}.turns (id bigint GENERATED ALWAYS AS IDENTITY, app text COLLATE "C" NOT NULL, served bigint NOT NULL DEFAULT 0)`,
+      // Applications with waiting jobs, see turns.ts. Never unique: a create must not wait for a host's open
+      // transaction.
+      `CREATE TABLE ${schema}.turns (id bigint GENERATED ALWAYS AS IDENTITY, app text COLLATE "C" NOT NULL, served ` +
+        'bigint NOT NULL DEFAULT 0)',
       `CREATE INDEX turns_in_order ON ${schema}.turns (served, id)`,
       `CREATE INDEX turns_by_app ON ${schema}.turns (app, id)`,
       `CREATE SEQUENCE ${schema}.turn`,
-      `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since)`,
+      `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY ` +
+        'app ORDER BY min(waiting_since)',
     ],
   },
   {
     statements: (schema) => [
       `CREATE TABLE ${schema}.deployment (id text NOT NULL, pass bigint NOT NULL, pass_at bigint)`,
-      `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)`,
+      `INSERT INTO ${schema}.deployment (id, pass) VALUES (md5(random()::text || clock_timestamp()::text || ` +
+        'pg_backend_pid()::text), 0)',
     ],
   },
   {
     // For lists by each combination of an application's filters.
     statements: (schema) => [
-      `CREATE INDEX jobs_by_workflow ON ${schema}.jobs (app, workflow, status, created_at DESC, id DESC) WHERE NOT deleted`,
+      `CREATE INDEX jobs_by_workflow ON ${schema}.jobs (app, workflow, status, created_at DESC, id DESC) WHERE NOT ` +
+        'deleted',
       `DROP INDEX ${schema}.jobs_by_batch`,
-      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, status, created_at DESC, id DESC) WHERE NOT deleted AND batch_name IS NOT NULL`,
+      `CREATE INDEX jobs_by_batch ON ${schema}.jobs (app, batch_name, status, created_at DESC, id DESC) WHERE NOT ` +
+        'deleted AND batch_name IS NOT NULL',
     ],
     isAdditive: true,
   },
   {
-    // The end of a lease, coarse enough that a heartbeat seldom changes it: the search for lapsed leases passes none of the running
-    // jobs, and yet heartbeats touch no index. The database computes it, so that older nodes need not know it.
+    // The end of a lease, coarse enough that a heartbeat seldom changes it: the search for lapsed leases passes none of
+    // the running jobs, and yet heartbeats touch no index. The database computes it, so that older nodes need not know
+    // it.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN lease_bucket bigint GENERATED ALWAYS AS (
         CASE WHEN status = 'STARTED' AND NOT deleted THEN coalesce(lease_until, 0) / ${leaseBucketMs} END
@@ -104,15 +118,18 @@ export const steps: MigrationStep[] = [
       // For the order inside an application: the priority, negated, so that what comes first is a range of the index.
       `ALTER TABLE ${schema}.jobs ADD COLUMN rank smallint NOT NULL DEFAULT 0, ADD COLUMN deadline bigint`,
       `DROP INDEX ${schema}.jobs_waiting, ${schema}.jobs_waiting_by_app`,
-      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, rank, waiting_since, id) WHERE waiting_since IS NOT NULL`,
+      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, rank, waiting_since, id) WHERE waiting_since IS ` +
+        'NOT NULL',
       `CREATE INDEX jobs_overdue ON ${schema}.jobs (deadline) WHERE deadline IS NOT NULL AND waiting_since IS NOT NULL`,
-      `CREATE TABLE ${schema}.rules (kind text NOT NULL, id text COLLATE "C" NOT NULL, state text NOT NULL, max_running integer, PRIMARY KEY (kind, id))`,
+      `CREATE TABLE ${schema}.rules (kind text NOT NULL, id text COLLATE "C" NOT NULL, state text NOT NULL, ` +
+        'max_running integer, PRIMARY KEY (kind, id))',
       `CREATE INDEX jobs_running ON ${schema}.jobs (lease_bucket) WHERE lease_bucket IS NOT NULL`,
     ],
     isAdditive: true,
   },
   {
-    // What an application keeps is a sum over an index. Null where an older node has written the row: then see the record.
+    // What an application keeps is a sum over an index. Null where an older node has written the row: then see the
+    // record.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN result_bytes bigint`,
       `DROP INDEX ${schema}.jobs_with_results`,
@@ -125,7 +142,8 @@ export const steps: MigrationStep[] = [
       // Labels that the job's worker must have. Older nodes add none, and claim all.
       `ALTER TABLE ${schema}.jobs ADD COLUMN pool text COLLATE "C" NOT NULL DEFAULT ''`,
       `DROP INDEX ${schema}.jobs_waiting`,
-      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, pool, rank, waiting_since, id) WHERE waiting_since IS NOT NULL`,
+      `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, pool, rank, waiting_since, id) WHERE ` +
+        'waiting_since IS NOT NULL',
       `CREATE INDEX jobs_backlog ON ${schema}.jobs (workflow, pool, waiting_since) WHERE waiting_since IS NOT NULL`,
       `CREATE TABLE ${schema}.documents (kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, version integer NOT NULL, value json NOT NULL,
         due_at bigint, expires_at bigint NOT NULL, PRIMARY KEY (kind, key)) WITH (fillfactor = 85)`,
@@ -139,7 +157,10 @@ export const steps: MigrationStep[] = [
   },
 ]
 
-/** Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per schema. */
+/**
+ * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
+ * schema.
+ */
 const lockClass = 0x57e3
 /** Building an index over many rows takes time. */
 const stepTimeoutMs = 60 * 60 * 1000
@@ -153,17 +174,20 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
     await run(
-      `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
+      `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT ` +
+        'NULL DEFAULT now())',
     )
     await addKindOfStep(client, schema)
     const [found] = await run(
-      `SELECT coalesce(max(number), 0), coalesce(max(number) FILTER (WHERE NOT is_additive), 0) FROM ${schema}.migrations`,
+      'SELECT coalesce(max(number), 0), coalesce(max(number) FILTER (WHERE NOT is_additive), 0) FROM ' +
+        `${schema}.migrations`,
     )
     const [applied, needed] = [Number(found?.[0]), Number(found?.[1])]
     if (needed > steps.length)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this version knows ${steps.length}). Start the newer version, or give this one its own schema.`,
+        `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this ` +
+          `version knows ${steps.length}). Start the newer version, or give this one its own schema.`,
       )
     for (const [index, step] of steps.entries()) {
       const number = index + 1

@@ -49,7 +49,8 @@ export function postgresDocuments(pool: PostgresPool, schema: string): DocumentS
     },
     async due(kind, limit) {
       const rows = await run(
-        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND due_at <= ${nowSql} AND ${isLive} ORDER BY due_at LIMIT $2`,
+        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND due_at <= ${nowSql} AND ${isLive} ORDER BY due_at ` +
+          'LIMIT $2',
         [kind, Math.max(0, limit)],
       )
       return rows.map(stored)

@@ -120,7 +120,8 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     },
 
     async resultBytes(app) {
-      // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped anywhere.
+      // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped
+      // anywhere.
       const [row] = await run(
         `SELECT (SELECT coalesce(sum(result_bytes), 0) FROM ${schema}.jobs WHERE app = $1 AND removable_at IS NOT NULL) +
           (SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
@@ -201,7 +202,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     return { job: created, created: true }
   }
 
-  /** Computes the next record outside the database and writes it only over what it was computed from, until it succeeds. */
+  /**
+   * Computes the next record outside the database and writes it only over what it was computed from, until it succeeds.
+   */
   async function change(
     id: string,
     next: Change,
@@ -324,6 +327,7 @@ function clientOf(tx: unknown): PostgresClient {
     return tx as PostgresClient
   throw new StemworkError(
     'INVALID_OPTIONS',
-    '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then `BEGIN`).',
+    '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then ' +
+      '`BEGIN`).',
   )
 }

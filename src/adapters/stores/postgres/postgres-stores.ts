@@ -26,8 +26,9 @@ export interface PostgresStores {
 }
 
 /**
- * Jobs and applications in the host's Postgres (12 or later), for any number of processes. Times are the database's. A `tx` for
- * `engine.submit` is the `pg` client of a transaction of the host's: the job exists if and only if that commits.
+ * Jobs and applications in the host's Postgres (12 or later), for any number of processes. Times are the database's. A
+ * `tx` for `engine.submit` is the `pg` client of a transaction of the host's: the job exists if and only if that
+ * commits.
  *
  * @example
  * const pool = new Pool({ connectionString: process.env.DATABASE_URL })

@@ -5,6 +5,7 @@ export function requireSchemaName(schema: string): void {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `${JSON.stringify(schema)} is not a schema name. Expected lower-case letters, digits and "_", not beginning with a digit, at most 63.`,
+    `${JSON.stringify(schema)} is not a schema name. Expected lower-case letters, digits and "_", not beginning ` +
+      'with a digit, at most 63.',
   )
 }

@@ -3,12 +3,13 @@ import { lapsedSql } from './job-lists.js'
 import { nowSql } from './job-row.js'
 
 /**
- * Applications take turns: each that has waiting jobs has a row in `turns`, and of those the one served longest ago is next.
+ * Applications take turns: each that has waiting jobs has a row in `turns`, and of those the one served longest ago is
+ * next.
  *
- * A transaction that makes a job wait (a create, a retry) holds the rows of its application with KEY SHARE until the commit, or adds one.
- * This blocks neither other creates nor claims. A row is removed only under FOR UPDATE, which fails while another transaction holds it, and
- * only after a new statement has seen no waiting job, so no waiting job is ever without a row. Two simultaneous first creates may add two
- * rows; the older one counts.
+ * A transaction that makes a job wait (a create, a retry) holds the rows of its application with KEY SHARE until the
+ * commit, or adds one. This blocks neither other creates nor claims. A row is removed only under FOR UPDATE, which
+ * fails while another transaction holds it, and only after a new statement has seen no waiting job, so no waiting job
+ * is ever without a row. Two simultaneous first creates may add two rows; the older one counts.
  */
 
 /** Common table expressions for a statement that makes a job of the application in the given parameter wait. */
@@ -29,7 +30,9 @@ export function waitingLists(schema: string, app?: string): string {
     WITH RECURSIVE list (workflow, pool) AS (
       (${next('')})
       UNION ALL
-      SELECT other.workflow, other.pool FROM list CROSS JOIN LATERAL (${next('AND (workflow, pool) > (list.workflow, list.pool)')}) AS other
+      SELECT other.workflow, other.pool FROM list CROSS JOIN LATERAL (
+        ${next('AND (workflow, pool) > (list.workflow, list.pool)')}
+      ) AS other
     ) SELECT workflow, pool FROM list`
 }
 
@@ -38,24 +41,30 @@ const firstLook = 4
 const secondLook = 100
 
 /**
- * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the nonce, $4 applications
- * and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the sender holds the lock (`lockClaims`).
+ * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
+ * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
+ * sender holds the lock (`lockClaims`).
  *
- * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in turn that no other
- * claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for other workers, are never read.
+ * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in
+ * turn that no other claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for
+ * other workers, are never read.
  *
- * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where there are, only a claim
- * with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
+ * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where
+ * there are, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
  */
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string) =>
-    `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS counted)`
+    `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS ` +
+    'counted)'
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
-  /** Whether the application may have a turn. One that has nothing for the worker is skipped before its row is locked: the lock costs most. */
+  /**
+   * Whether the application may have a turn. One that has nothing for the worker is skipped before its row is locked:
+   * the lock costs most.
+   */
   const isAppOpen = (app: string) => `
     ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})
     AND (
@@ -133,10 +142,16 @@ export function claimNextStatement(schema: string): string {
     SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited LEFT JOIN claimed ON true`
 }
 
-/** Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per schema. */
+/**
+ * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
+ * schema.
+ */
 const lockClass = 0x57e5
 
-/** Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction ends. */
+/**
+ * Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction
+ * ends.
+ */
 export async function lockClaims(client: PostgresClient, schema: string): Promise<void> {
   await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
 }

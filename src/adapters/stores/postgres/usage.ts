@@ -8,8 +8,8 @@ type Run = (text: string, values: unknown[]) => Promise<Row[]>
 const daySql = `(${nowSql} / ${dayMs})`
 
 /**
- * For a statement that ends a job: counts what it used in the same write. `changed` is what makes the change and returns a row where
- * it is made.
+ * For a statement that ends a job: counts what it used in the same write. `changed` is what makes the change and
+ * returns a row where it is made.
  */
 export function countingUsage(
   schema: string,
@@ -27,7 +27,8 @@ export function countingUsage(
 export function usageTable(schema: string) {
   async function read(run: Run, app: string): Promise<{ used: Usage; now: number }> {
     const [row] = await run(
-      `SELECT ${nowSql}, jobs, audio_seconds, bytes FROM (SELECT 1) AS one LEFT JOIN ${schema}.usage ON app = $1 AND day = ${daySql}`,
+      `SELECT ${nowSql}, jobs, audio_seconds, bytes FROM (SELECT 1) AS one LEFT JOIN ${schema}.usage ON app = $1 ` +
+        `AND day = ${daySql}`,
       [columnText(app)],
     )
     const [now, jobs, audioSeconds, bytes] = (row ?? []).map(Number)

@@ -12,7 +12,10 @@ interface List<Item> extends WaitingPlace {
   queue: DueQueue<Item>
 }
 
-/** What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then the time. */
+/**
+ * What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then
+ * the time.
+ */
 export class ClaimOrder<Item> {
   /** A Map iterates in insertion order: here that of arrival, below that of the last turn. */
   readonly #unserved = new Map<string, Map<string, List<Item>>>()

@@ -9,8 +9,8 @@ export interface DueEntry<Item> {
 }
 
 /**
- * Items by the time at which they are due: a binary heap in which an item's time can be changed in O(log n). The items' owner
- * keeps their entries, so that nothing has to be looked up.
+ * Items by the time at which they are due: a binary heap in which an item's time can be changed in O(log n). The items'
+ * owner keeps their entries, so that nothing has to be looked up.
  */
 export class DueQueue<Item> {
   readonly #heap: DueEntry<Item>[] = []

@@ -78,7 +78,10 @@ export class JobIndex<Job extends IndexedJob> {
     return this.#entries.get(id)?.job
   }
 
-  /** Enters the job, or the next state of one that is in the index: `createdAt`, `app` and `uploads` of a job never change. */
+  /**
+   * Enters the job, or the next state of one that is in the index: `createdAt`, `app` and `uploads` of a job never
+   * change.
+   */
   set(job: Job): void {
     const entry = this.#entries.get(job.id)
     if (entry) return this.#replace(entry, job)
@@ -111,7 +114,8 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   /**
-   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's turn.
+   * The job to claim next by the rule of `JobStore.claim`, but none of those in `taken`. Counts as its application's
+   * turn.
    */
   takeNext(now: number, wanted: Wanted, taken: Iterable<string> = []): Job | undefined {
     const entries = new Set<IndexEntry<Job>>()

@@ -37,7 +37,9 @@ export class SortedList<Item extends NonNullable<unknown>> {
     this.#removed.clear()
   }
 
-  /** From the first item on for which `holds`, which must be false up to some place in the order and true from there. */
+  /**
+   * From the first item on for which `holds`, which must be false up to some place in the order and true from there.
+   */
   *ascending(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds); index < items.length; index++) {
@@ -55,7 +57,9 @@ export class SortedList<Item extends NonNullable<unknown>> {
     }
   }
 
-  /** Steps back from the end, where new items belong and readers begin, by growing steps before it halves what is left. */
+  /**
+   * Steps back from the end, where new items belong and readers begin, by growing steps before it halves what is left.
+   */
   #firstIndex(holds: (item: Item) => boolean): number {
     const holdsAt = (index: number) => {
       const item = this.#items[index]

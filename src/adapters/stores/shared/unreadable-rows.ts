@@ -6,8 +6,8 @@ const maxRows = 10_000
 const forgetAfterMs = 10 * 60 * 1000
 
 /**
- * Jobs whose rows hold no record that this version can read. They are left out when the store looks for the next job or for what is
- * due, or else they would be found first every time and hide all others.
+ * Jobs whose rows hold no record that this version can read. They are left out when the store looks for the next job or
+ * for what is due, or else they would be found first every time and hide all others.
  */
 export class UnreadableRows {
   #since = 0
@@ -18,7 +18,9 @@ export class UnreadableRows {
     return [...this.#ids]
   }
 
-  /** The rows that can be read; the others are noted. @throws StemworkError `STORE_UNAVAILABLE` when these are too many. */
+  /**
+   * The rows that can be read; the others are noted. @throws StemworkError `STORE_UNAVAILABLE` when these are too many.
+   */
   readable<Row, Job>(rows: readonly Row[], idOf: (row: Row) => string, parse: (row: Row) => Job): Job[] {
     return rows.flatMap((row) => {
       try {
@@ -40,6 +42,7 @@ export class UnreadableRows {
 function tooMany(): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `More than ${maxRows} job records cannot be read. Were they written by a newer version of the library? Start that version.`,
+    `More than ${maxRows} job records cannot be read. Were they written by a newer version of the library? Start ` +
+      'that version.',
   )
 }

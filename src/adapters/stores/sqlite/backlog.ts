@@ -9,7 +9,8 @@ export function backlog(database: SqliteDatabase, now: number): Backlog[] {
   let last = { workflow: '', pool: '' }
   for (;;) {
     const next = database.get<{ workflow: string; pool: string }>(
-      `SELECT workflow, pool FROM jobs WHERE waiting_since IS NOT NULL AND (workflow, pool) > (?, ?) ORDER BY workflow, pool LIMIT 1`,
+      'SELECT workflow, pool FROM jobs WHERE waiting_since IS NOT NULL AND (workflow, pool) > (?, ?) ORDER BY ' +
+        'workflow, pool LIMIT 1',
       last.workflow,
       last.pool,
     )
@@ -27,7 +28,8 @@ export function backlog(database: SqliteDatabase, now: number): Backlog[] {
     if (found && found.queued > 0) waiting.push({ ...last, queued: found.queued, oldestMs: now - (found.first ?? now) })
   }
   const running = database.all<{ workflow: string; pool: string; running: number }>(
-    `SELECT workflow, pool, count(*) AS running FROM (SELECT workflow, pool FROM jobs WHERE lapses_at IS NOT NULL LIMIT ?) GROUP BY workflow, pool`,
+    'SELECT workflow, pool, count(*) AS running FROM (SELECT workflow, pool FROM jobs WHERE lapses_at IS NOT NULL ' +
+      'LIMIT ?) GROUP BY workflow, pool',
     mostCounted,
   )
   return mergedBacklog(waiting, running)

@@ -8,7 +8,8 @@ export function parseRecord<Schema extends z.ZodType>(schema: Schema, text: stri
   } catch (cause) {
     throw new StemworkError(
       'STORE_UNAVAILABLE',
-      'A record in the job database does not have the format that this version expects. Was it changed by hand, or written by a newer version?',
+      'A record in the job database does not have the format that this version expects. Was it changed by hand, or ' +
+        'written by a newer version?',
       { cause },
     )
   }

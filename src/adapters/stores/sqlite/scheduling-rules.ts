@@ -64,7 +64,9 @@ export class SchedulingRules {
     return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#running(target))
   }
 
-  /** What no queued job may be of: applications, and workflows but for those that are wanted; or none may begin at all. */
+  /**
+   * What no queued job may be of: applications, and workflows but for those that are wanted; or none may begin at all.
+   */
   closed({ exceptApps = [], workflows, rules }: Wanted): {
     isAnyClosed: boolean
     apps: string[]

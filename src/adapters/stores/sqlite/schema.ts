@@ -42,8 +42,8 @@ export const migrations: readonly string[] = [
   CREATE TABLE api_keys (id TEXT PRIMARY KEY, app TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX api_keys_by_app ON api_keys (app, created_at, id);
   `,
-  // Applications take turns: `turns` holds those with waiting jobs. `served` is 0 until the first turn and rises with each; the
-  // rowid orders those at 0.
+  // Applications take turns: `turns` holds those with waiting jobs. `served` is 0 until the first turn and rises with
+  // each; the rowid orders those at 0.
   `
   CREATE TABLE turns (app TEXT PRIMARY KEY, served INTEGER NOT NULL);
   CREATE INDEX turns_in_order ON turns (served);

@@ -10,10 +10,12 @@ export type Value = string | number | null
 
 /**
  * One file, held exclusively. The driver is synchronous: every call runs in the caller's event loop and lasts tens of
- * microseconds. A function that is passed to `transaction` runs without a break, so reading and writing in it need no other lock.
+ * microseconds. A function that is passed to `transaction` runs without a break, so reading and writing in it need no
+ * other lock.
  *
- * A commit survives the death of the process, kill -9 included, but is left to the system to put on the disk: waiting for that here
- * would stop the event loop for as long as the disk is busy. What a power cut must not forget waits for `durable`.
+ * A commit survives the death of the process, kill -9 included, but is left to the system to put on the disk: waiting
+ * for that here would stop the event loop for as long as the disk is busy. What a power cut must not forget waits for
+ * `durable`.
  */
 export class SqliteDatabase {
   readonly #database: Database.Database
@@ -88,7 +90,8 @@ export class SqliteDatabase {
     this.#log.close()
     this.#statements.clear()
     try {
-      // The driver closes the file only when every statement has been collected as garbage: release the lock before that.
+      // The driver closes the file only when every statement has been collected as garbage: release the lock before
+      // that.
       this.#database.exec(
         'PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT 1 FROM sqlite_schema LIMIT 1',
       )
@@ -124,7 +127,8 @@ export class SqliteDatabase {
     if (taken > migrations.length) {
       throw new StemworkError(
         'STORE_UNAVAILABLE',
-        `The database was written by a newer version of this library (schema ${taken}; this one knows ${migrations.length}). Update the library.`,
+        `The database was written by a newer version of this library (schema ${taken}; this one knows ` +
+          `${migrations.length}). Update the library.`,
       )
     }
     for (let step = taken; step < migrations.length; step++) {
@@ -134,8 +138,8 @@ export class SqliteDatabase {
 }
 
 /**
- * Makes the file readable for its owner alone, and a missing folder too. SQLite gives the files beside it (`-wal`, `-journal`) the
- * same rights.
+ * Makes the file readable for its owner alone, and a missing folder too. SQLite gives the files beside it (`-wal`,
+ * `-journal`) the same rights.
  */
 function makePrivate(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -151,7 +155,9 @@ function makePrivate(path: string): void {
 function heldByAnother(path: string, cause: unknown): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One process works on a SQLite store at a time; end the other, use another file, or use a store that processes share, such as Postgres.`,
+    `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One ` +
+      'process works on a SQLite store at a time; end the other, use another file, or use a store that processes ' +
+      'share, such as Postgres.',
     {
       retryable: true,
       cause,
@@ -170,7 +176,8 @@ function storageError(cause: unknown): StemworkError {
 }
 
 const notMade =
-  'The job database cannot be made or opened: this process may not use its file or its folder. Check who owns them and whether they can be written, or name another path.'
+  'The job database cannot be made or opened: this process may not use its file or its folder. Check who owns them ' +
+  'and whether they can be written, or name another path.'
 
 const fileInTheWay = 'The job database cannot be made: a file is where its folder should be. Name another path.'
 

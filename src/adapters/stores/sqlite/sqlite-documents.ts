@@ -73,7 +73,8 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
     },
     async removeExpired(limit) {
       return database.all(
-        'DELETE FROM documents WHERE (kind, key) IN (SELECT kind, key FROM documents WHERE expires_at <= ? LIMIT ?) RETURNING key',
+        'DELETE FROM documents WHERE (kind, key) IN (SELECT kind, key FROM documents WHERE expires_at <= ? LIMIT ' +
+          '?) RETURNING key',
         clock(),
         Math.max(0, limit),
       ).length

@@ -54,7 +54,9 @@ const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`
 
 const dueSql: Record<DueKind, string> = {
   lapsed: `SELECT id, record FROM jobs WHERE lapses_at <= ? AND ${isWanted} ORDER BY lapses_at LIMIT ?`,
-  overdue: `SELECT id, record FROM jobs WHERE deadline <= ? AND waiting_since IS NOT NULL AND ${isWanted} ORDER BY deadline LIMIT ?`,
+  overdue:
+    `SELECT id, record FROM jobs WHERE deadline <= ? AND waiting_since IS NOT NULL AND ${isWanted} ORDER BY ` +
+    'deadline LIMIT ?',
   expired: `SELECT id, record FROM jobs WHERE removable_at <= ? AND ${isWanted} ORDER BY removable_at LIMIT ?`,
   deliverable: `SELECT id, record FROM jobs WHERE deliverable_at <= ? AND ${isWanted} ORDER BY deliverable_at LIMIT ?`,
   deleted: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${isWanted} LIMIT ?`,
@@ -76,7 +78,8 @@ export function sqliteJobs(
       if (tx !== undefined) {
         throw new StemworkError(
           'INVALID_OPTIONS',
-          'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as Postgres.',
+          'The SQLite store cannot join a transaction. Call without `tx`, or use a store that joins yours, such as ' +
+            'Postgres.',
         )
       }
       const made = database.transaction(() => {

@@ -5,13 +5,18 @@ import { sqliteApplications } from './sqlite-applications.js'
 import { sqliteJobs } from './sqlite-jobs.js'
 
 export interface SqliteStoresOptions {
-  /** The database file; made, with its folder, if missing. Two more files, `-wal` and at times `-journal`, lie beside it. */
+  /**
+   * The database file; made, with its folder, if missing. Two more files, `-wal` and at times `-journal`, lie beside
+   * it.
+   */
   path: string
   /** Epoch milliseconds. Default: `Date.now`. */
   clock?: () => number
   /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
   idempotencyMs?: number
-  /** How long to wait, on opening, for another process to release the file; this blocks the event loop. Default: 1000. */
+  /**
+   * How long to wait, on opening, for another process to release the file; this blocks the event loop. Default: 1000.
+   */
   openTimeoutMs?: number
 }
 

@@ -44,8 +44,8 @@ export interface NewBatch {
 }
 
 /**
- * Batches: one document each in the store. It is derived from the jobs and repaired from them, so writing a job never depends on it.
- * It changes by compare-and-set, so exactly one process announces the end.
+ * Batches: one document each in the store. It is derived from the jobs and repaired from them, so writing a job never
+ * depends on it. It changes by compare-and-set, so exactly one process announces the end.
  */
 export class Batches {
   readonly #ports: BatchPorts
@@ -146,7 +146,9 @@ export class Batches {
     }
   }
 
-  /** Records the end of a batch whose jobs have all ended; the first process to notice puts the message into its outbox. */
+  /**
+   * Records the end of a batch whose jobs have all ended; the first process to notice puts the message into its outbox.
+   */
   async look({ app, batchName }: JobOfBatch): Promise<void> {
     const { jobs } = this.#ports
     await this.#change(app, batchName, async (batch) => {
@@ -264,6 +266,7 @@ export class Batches {
 function conflict(): StemworkError {
   return new StemworkError(
     'IDEMPOTENCY_CONFLICT',
-    'This idempotency key was used for another batch. Use a new key for a new batch, or repeat the first request unchanged.',
+    'This idempotency key was used for another batch. Use a new key for a new batch, or repeat the first request ' +
+      'unchanged.',
   )
 }

@@ -9,8 +9,8 @@ interface Asker<Job> {
 }
 
 /**
- * The claims of one process. A few run at a time. When one finds nothing, those queued behind it find nothing either, unless a
- * notification arrived since it was sent.
+ * The claims of one process. A few run at a time. When one finds nothing, those queued behind it find nothing either,
+ * unless a notification arrived since it was sent.
  */
 export class ClaimLine<Job> {
   readonly #waiting: Asker<Job>[] = []

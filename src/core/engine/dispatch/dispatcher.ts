@@ -11,15 +11,15 @@ import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
 
 /**
- * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a claimed job is known
- * here at once.
+ * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a
+ * claimed job is known here at once.
  */
 const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
 
 /**
- * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another until the store has
- * none. Each granted claim opens the next lane, because there may be more jobs. So a notification or a tick of the sweep is only needed now
- * and then to open the first lane.
+ * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another
+ * until the store has none. Each granted claim opens the next lane, because there may be more jobs. So a notification
+ * or a tick of the sweep is only needed now and then to open the first lane.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -77,8 +77,8 @@ export class Dispatcher {
   }
 
   /**
-   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was lost. A signal that
-   * fires hands the job back to the queue without counting the attempt.
+   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was
+   * lost. A signal that fires hands the job back to the queue without counting the attempt.
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const Work = await loadAttempt()

@@ -19,7 +19,10 @@ interface MaintainedParts {
   logger: Logger
 }
 
-/** The periodic work of a started engine: sweeps, checks for jobs, sends webhooks. Its timers do not keep the process alive. */
+/**
+ * The periodic work of a started engine: sweeps, checks for jobs, sends webhooks. Its timers do not keep the process
+ * alive.
+ */
 export class Maintenance {
   readonly #parts: MaintainedParts
   readonly #fileSweepMs: number

@@ -15,8 +15,8 @@ interface RunToEndPorts {
 }
 
 /**
- * Runs a job attempt by attempt until it has ended, and waits for attempts of other workers. `undefined`: the job does not exist
- * (any more), or, without an id, there is nothing to run.
+ * Runs a job attempt by attempt until it has ended, and waits for attempts of other workers. `undefined`: the job does
+ * not exist (any more), or, without an id, there is nothing to run.
  *
  * @throws the signal's reason; StemworkError `SHUTTING_DOWN`.
  */
@@ -39,7 +39,9 @@ export async function runToEnd(
   }
 }
 
-/** Returns when this process has seen the job change, or after the given time, because other processes write it, too. */
+/**
+ * Returns when this process has seen the job change, or after the given time, because other processes write it, too.
+ */
 async function stepOf(jobId: string, events: JobEvents, waitMs: number, ended: AbortSignal): Promise<void> {
   const step = new AbortController()
   const listener = ({ job }: { job: JobRecord }) => {

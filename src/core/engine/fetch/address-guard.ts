@@ -9,17 +9,20 @@ export interface AddressPolicy {
   /** Allows every address, and every port of non-public ones. For development only. Default: false. */
   allowPrivate?: boolean
   /**
-   * What else is allowed: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in `nas.local:8080` and
-   * `[fd00::5]:8080`.
+   * What else is allowed: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in
+   * `nas.local:8080` and `[fd00::5]:8080`.
    */
   allow?: readonly string[]
   /** Ports of public addresses besides 80 and 443. */
   ports?: readonly number[]
-  /** Tells clients why an address was refused or a connection failed, which reveals the internal network. Default: false. */
+  /**
+   * Tells clients why an address was refused or a connection failed, which reveals the internal network. Default:
+   * false.
+   */
   detail?: boolean
   /**
-   * Resolves a host name to all its addresses. Default: the name servers of the system, asked directly; for names that `allow`
-   * lists, and for all names with `allowPrivate`, the system's resolver with its hosts file and search domains.
+   * Resolves a host name to all its addresses. Default: the name servers of the system, asked directly; for names that
+   * `allow` lists, and for all names with `allowPrivate`, the system's resolver with its hosts file and search domains.
    */
   resolver?: (host: string, signal: AbortSignal) => Promise<LookupAddress[]>
 }
@@ -41,8 +44,8 @@ const defaultPorts = new Map([
 ])
 
 /**
- * The first half of the check: what can be judged from the URL alone. All spellings of an IPv4 address (octal, hexadecimal, short,
- * full-width) are one to the WHATWG parser, and what it made of them is what is dialled later.
+ * The first half of the check: what can be judged from the URL alone. All spellings of an IPv4 address (octal,
+ * hexadecimal, short, full-width) are one to the WHATWG parser, and what it made of them is what is dialled later.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`
  */
@@ -66,12 +69,12 @@ export function targetOf(address: string | URL, policy: AddressPolicy): Target {
 }
 
 /**
- * The second half: every address that the host name has must be open, not only the one that would be dialled, because an answer
- * that mixes public and private addresses is an attack.
+ * The second half: every address that the host name has must be open, not only the one that would be dialled, because
+ * an answer that mixes public and private addresses is an attack.
  *
  * @returns the addresses, each once, that may be dialled
- * @throws StemworkError `BAD_INPUT`; for a name that leads inside it is the same as for one that does not exist, so that no one can
- * ask for the names of an intranet
+ * @throws StemworkError `BAD_INPUT`; for a name that leads inside it is the same as for one that does not exist, so
+ * that no one can ask for the names of an intranet
  */
 export function vetAddresses(
   target: Target,

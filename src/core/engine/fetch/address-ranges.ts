@@ -20,7 +20,9 @@ const ipv4Special: readonly [range: string, meaning: string][] = [
   ['240.0.0.0/4', 'reserved and broadcast'],
 ]
 
-/** In IPv6, only this block is public: mapped, NAT64, unique-local, link-local and multicast addresses lie outside it. */
+/**
+ * In IPv6, only this block is public: mapped, NAT64, unique-local, link-local and multicast addresses lie outside it.
+ */
 const ipv6Public = '2000::/3'
 const ipv6Special: readonly [range: string, meaning: string][] = [
   ['2001::/23', 'protocol assignments, Teredo and ORCHID'],
@@ -36,7 +38,10 @@ const special = [...ipv4Special, ...ipv6Special].map(([range, meaning]) => ({
 }))
 const publicBlock = blockOf(ipv6Public)
 
-/** Which special range an IP address lies in; `undefined` for a public one. Anything but a plain IP address is never public. */
+/**
+ * Which special range an IP address lies in; `undefined` for a public one. Anything but a plain IP address is never
+ * public.
+ */
 export function specialRange(address: string): string | undefined {
   const family = isIP(address)
   if (family === 0 || address.includes('%')) return 'not a plain IP address'

@@ -58,7 +58,8 @@ function split(entry: string): { name: string; port: number | undefined } {
 function invalid(entry: string, cause?: unknown): StemworkError {
   return new StemworkError(
     'INVALID_OPTIONS',
-    `The allow-list entry ${JSON.stringify(entry)} is not valid. Expected a range such as 10.1.0.0/16, an address or a host name, ` +
+    `The allow-list entry ${JSON.stringify(entry)} is not valid. Expected a range such as 10.1.0.0/16, an address ` +
+      'or a host name, ' +
       'each of these two with or without ":port".',
     { cause },
   )

@@ -6,7 +6,10 @@ export interface FetchTimeouts {
   firstByteMs: number
   /** Between two chunks of a body. Default: 30,000. */
   idleMs: number
-  /** In bytes per second. A body that arrives more slowly than this for longer than `idleMs` is given up. Default: 8,192. */
+  /**
+   * In bytes per second. A body that arrives more slowly than this for longer than `idleMs` is given up. Default:
+   * 8,192.
+   */
   minBytesPerSecond: number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number

@@ -12,8 +12,8 @@ const maxAddresses = 8
 const attemptTimeoutMs = 1_000
 
 /**
- * Connects to the vetted addresses and nothing else: Node's lookup is answered from them, and the socket's remote address is checked
- * again before a byte is sent.
+ * Connects to the vetted addresses and nothing else: Node's lookup is answered from them, and the socket's remote
+ * address is checked again before a byte is sent.
  */
 export const dial: Dial = async (target, vetted, signal) => {
   const addresses = vetted.slice(0, maxAddresses)

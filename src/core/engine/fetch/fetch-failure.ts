@@ -33,7 +33,8 @@ export function httpFailure(status: number): StemworkError {
   const retryable = status >= 500 || status === 429 || status === 408
   return new StemworkError(
     'BAD_INPUT',
-    `The file's server answered ${status} instead of 200. Check that the URL is right, has not expired and needs no sign-in.`,
+    `The file's server answered ${status} instead of 200. Check that the URL is right, has not expired and needs ` +
+      'no sign-in.',
     { reason: `download_http_${status}`, retryable, details: { status } },
   )
 }

@@ -7,9 +7,9 @@ import { httpFailure } from './fetch-failure.js'
 export type FetchInputOptions = Pick<GuardedFetchOptions, 'signal' | 'maxBytes' | 'policy' | 'timeouts' | 'dial'>
 
 /**
- * Downloads a client's file to `path`, which must not exist yet (so that a prepared link fails), no faster than the disk can write.
- * Makes one attempt: `retryable` of an error tells whether another one may succeed (broken connections, 5xx, 429). An error leaves no
- * file behind.
+ * Downloads a client's file to `path`, which must not exist yet (so that a prepared link fails), no faster than the
+ * disk can write. Makes one attempt: `retryable` of an error tells whether another one may succeed (broken connections,
+ * 5xx, 429). An error leaves no file behind.
  *
  * @throws StemworkError as `guardedFetch`, and with reason `download_http_<status>` for an answer other than 200
  */

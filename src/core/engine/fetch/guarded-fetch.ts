@@ -23,7 +23,9 @@ export interface GuardedFetchOptions {
   maxBytes: number
   policy: AddressPolicy
   timeouts?: Partial<FetchTimeouts>
-  /** Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the response. Default: 3. */
+  /**
+   * Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the response. Default: 3.
+   */
   maxRedirects?: number
   /** How connections are opened; tests put their own here. */
   dial?: Dial
@@ -43,11 +45,12 @@ export interface GuardedResponse {
 const redirectStatuses = [301, 302, 303, 307, 308]
 
 /**
- * The only way in which the library reaches an address that a client named. The URL and every address of its host must be open by
- * `policy`, only vetted addresses are used, and each redirect passes the same check. Sends no cookies and no credentials.
+ * The only way in which the library reaches an address that a client named. The URL and every address of its host must
+ * be open by `policy`, only vetted addresses are used, and each redirect passes the same check. Sends no cookies and no
+ * credentials.
  *
- * @throws StemworkError `BAD_INPUT` with reason `blocked_address`, `download_failed` or `too_large`; refused, blocked and timed out
- * share one message unless `policy.detail` is set
+ * @throws StemworkError `BAD_INPUT` with reason `blocked_address`, `download_failed` or `too_large`; refused, blocked
+ * and timed out share one message unless `policy.detail` is set
  * @throws the signal's reason when it fires
  */
 export async function guardedFetch(address: string | URL, options: GuardedFetchOptions): Promise<GuardedResponse> {
@@ -190,7 +193,10 @@ function failureOf(
   return downloadFailed(cause, policy, { retryable: !isPermanent(cause) })
 }
 
-/** Failures that another attempt would repeat: the name does not exist, the certificate does not match, the server is too slow. */
+/**
+ * Failures that another attempt would repeat: the name does not exist, the certificate does not match, the server is
+ * too slow.
+ */
 function isPermanent(cause: unknown): boolean {
   if (cause instanceof TooSlowError) return true
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''

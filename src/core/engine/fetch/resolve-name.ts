@@ -11,10 +11,10 @@ export interface ResolverOptions {
 }
 
 /**
- * All addresses of a public name, from the name servers directly. The system's resolver (`dns.lookup`) is not used: it cannot be
- * cancelled, and its few threads are shared with the file system and all other lookups, so forty dead names of one client would block
- * the inputs and webhooks of all others. The drawback: names from the hosts file, from a search domain or from mDNS are found only if
- * the operator's allow list has them (`resolveWithSystem`).
+ * All addresses of a public name, from the name servers directly. The system's resolver (`dns.lookup`) is not used: it
+ * cannot be cancelled, and its few threads are shared with the file system and all other lookups, so forty dead names
+ * of one client would block the inputs and webhooks of all others. The drawback: names from the hosts file, from a
+ * search domain or from mDNS are found only if the operator's allow list has them (`resolveWithSystem`).
  *
  * @throws the signal's reason; an error with the `code` of `node:dns` if neither IPv4 nor IPv6 addresses are known
  */

@@ -17,8 +17,9 @@ export interface BodyLimits {
 }
 
 /**
- * The body, chunk by chunk on demand, and never more than `maxBytes`. The request asks for no encoding; gzip from servers that use it
- * anyway is decoded, and the limit applies to the decoded bytes, so a decompression bomb is cut off.
+ * The body, chunk by chunk on demand, and never more than `maxBytes`. The request asks for no encoding; gzip from
+ * servers that use it anyway is decoded, and the limit applies to the decoded bytes, so a decompression bomb is cut
+ * off.
  */
 export async function* responseBody(
   response: IncomingMessage,

@@ -29,7 +29,10 @@ export class Admission {
     this.#parts = parts
   }
 
-  /** @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what the workflow's `needs` throws. */
+  /**
+   * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what the workflow's `needs`
+   * throws.
+   */
   async of(app: string): Promise<{
     limits: AdmissionLimits
     fieldsOf(input: SubmitInput): Pick<JobRecord, 'webhook' | 'pool' | 'metered'>

@@ -44,9 +44,11 @@ interface FileInput {
 }
 
 /**
- * Copies local files into the blob store as uploads, then calls `create` with the submission. Removes them if no job is created.
+ * Copies local files into the blob store as uploads, then calls `create` with the submission. Removes them if no job is
+ * created.
  *
- * @throws StemworkError `INVALID_PARAMS` for a file that cannot be read; `BAD_INPUT` with reason `too_large`. What `create` throws.
+ * @throws StemworkError `INVALID_PARAMS` for a file that cannot be read; `BAD_INPUT` with reason `too_large`. What
+ * `create` throws.
  */
 export async function withLocalFiles<Input extends FileInput, Result extends { created: boolean }>(
   input: Input,

@@ -16,7 +16,9 @@ export interface SubmitInput {
   workflow: string
   /** What the workflow's schema wants. Default: `{}`. */
   params?: Record<string, unknown>
-  /** Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store. */
+  /**
+   * Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store.
+   */
   inputs?: Record<string, LocalFile>
   name?: string | null
   batchName?: string | null
@@ -36,8 +38,8 @@ export interface SubmitInput {
 }
 
 /**
- * The argument of `submit` for one of these workflows, with params typed by its ID. A file param may be in `inputs` instead. `SubmitInput` if
- * the ID is known only at run time.
+ * The argument of `submit` for one of these workflows, with params typed by its ID. A file param may be in `inputs`
+ * instead. `SubmitInput` if the ID is known only at run time.
  */
 export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered['id']> = string extends Offered['id']
   ? SubmitInput
@@ -145,7 +147,8 @@ export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitI
     const issues = fieldIssues(checked.issues, ['params'])
     throw new StemworkError(
       'INVALID_PARAMS',
-      `Invalid params for ${workflow.id}: ${issuesText(issues, checked.issues.length)}. Correct them, then submit the job again.`,
+      `Invalid params for ${workflow.id}: ${issuesText(issues, checked.issues.length)}. Correct them, then submit ` +
+        'the job again.',
       { details: { issues } },
     )
   }
@@ -164,7 +167,8 @@ export function requireSameRequest(job: JobRecord, idempotency: JobRecord['idemp
   if (job.idempotency?.digest === idempotency?.digest) return job
   throw new StemworkError(
     'IDEMPOTENCY_CONFLICT',
-    'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request unchanged.',
+    'This idempotency key was used for a different job. Use a new key for a new job, or repeat the first request ' +
+      'unchanged.',
   )
 }
 

@@ -1,4 +1,6 @@
-/** The `Content-Disposition` of a download (RFC 6266), for any file name: nothing in it can end the header or its text. */
+/**
+ * The `Content-Disposition` of a download (RFC 6266), for any file name: nothing in it can end the header or its text.
+ */
 export function attachment(fileName: string): string {
   const name = fileName.replace(/\p{Cs}/gu, '_')
   const plain = name.replace(/[^\x20-\x7e]|["\\%]/gu, '_')

@@ -40,8 +40,8 @@ const keyPattern = new RegExp(`^${segment}(?:/${segment})*$`)
 const maxKeyLength = 900
 
 /**
- * The key, if it has the form that every blob store takes: 1 to 900 characters, segments of `[A-Za-z0-9._-]` (at most 200, not
- * `.` or `..`) joined by `/`.
+ * The key, if it has the form that every blob store takes: 1 to 900 characters, segments of `[A-Za-z0-9._-]` (at most
+ * 200, not `.` or `..`) joined by `/`.
  *
  * @throws StemworkError `INVALID_PARAMS`.
  */
@@ -49,7 +49,8 @@ export function checkBlobKey(key: string): string {
   if (key.length <= maxKeyLength && keyPattern.test(key)) return key
   throw new StemworkError(
     'INVALID_PARAMS',
-    `${JSON.stringify(key.slice(0, 100))} is not a blob key. Expected segments of letters, digits, ".", "_" and "-" joined by "/".`,
+    `${JSON.stringify(key.slice(0, 100))} is not a blob key. Expected segments of letters, digits, ".", "_" and ` +
+      '"-" joined by "/".',
   )
 }
 
@@ -58,6 +59,7 @@ export function checkBlobPrefix(prefix: string): string {
   if (prefix.endsWith('/') && prefix.length <= maxKeyLength && keyPattern.test(prefix.slice(0, -1))) return prefix
   throw new StemworkError(
     'INVALID_PARAMS',
-    `${JSON.stringify(prefix.slice(0, 100))} is not a prefix of blob keys. Expected a folder that ends in "/", for example "results/".`,
+    `${JSON.stringify(prefix.slice(0, 100))} is not a prefix of blob keys. Expected a folder that ends in "/", for ` +
+      'example "results/".',
   )
 }

@@ -28,8 +28,9 @@ export function jobOfCheckpoint(key: string): string | undefined {
 }
 
 /**
- * The keys that make up the job's checkpoint, out of everything that its claims kept. Each claim continued from parts 0 to n - 1,
- * which never change, and kept part n and later ones; these supersede the parts that earlier claims kept from n on.
+ * The keys that make up the job's checkpoint, out of everything that its claims kept. Each claim continued from parts 0
+ * to n - 1, which never change, and kept part n and later ones; these supersede the parts that earlier claims kept from
+ * n on.
  */
 export function checkpointChain(keys: readonly string[]): { parts: string[]; inputs: Map<number, string> } {
   const claims = new Map<string, { token: number; parts: Map<number, string> }>()

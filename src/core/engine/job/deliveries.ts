@@ -15,8 +15,8 @@ export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
 }
 
 /**
- * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed. @param retryInMs as in the
- * change `beginDelivery`
+ * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed. @param
+ * retryInMs as in the change `beginDelivery`
  */
 export function withTryBegun<Carrier extends Outgoing>(
   record: Carrier,

@@ -1,8 +1,8 @@
 import { isTerminal, type JobRecord } from './job.js'
 
 /**
- * The times that a store indexes: one column or key each, `null` where the job does not belong. A job is due when its time is not
- * later than the store's now; deleted jobs are due for nothing but their removal.
+ * The times that a store indexes: one column or key each, `null` where the job does not belong. A job is due when its
+ * time is not later than the store's now; deleted jobs are due for nothing but their removal.
  */
 
 /** The time since (or from) which the job waits for a worker; null for jobs that are not queued. */

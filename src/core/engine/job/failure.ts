@@ -8,7 +8,10 @@ const titles: Record<JobError['code'], string> = {
   CANCELED: 'The job was canceled',
 }
 
-/** What a job shows of the error that ended it. The text of errors that are not the library's own is hidden from the client. */
+/**
+ * What a job shows of the error that ended it. The text of errors that are not the library's own is hidden from the
+ * client.
+ */
 export function jobError(error: unknown): JobError {
   if (isSetupError(error)) return jobError(notSetUp(error))
   if (!StemworkError.is(error) || !isJobCode(error.code)) return jobError(internalError(error))
@@ -16,7 +19,10 @@ export function jobError(error: unknown): JobError {
   return { code, title: titles[code], message, reason, retryable }
 }
 
-/** Whether another attempt may succeed. Unknown errors may be temporary (a full disk, an unavailable store); refused inputs are not. */
+/**
+ * Whether another attempt may succeed. Unknown errors may be temporary (a full disk, an unavailable store); refused
+ * inputs are not.
+ */
 export function isTransient(error: unknown): boolean {
   return StemworkError.is(error) ? error.retryable : true
 }
@@ -25,7 +31,8 @@ export function isTransient(error: unknown): boolean {
 export function missedDeadline(deadline: number): StemworkError {
   return new StemworkError(
     'TIMEOUT',
-    `The job did not end before its deadline, ${new Date(deadline).toISOString()}. Submit it again with a later deadline or a higher priority.`,
+    `The job did not end before its deadline, ${new Date(deadline).toISOString()}. Submit it again with a later ` +
+      'deadline or a higher priority.',
     { reason: 'deadline' },
   )
 }
@@ -41,7 +48,8 @@ function isJobCode(code: string): code is JobError['code'] {
 export function lostEveryWorker(lapses: number): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
-    `The processes that ran the job ended unexpectedly ${lapses} times. The file may be damaged in a way that the service cannot handle. Try another copy of it, or convert it to another format.`,
+    `The processes that ran the job ended unexpectedly ${lapses} times. The file may be damaged in a way that the ` +
+      'service cannot handle. Try another copy of it, or convert it to another format.',
     { reason: 'worker_lost' },
   )
 }
@@ -49,6 +57,7 @@ export function lostEveryWorker(lapses: number): StemworkError {
 export function timedOut(jobTimeoutMs: number): StemworkError {
   return new StemworkError(
     'TIMEOUT',
-    `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, or ask the operator to raise the limit.`,
+    `The job was stopped because it ran longer than ${Math.round(jobTimeoutMs / 1000)} s. Submit a shorter file, ` +
+      'or ask the operator to raise the limit.',
   )
 }

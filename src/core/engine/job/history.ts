@@ -7,7 +7,9 @@ const fields = z.object({
   startedAt: z.number(),
   /** Null while it runs. */
   endedAt: z.number().nullable(),
-  /** `requeued`: it failed, and another follows. `handed_back`: its worker was stopped. `lapsed`: its worker was lost. */
+  /**
+   * `requeued`: it failed, and another follows. `handed_back`: its worker was stopped. `lapsed`: its worker was lost.
+   */
   outcome: z.enum(['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'lapsed']),
   /** Why it failed, in one line, for operators only: it may contain paths and addresses. */
   reason: z.string().nullable(),

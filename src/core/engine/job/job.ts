@@ -3,7 +3,10 @@ import { pastAttemptSchema } from './history.js'
 import { prioritySchema } from './scheduling.js'
 import { traceContextSchema } from './trace-context.js'
 
-/** The four statuses of the specification. No other is ever stored or shown: existing clients poll forever on an unknown one. */
+/**
+ * The four statuses of the specification. No other is ever stored or shown: existing clients poll forever on an unknown
+ * one.
+ */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
 export type JobStatus = z.infer<typeof jobStatusSchema>
 
@@ -14,7 +17,9 @@ const jobOutputFields = z.object({
   contentType: z.string(),
   /** File name offered to a downloader, for example `vocals.wav`; also the end of the result URL's path. */
   fileName: z.string(),
-  /** A better file name from the workflow, which the result link offers instead: any text without control characters. */
+  /**
+   * A better file name from the workflow, which the result link offers instead: any text without control characters.
+   */
   downloadName: z.string().optional(),
   /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
   copied: z.boolean().optional(),
@@ -32,15 +37,15 @@ export const jobErrorSchema = z.object({
 export type JobError = z.infer<typeof jobErrorSchema>
 
 /**
- * The right to run a job until `until`. `token` is the fencing token: it rises with every claim of the same job, and a write
- * that carries an older one changes nothing.
+ * The right to run a job until `until`. `token` is the fencing token: it rises with every claim of the same job, and a
+ * write that carries an older one changes nothing.
  */
 const leaseFields = z.object({
   owner: z.string(),
   token: z.number().int().positive(),
   /**
-   * Distinguishes this claim from another with the same token: a database that lost its last commits grants a token twice. Empty in
-   * records of older versions.
+   * Distinguishes this claim from another with the same token: a database that lost its last commits grants a token
+   * twice. Empty in records of older versions.
    */
   nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
@@ -89,8 +94,8 @@ const jobFields = z.object({
   details: z.record(z.string(), z.unknown()),
   error: jobErrorSchema.nullable(),
   /**
-   * Why the last attempt failed, with stack and causes, for operators only: it may contain paths and addresses, and no response, event
-   * stream or webhook message includes it. At most about 8,000 characters.
+   * Why the last attempt failed, with stack and causes, for operators only: it may contain paths and addresses, and no
+   * response, event stream or webhook message includes it. At most about 8,000 characters.
    */
   failure: z.string().nullable().default(null),
 
@@ -106,13 +111,13 @@ const jobFields = z.object({
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued and those after a lapsed lease.
-   * Counted at the claim, so an input that kills its process cannot loop.
+   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued and those after a
+   * lapsed lease. Counted at the claim, so an input that kills its process cannot loop.
    */
   attempts: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept whose lease expired, with their own limit: the worker was killed, stopped or cut off, whether or
-   * not the job caused it.
+   * Claims since work was last kept whose lease expired, with their own limit: the worker was killed, stopped or cut
+   * off, whether or not the job caused it.
    */
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with their own limit. */

@@ -38,15 +38,17 @@ export function dayOf(now: number): number {
 }
 
 /**
- * Why an application may add no more jobs. The length of a file is known only after decoding, so accepted jobs are finished, and
- * minutes and bytes are counted at their end.
+ * Why an application may add no more jobs. The length of a file is known only after decoding, so accepted jobs are
+ * finished, and minutes and bytes are counted at their end.
  */
 export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: number): StemworkError | undefined {
   const resetsAt = new Date((dayOf(now) + 1) * dayMs).toISOString()
   const refused = (what: string, limit: number, usedSoFar: number, unit: string) =>
     new StemworkError(
       'QUOTA_EXCEEDED',
-      `The application may use ${limit} ${unit} a day and has used ${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is renewed at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
+      `The application may use ${limit} ${unit} a day and has used ` +
+        `${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is renewed ` +
+        `at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
       { retryable: true, details: { quota: what, limit, used: usedSoFar, resetsAt } },
     )
   if (quota.jobs !== undefined && used.jobs + jobs > quota.jobs) return refused('jobs', quota.jobs, used.jobs, 'jobs')

@@ -2,8 +2,8 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from './job.js'
 
 /**
- * Whether the files that a retry of this job would need are kept until `expiresAt`: uploads, and the kept work and downloads of its
- * attempts.
+ * Whether the files that a retry of this job would need are kept until `expiresAt`: uploads, and the kept work and
+ * downloads of its attempts.
  */
 export function keepsInputs(job: Pick<JobRecord, 'status' | 'expiresAt'>, now: number): boolean {
   return job.status === 'FAILED' && job.expiresAt !== null && job.expiresAt > now
@@ -31,6 +31,7 @@ export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'stat
 export function inputExpired({ id }: Pick<JobRecord, 'id'>): StemworkError {
   return new StemworkError(
     'INPUT_EXPIRED',
-    `The uploaded input of the job ${id} has been removed. Inputs of failed jobs are kept until \`expiresAt\`. Upload the file again and submit a new job.`,
+    `The uploaded input of the job ${id} has been removed. Inputs of failed jobs are kept until \`expiresAt\`. ` +
+      'Upload the file again and submit a new job.',
   )
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * How urgent a job is among those of its application: 0 is normal, higher comes first. The scale is coarse because each step is a
- * separate list in a store.
+ * How urgent a job is among those of its application: 0 is normal, higher comes first. The scale is coarse because each
+ * step is a separate list in a store.
  */
 export const prioritySchema = z.number().int().min(-2).max(2)
 
@@ -15,8 +15,8 @@ export const ruleTargetSchema = z.discriminatedUnion('kind', [
 export type RuleTarget = z.infer<typeof ruleTargetSchema>
 
 /**
- * `open`: jobs are accepted and run. `paused`: jobs are accepted and wait; none starts, and running ones continue. `draining`: no new
- * jobs are accepted, and existing ones are finished.
+ * `open`: jobs are accepted and run. `paused`: jobs are accepted and wait; none starts, and running ones continue.
+ * `draining`: no new jobs are accepted, and existing ones are finished.
  */
 export const ruleStateSchema = z.enum(['open', 'paused', 'draining'])
 export type RuleState = z.infer<typeof ruleStateSchema>

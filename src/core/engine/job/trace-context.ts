@@ -1,12 +1,17 @@
 import { z } from 'zod'
 
-/** Version 00 of https://www.w3.org/TR/trace-context/ and later ones, which begin the same way. All-zero IDs mean none. */
+/**
+ * Version 00 of https://www.w3.org/TR/trace-context/ and later ones, which begin the same way. All-zero IDs mean none.
+ */
 const traceparentPattern =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{1,200})?$/
 /** The minimum length that a tracing vendor must pass on. */
 const maxTracestateLength = 512
 
-/** A place in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its webhook's receiver. */
+/**
+ * A place in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its
+ * webhook's receiver.
+ */
 export const traceContextSchema = z.object({
   traceparent: z.string().regex(traceparentPattern),
   tracestate: z.string().max(maxTracestateLength).optional(),

@@ -5,17 +5,20 @@ import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
 /**
- * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to this record,
- * and nothing may be written.
+ * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to
+ * this record, and nothing may be written.
  *
- *     QUEUED -> STARTED -> SUCCEEDED | FAILED      STARTED -> QUEUED (another attempt, hand-back)      FAILED -> QUEUED (retry)
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back) FAILED -> QUEUED (retry)
  *     any -> deleted
  *
- * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or compare-and-set), with its
- * own clock, so there is only one state machine.
+ * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or
+ * compare-and-set), with its own clock, so there is only one state machine.
  */
 export type JobChange =
-  /** Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so attempts and lapses start from zero. */
+  /**
+   * Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so attempts and lapses
+   * start from zero.
+   */
   | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
   /** Ends the claim with results. */
   | ({
@@ -38,15 +41,17 @@ export type JobChange =
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
-  /** Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt. */
+  /**
+   * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
+   */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
   /** Ends a queued job; asks a running one to stop, which its worker learns with its next heartbeat. */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Ends a queued job whose deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /**
-   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the store checks in
-   * the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
+   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
+   * store checks in the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
   | { kind: 'retry'; maxQueued?: number; quota?: Quota }
   /** Hides the job for good and fences off its worker. */
@@ -54,16 +59,16 @@ export type JobChange =
   /** Notes that retention removed the result files. */
   | { kind: 'expire' }
   /**
-   * Claims the next attempt at a webhook message: of several processes that find it due, only one has the right count. The following
-   * attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
+   * Claims the next attempt at a webhook message: of several processes that find it due, only one has the right count.
+   * The following attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
    */
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
   /** Records the outcome of that attempt; `pending` leaves the message to its next attempt. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
 
 /**
- * The claim whose holder makes a change. The change applies only while this claim is the current one. The nonce distinguishes it from
- * another claim with the same token, which a database that lost its last commits may grant.
+ * The claim whose holder makes a change. The change applies only while this claim is the current one. The nonce
+ * distinguishes it from another claim with the same token, which a database that lost its last commits may grant.
  */
 export interface HeldClaim {
   token: number
@@ -93,7 +98,10 @@ export function isClaimable(job: JobRecord, now: number): boolean {
   return job.lease === null || job.lease.until <= now
 }
 
-/** Grants the next fencing token. Counts the attempt, or the lapse before it, now, so an input that kills its process cannot loop. */
+/**
+ * Grants the next fencing token. Counts the attempt, or the lapse before it, now, so an input that kills its process
+ * cannot loop.
+ */
 export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
   if (!isClaimable(job, now)) return undefined
   const token = job.token + 1

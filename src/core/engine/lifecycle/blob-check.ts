@@ -13,7 +13,10 @@ export interface BlobCheckOptions {
   clock?: () => number
 }
 
-/** Whether the blob store takes files: a small one is written and removed. A folder can be read-only, or a disk full, while all that is read is well. */
+/**
+ * Whether the blob store takes files: a small one is written and removed. A folder can be read-only, or a disk full,
+ * while all that is read is well.
+ */
 export class BlobCheck {
   readonly #options: Required<BlobCheckOptions>
   /** Its own, so that no other process removes it meanwhile. */

@@ -12,10 +12,11 @@ export interface ClosingPart {
 const defaultTimeoutMs = 10_000
 
 /**
- * Closes the groups one after another and the parts of a group at the same time. Closes every part, even if another one fails or
- * takes too long.
+ * Closes the groups one after another and the parts of a group at the same time. Closes every part, even if another one
+ * fails or takes too long.
  *
- * @throws StemworkError `CLOSE_FAILED` naming the parts that are not closed, with their errors in an `AggregateError` as cause.
+ * @throws StemworkError `CLOSE_FAILED` naming the parts that are not closed, with their errors in an `AggregateError`
+ * as cause.
  */
 export async function closeParts(groups: readonly (readonly ClosingPart[])[], logger: Logger): Promise<void> {
   const failures: { name: string; error: unknown }[] = []
@@ -35,7 +36,8 @@ export async function closeParts(groups: readonly (readonly ClosingPart[])[], lo
   const names = failures.map(({ name }) => name)
   throw new StemworkError(
     'CLOSE_FAILED',
-    `The engine was closed, but these parts failed to close: ${names.join(', ')}. Their connections or child processes may keep the process alive. Check the causes, and end the process if it does not exit.`,
+    `The engine was closed, but these parts failed to close: ${names.join(', ')}. Their connections or child ` +
+      'processes may keep the process alive. Check the causes, and end the process if it does not exit.',
     { cause: new AggregateError(failures.map(({ error }) => error)), details: { parts: names } },
   )
 }

@@ -16,7 +16,9 @@ export interface EngineHealth {
   ok: boolean
   /** One entry for each part that does not work, for operators. */
   problems: string[]
-  /** What an operator should check although everything works, such as a sweep that found files of another deployment. */
+  /**
+   * What an operator should check although everything works, such as a sweep that found files of another deployment.
+   */
   warnings: string[]
   running: number
   /** Waiting jobs of all applications, counted up to 10,000. */
@@ -86,7 +88,8 @@ async function unreadableJobs(jobs: JobStore): Promise<string[]> {
   if (ids.length === 0) return []
   const named = ids.slice(0, mostNamed).join(', ') + (ids.length > mostNamed ? ', ...' : '')
   return [
-    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from a backup, or remove them. A newer version of the library may also have written them.`,
+    `${ids.length} jobs cannot be read and are left out of lists and claims: ${named}. Restore their records from ` +
+      'a backup, or remove them. A newer version of the library may also have written them.',
   ]
 }
 

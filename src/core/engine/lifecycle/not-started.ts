@@ -13,8 +13,8 @@ interface ReminderParts {
 }
 
 /**
- * Warns once if the first submitted job still waits after 30 s although only this process could run it. Call the returned function
- * when the engine starts or closes: it cancels the warning.
+ * Warns once if the first submitted job still waits after 30 s although only this process could run it. Call the
+ * returned function when the engine starts or closes: it cancels the warning.
  */
 export function remindToStart({ events, jobs, logger }: ReminderParts): () => void {
   if (jobs.traits.scope !== 'process') return () => {}
@@ -29,7 +29,8 @@ export function remindToStart({ events, jobs, logger }: ReminderParts): () => vo
     if (job?.status !== 'QUEUED') return
     logger.warn(
       { jobId: id },
-      'A job is waiting, but this process does not run jobs and no other process can reach its store. Call engine.start(), or engine.run(id) for each job.',
+      'A job is waiting, but this process does not run jobs and no other process can reach its store. Call ' +
+        'engine.start(), or engine.run(id) for each job.',
     )
   }
   events.on('job.created', onCreated)

@@ -88,7 +88,10 @@ function revisionOf(own: Limits): string {
 const longestChangeMs = 10_000
 const lookAgainMs = 50
 
-/** Keeps other processes from changing the same limits meanwhile: stores of applications know no conditional write, documents do. */
+/**
+ * Keeps other processes from changing the same limits meanwhile: stores of applications know no conditional write,
+ * documents do.
+ */
 async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
   const place = { kind: 'limits-change', key: app }
   const isFirst = () => documents.put({ ...place, value: {}, ttlMs: longestChangeMs }, { version: 0 })
@@ -113,8 +116,8 @@ const place = { kind: 'limits', key: 'deployment' }
 const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
 
 /**
- * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that `stemwork jobs
- * retry` follows them.
+ * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that
+ * `stemwork jobs retry` follows them.
  */
 export class DeploymentLimits {
   readonly #parts: { jobs: JobStore; options: EngineOptions; logger: Logger }

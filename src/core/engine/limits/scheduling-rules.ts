@@ -32,7 +32,8 @@ export class RememberedRules {
     const what = target.kind === 'deployment' ? 'The service' : `The ${target.kind} ${target.id}`
     throw new StemworkError(
       'DRAINING',
-      `${what} is being drained: it finishes the jobs that it has and accepts no new ones. Try again later, or ask the operator.`,
+      `${what} is being drained: it finishes the jobs that it has and accepts no new ones. Try again later, or ask ` +
+        'the operator.',
       { retryable: true },
     )
   }

@@ -1,6 +1,6 @@
 /**
- * Measures an audio file for players that draw waveforms: the lowest and highest sample of each section, as JSON in the format of
- * audiowaveform (version 2).
+ * Measures an audio file for players that draw waveforms: the lowest and highest sample of each section, as JSON in the
+ * format of audiowaveform (version 2).
  *
  * @throws StemworkError `BAD_INPUT` for a file that holds no readable audio; the signal's reason.
  */

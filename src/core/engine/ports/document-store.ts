@@ -19,14 +19,14 @@ export interface DocumentWrite {
 }
 
 /**
- * Small records besides the jobs: batches and live workers. Times follow the store's clock. An expired document does not exist for any
- * method.
+ * Small records besides the jobs: batches and live workers. Times follow the store's clock. An expired document does
+ * not exist for any method.
  */
 export interface DocumentStore {
   get(kind: string, key: string): Promise<StoredDocument | undefined>
   /**
-   * Writes the whole document and returns its version. With `version`, only if that is its current version (0: it does not exist);
-   * else returns `undefined`. Of simultaneous writes with the same version, one succeeds.
+   * Writes the whole document and returns its version. With `version`, only if that is its current version (0: it does
+   * not exist); else returns `undefined`. Of simultaneous writes with the same version, one succeeds.
    */
   put(document: DocumentWrite, options?: { version?: number }): Promise<number | undefined>
   delete(kind: string, key: string): Promise<void>

@@ -4,8 +4,9 @@ export interface QueueSubscription {
 }
 
 /**
- * Wakes workers. A notification says "there may be work" and nothing else: which job runs next is decided by the store, which every
- * woken worker asks. So notifications may be merged, duplicated, late or lost: each worker also asks at every tick of its sweep.
+ * Wakes workers. A notification says "there may be work" and nothing else: which job runs next is decided by the store,
+ * which every woken worker asks. So notifications may be merged, duplicated, late or lost: each worker also asks at
+ * every tick of its sweep.
  */
 export interface JobQueue {
   /** `process`: wakes only this process. `shared`: wakes subscribers in any process. */
@@ -18,9 +19,10 @@ export interface JobQueue {
   notify(options?: { delayMs?: number }): Promise<void>
 
   /**
-   * Calls `listener` on notifications, including those from before the subscription. Each goes to at least one subscriber, and to none
-   * whose listener has not returned yet: a listener that returns only when its worker has room leaves them to others meanwhile. It may
-   * also be called without a notification. A listener that throws does not end the subscription.
+   * Calls `listener` on notifications, including those from before the subscription. Each goes to at least one
+   * subscriber, and to none whose listener has not returned yet: a listener that returns only when its worker has room
+   * leaves them to others meanwhile. It may also be called without a notification. A listener that throws does not end
+   * the subscription.
    */
   subscribe(listener: () => Promise<void>): Promise<QueueSubscription>
 

@@ -31,15 +31,16 @@ export interface JobPage extends JobQuery {
 
 export interface CreateOptions {
   /**
-   * A transaction of the host in the store's own terms (for example a `pg` client); refused by stores without transactions. It blocks
-   * no other create, so `maxQueued` counts committed jobs and this transaction's own, but not those of other open transactions.
+   * A transaction of the host in the store's own terms (for example a `pg` client); refused by stores without
+   * transactions. It blocks no other create, so `maxQueued` counts committed jobs and this transaction's own, but not
+   * those of other open transactions.
    */
   tx?: unknown
   /** Queued jobs that the application may have, this one included. Default: no limit. */
   maxQueued?: number
   /**
-   * What the application may use today. If given, the job is counted; inside a host's transaction at once, even if that is rolled
-   * back. Default: no limit, and nothing is counted.
+   * What the application may use today. If given, the job is counted; inside a host's transaction at once, even if that
+   * is rolled back. Default: no limit, and nothing is counted.
    */
   quota?: Quota
 }
@@ -82,8 +83,8 @@ export type DueKind =
   | 'deliverable'
 
 /**
- * The truth about jobs. A store owns its clock: leases are granted and compared with the store's time, so workers' clocks need not
- * agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
+ * The truth about jobs. A store owns its clock: leases are granted and compared with the store's time, so workers'
+ * clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
  *
  * Records passed in and out belong to the caller: a store keeps and returns copies.
  */
@@ -92,13 +93,13 @@ export interface JobStore {
   readonly traits: { readonly scope: 'process' | 'shared' }
 
   /**
-   * After it returns the job is durable. If a job of the same application that is not deleted and was created within the store's
-   * idempotency window (default 24 h) carries the same idempotency key, nothing is written and that job is returned with `created:
-   * false`. `createdAt` of the record is set by the store.
+   * After it returns the job is durable. If a job of the same application that is not deleted and was created within
+   * the store's idempotency window (default 24 h) carries the same idempotency key, nothing is written and that job is
+   * returned with `created: false`. `createdAt` of the record is set by the store.
    *
-   * @throws StemworkError `ALREADY_EXISTS` for an id that the store knows, deleted but unpurged ones included: never overwrites.
-   * `QUEUE_FULL` if the application has `maxQueued` queued jobs, exactly even for simultaneous calls; never for a repeated key.
-   * `QUOTA_EXCEEDED`, likewise. `INVALID_OPTIONS` for a `tx` that the store cannot use.
+   * @throws StemworkError `ALREADY_EXISTS` for an id that the store knows, deleted but unpurged ones included: never
+   * overwrites. `QUEUE_FULL` if the application has `maxQueued` queued jobs, exactly even for simultaneous calls; never
+   * for a repeated key. `QUOTA_EXCEEDED`, likewise. `INVALID_OPTIONS` for a `tx` that the store cannot use.
    */
   create(job: JobRecord, options?: CreateOptions): Promise<{ job: JobRecord; created: boolean }>
 
@@ -123,7 +124,10 @@ export interface JobStore {
   /** The job, or `undefined` if it never existed, was deleted or purged. */
   get(id: string): Promise<JobRecord | undefined>
 
-  /** Newest first (`createdAt`, then `id`, both descending). An unreadable record is left out, and others fill its place. */
+  /**
+   * Newest first (`createdAt`, then `id`, both descending). An unreadable record is left out, and others fill its
+   * place.
+   */
   list(page: JobPage): Promise<JobRecord[]>
 
   /** @param options.max where counting stops; it reads no more jobs than that. Default: it counts them all. */
@@ -133,18 +137,21 @@ export interface JobStore {
   resultBytes(app: string): Promise<number>
 
   /**
-   * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this rule.
+   * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this
+   * rule.
    * 1. Jobs whose lease ran out, earliest first: they have had their turn.
-   * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all others
-   *    those that were not served, in the order in which they came. A store may forget an application that has no queued job
-   *    once all that have one were served later.
-   * 3. Within an application, the job with the highest priority, and of these the one that has waited longest (`waitingSince`).
+   * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all
+   *    others those that were not served, in the order in which they came. A store may forget an application that has
+   *    no queued job once all that have one were served later.
+   * 3. Within an application, the job with the highest priority, and of these the one that has waited longest
+   *    (`waitingSince`).
    *
-   * Skips jobs that a rule holds back (`isHeldBack`), those of applications in `exceptApps`, those of workflows not in `workflows` and
-   * those that need labels not in `labels`, where given. Limits hold exactly for any number of simultaneous claims. A named job is
-   * granted by the same rules.
+   * Skips jobs that a rule holds back (`isHeldBack`), those of applications in `exceptApps`, those of workflows not in
+   * `workflows` and those that need labels not in `labels`, where given. Limits hold exactly for any number of
+   * simultaneous claims. A named job is granted by the same rules.
    *
-   * Simultaneous calls get different jobs. `undefined`: nothing to claim; never while a claimable job is left that no other call gets.
+   * Simultaneous calls get different jobs. `undefined`: nothing to claim; never while a claimable job is left that no
+   * other call gets.
    */
   claim(request: ClaimRequest & Claimable): Promise<JobRecord | undefined>
 
@@ -155,27 +162,28 @@ export interface JobStore {
   changeRule(target: RuleTarget, change: RuleChange): Promise<void>
 
   /**
-   * How many due jobs of its application are claimed before a due queued job, by priority and time alone; counted up to `max`.
-   * `undefined` for a job that is not waiting: unknown, started, ended, or not due yet.
+   * How many due jobs of its application are claimed before a due queued job, by priority and time alone; counted up to
+   * `max`. `undefined` for a job that is not waiting: unknown, started, ended, or not due yet.
    */
   ahead(id: string, options: { max: number }): Promise<number | undefined>
 
   /**
-   * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not apply any
-   * more (lost lease, ended, deleted or unknown job) and nothing was written. Finds deleted jobs too, as `transition` judges them.
+   * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not
+   * apply any more (lost lease, ended, deleted or unknown job) and nothing was written. Finds deleted jobs too, as
+   * `transition` judges them.
    */
   apply(id: string, change: JobChange): Promise<JobRecord | undefined>
 
   /**
-   * Jobs that the sweep has to handle; deleted ones only if the kind says so. Never more than `limit`, and none of the applications in
-   * `exceptApps`.
+   * Jobs that the sweep has to handle; deleted ones only if the kind says so. Never more than `limit`, and none of the
+   * applications in `exceptApps`.
    */
   due(kind: DueKind, limit: number, options?: { exceptApps?: readonly string[] }): Promise<JobRecord[]>
 
   /**
-   * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than `endedBefore`, the
-   * earliest first; of those, jobs marked deleted are kept, because their files may still exist. Returns the IDs of the jobs that are
-   * now forgotten; absent ones are not an error.
+   * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than
+   * `endedBefore`, the earliest first; of those, jobs marked deleted are kept, because their files may still exist.
+   * Returns the IDs of the jobs that are now forgotten; absent ones are not an error.
    */
   purge(target: { id: string } | { endedBefore: number; limit: number }): Promise<string[]>
 
@@ -183,8 +191,9 @@ export interface JobStore {
   unreadable(): Promise<string[]>
 
   /**
-   * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a time above 0,
-   * to one only. `deployment` is a random id, made with the store and never changed; `pass` is higher than that of every pass before.
+   * Grants a pass over all files, if none was granted in the last `everyMs` milliseconds: of simultaneous calls with a
+   * time above 0, to one only. `deployment` is a random id, made with the store and never changed; `pass` is higher
+   * than that of every pass before.
    */
   beginFilePass(everyMs: number): Promise<{ deployment: string; pass: number } | undefined>
 }

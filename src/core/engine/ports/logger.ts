@@ -1,8 +1,8 @@
 import { errorText } from '../error-text.js'
 
 /**
- * A structured logger. pino, Fastify's logger and `console` work as they are. An error is passed in the field `err`, which pino writes
- * in full.
+ * A structured logger. pino, Fastify's logger and `console` work as they are. An error is passed in the field `err`,
+ * which pino writes in full.
  */
 export interface Logger {
   debug(fields: Record<string, unknown>, message: string): void

@@ -12,7 +12,10 @@ export interface InputFile {
 export interface WorkOrder {
   jobId: string
   workflow: string
-  /** ES module (a `file:` URL) whose default export makes the workflow from `settings`; null: only the host's process knows it. */
+  /**
+   * ES module (a `file:` URL) whose default export makes the workflow from `settings`; null: only the host's process
+   * knows it.
+   */
   module: string | null
   settings: unknown
   params: Record<string, unknown>
@@ -66,7 +69,10 @@ export interface KeptPart {
 }
 
 export interface RunCheckpoint {
-  /** Stores the file of this number in the order's folder (`checkpoint-<part>`). Resolves when the next part may come; never rejects. */
+  /**
+   * Stores the file of this number in the order's folder (`checkpoint-<part>`). Resolves when the next part may come;
+   * never rejects.
+   */
   store(part: number): Promise<void>
   /** Fires when the run is about to be handed back: work not kept by then is repeated. */
   readonly handBack: AbortSignal
@@ -77,16 +83,16 @@ export interface Runner {
   /**
    * Runs the order to its end, as soon as a slot is free.
    *
-   * @throws StemworkError for what the workflow reports (`BAD_INPUT` is not retried); a retryable `INTERNAL_ERROR` with reason
-   * `worker_lost` when the process that ran it died. The signal's reason.
+   * @throws StemworkError for what the workflow reports (`BAD_INPUT` is not retried); a retryable `INTERNAL_ERROR` with
+   * reason `worker_lost` when the process that ran it died. The signal's reason.
    */
   run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
   /**
-   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition), so that missing parts
-   * show before a job runs. Cheap to repeat. Absent in runners without processes.
+   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition), so that
+   * missing parts show before a job runs. Cheap to repeat. Absent in runners without processes.
    *
-   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot start, else what
-   * the workflow throws. The signal's reason.
+   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot
+   * start, else what the workflow throws. The signal's reason.
    */
   prepare?(
     workflow: Pick<WorkOrder, 'workflow' | 'module' | 'settings'>,

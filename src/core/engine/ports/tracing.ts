@@ -29,7 +29,9 @@ export interface Tracing {
   begin(order: SpanOrder): Span
 }
 
-/** Records nothing but passes on the given context, so that a trace continues through a service that does not record it. */
+/**
+ * Records nothing but passes on the given context, so that a trace continues through a service that does not record it.
+ */
 export const noTracing: Tracing = {
   begin: ({ parent }) => ({
     context: parent ?? undefined,

@@ -23,6 +23,7 @@ export function checkPage(page: unknown): void {
   const [issue] = checked.error.issues
   throw new StemworkError(
     'INVALID_PARAMS',
-    `engine.list: ${issue?.path.join('.') || 'page'}: ${issue?.message}. It takes ${Object.keys(pageSchema.shape).join(', ')}; \`limit\` is needed.`,
+    `engine.list: ${issue?.path.join('.') || 'page'}: ${issue?.message}. It takes ` +
+      `${Object.keys(pageSchema.shape).join(', ')}; \`limit\` is needed.`,
   )
 }

@@ -6,7 +6,10 @@ import type { WorkerRegistry } from '../workers/worker-registry.js'
 
 /** Why a queued job does not start, besides the jobs before it. */
 export interface Waiting {
-  /** `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such jobs. */
+  /**
+   * `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such
+   * jobs.
+   */
   reason: 'scheduled' | 'paused' | 'no_worker'
   message: string
 }

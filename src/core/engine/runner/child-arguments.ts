@@ -4,16 +4,23 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { packageFile } from '../package-files.js'
 
-/** The heap holds little: samples and tensors lie outside it. An input that makes it grow beyond this is an attack or a bug. */
+/**
+ * The heap holds little: samples and tensors lie outside it. An input that makes it grow beyond this is an attack or a
+ * bug.
+ */
 const heapMiB = 512
 
 /**
- * V8 options of the children. Tensors move to the network's thread and back, which V8 counts as freed and newly allocated memory: it
- * would collect its small initial heap once per segment, which takes a sixth of the processor time of a light network.
+ * V8 options of the children. Tensors move to the network's thread and back, which V8 counts as freed and newly
+ * allocated memory: it would collect its small initial heap once per segment, which takes a sixth of the processor time
+ * of a light network.
  */
 export const childArguments: readonly string[] = ['--initial-old-space-size=64', `--max-old-space-size=${heapMiB}`]
 
-/** Lets a child find packages under Yarn Plug'n'Play. The host has this in its `NODE_OPTIONS`, which children do not inherit. */
+/**
+ * Lets a child find packages under Yarn Plug'n'Play. The host has this in its `NODE_OPTIONS`, which children do not
+ * inherit.
+ */
 export function plugAndPlayArguments(): readonly string[] {
   if (process.versions.pnp === undefined) return []
   const hook = createRequire(packageFile('package.json')).resolve('pnpapi')

@@ -8,8 +8,9 @@ const inherited = [
 ]
 
 /**
- * The environment of a child: what programs, caches and accelerators need, and `extra`. Everything else is withheld: the child decodes
- * untrusted files and must not have the host's secrets, and `NODE_OPTIONS` would load the host's loaders and debugger.
+ * The environment of a child: what programs, caches and accelerators need, and `extra`. Everything else is withheld:
+ * the child decodes untrusted files and must not have the host's secrets, and `NODE_OPTIONS` would load the host's
+ * loaders and debugger.
  */
 export function childEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, string> = {}): Record<string, string> {
   const kept = Object.entries(host).filter(

@@ -5,13 +5,15 @@ export const childOptionsSchema = z.strictObject({
     .record(z.string(), z.string())
     .default({})
     .describe(
-      'Environment variables for the child processes, in addition to the few that they inherit (`PATH`, `STEMWORK_*`, ...). They inherit no others.',
+      'Environment variables for the child processes, in addition to the few that they inherit (`PATH`, ' +
+        '`STEMWORK_*`, ...). They inherit no others.',
     ),
   nodeArguments: z
     .array(z.string())
     .default([])
     .describe(
-      "Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the host's arguments.",
+      'Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the ' +
+        "host's arguments.",
     ),
   startTimeoutMs: z
     .number()

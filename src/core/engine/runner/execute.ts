@@ -9,10 +9,12 @@ import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
 
 /**
- * Runs the stages of a workflow one after another and collects their files. Progress covers all stages and never decreases.
+ * Runs the stages of a workflow one after another and collects their files. Progress covers all stages and never
+ * decreases.
  *
  * @throws the signal's reason if it fired between two stages or stopped a stage
- * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is missing
+ * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is
+ * missing
  */
 export async function execute(
   workflow: Workflow,
@@ -59,7 +61,10 @@ export async function execute(
   }
 }
 
-/** The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply here. */
+/**
+ * The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply
+ * here.
+ */
 function paramsOf(workflow: Workflow, order: WorkOrder): Record<string, unknown> {
   const checked = workflow.params.safeParse(order.params)
   if (!checked.success) throw internalError(checked.error)
@@ -70,7 +75,10 @@ function stageError(error: unknown, stage: string): StemworkError {
   return StemworkError.is(error) ? error : internalError(error, { stage })
 }
 
-/** The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the format. */
+/**
+ * The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the
+ * format.
+ */
 function pathOf(
   name: string,
   declared: Record<string, OutputDeclaration>,
@@ -82,7 +90,8 @@ function pathOf(
     const known = Object.keys(declared).join(', ') || 'none'
     throw new StemworkError(
       'INTERNAL_ERROR',
-      `Workflow ${workflow} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the operator the job id.`,
+      `Workflow ${workflow} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the ` +
+        'operator the job id.',
     )
   }
   return join(directory, outputFile(name, declaration.fileName))
@@ -102,7 +111,9 @@ async function collect(
     const downloadName = downloadNames.get(name)
     if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
     else if (!optional || stat) {
-      const message = `Workflow ${workflow} ended without its output "${name}". This is a bug in the workflow. Tell the operator the job ID.`
+      const message =
+        `Workflow ${workflow} ended without its output "${name}". This is a bug in the workflow. Tell ` +
+        'the operator the job ID.'
       throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
     }
   }

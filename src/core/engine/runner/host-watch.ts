@@ -5,8 +5,8 @@ const hostIntervalMs = 1000
 const memoryIntervalMs = 50
 
 /**
- * Ends this process when its parent is gone, or when it uses more memory than `limit[0]`. It runs in its own thread: a stage that
- * never yields does not see the channel close, and would use a core forever after the host was killed.
+ * Ends this process when its parent is gone, or when it uses more memory than `limit[0]`. It runs in its own thread: a
+ * stage that never yields does not see the channel close, and would use a core forever after the host was killed.
  *
  * @param limit in bytes, in shared memory; 0 for none
  */
@@ -20,7 +20,10 @@ export function watchProcess(limit: Float64Array): void {
   }).unref()
 }
 
-/** Source text instead of a file, so that it runs with any loader; it needs only Node. The runner looks for "FATAL ERROR". */
+/**
+ * Source text instead of a file, so that it runs with any loader; it needs only Node. The runner looks for "FATAL
+ * ERROR".
+ */
 const watch = (host: number) => `
 const limit = require('node:worker_threads').workerData
 setInterval(() => {

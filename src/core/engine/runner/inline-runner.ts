@@ -5,8 +5,8 @@ import { RunGroup } from './run-group.js'
 import { workflowFromModule } from './workflow-module.js'
 
 /**
- * Runs every order in this process: for tests and for hosts whose workflows are light. A stage that blocks the thread blocks the host,
- * and an aborted stage that ignores its signal continues unseen; `processRunner` avoids both.
+ * Runs every order in this process: for tests and for hosts whose workflows are light. A stage that blocks the thread
+ * blocks the host, and an aborted stage that ignores its signal continues unseen; `processRunner` avoids both.
  */
 export function inlineRunner(options: { resolve(workflowId: string): Workflow; logger?: Logger }): Runner {
   const { resolve, logger = defaultLogger } = options

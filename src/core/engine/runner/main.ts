@@ -6,7 +6,8 @@ import { throttleProgress } from './progress-throttle.js'
 import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
 
-// The entry point of the child process that processRunner forks: runs one order at a time from the channel until the host exits.
+// The entry point of the child process that processRunner forks: runs one order at a time from the channel until the
+// host exits.
 
 const progressIntervalMs = 100
 const lastWordMs = 1000

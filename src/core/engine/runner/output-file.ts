@@ -3,7 +3,10 @@ export function outputFile(name: string, fileName: string): string {
   return `output.${name}.${fileName}`
 }
 
-/** The same while the file is written from start to end. Its content does not change, except for the lengths in its header. */
+/**
+ * The same while the file is written from start to end. Its content does not change, except for the lengths in its
+ * header.
+ */
 export function growingOutputFile(name: string, fileName: string): string {
   return `${outputFile(name, fileName)}.part`
 }

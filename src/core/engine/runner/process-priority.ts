@@ -12,9 +12,9 @@ const maxTries = 10
 /**
  * Sets the niceness of a child that leads its own session, relative to all other processes.
  *
- * Linux divides processor time among sessions first and applies niceness only within one (`sched(7)`, "The autogroup feature"):
- * without a niceness for the session, the child would get as much as the host. Where the kernel has no such groups, or control groups
- * replace them, the process's own niceness counts.
+ * Linux divides processor time among sessions first and applies niceness only within one (`sched(7)`, "The autogroup
+ * feature"): without a niceness for the session, the child would get as much as the host. Where the kernel has no such
+ * groups, or control groups replace them, the process's own niceness counts.
  *
  * @param niceness -20 to 19; below 0 needs privileges.
  * @throws the system's error if one of them could not be set.

@@ -32,8 +32,8 @@ const optionsSchema = childOptionsSchema.extend({
 })
 
 /**
- * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker thread without
- * ending the host. Children start when first needed and stay warm; orders beyond the slots wait in line.
+ * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker
+ * thread without ending the host. Children start when first needed and stay warm; orders beyond the slots wait in line.
  *
  * An idle child does not keep the host's process alive, and no child outlives it.
  *
@@ -48,7 +48,8 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
   // Last in, first out: the last one is the warmest.
   const free = [...slots]
-  // Not p-queue: it starts the next run when a signal fires, while the aborted run's process is still ending in its slot.
+  // Not p-queue: it starts the next run when a signal fires, while the aborted run's process is still ending in its
+  // slot.
   const waiting: ((slot: ProcessSlot) => void)[] = []
   const runs = new RunGroup()
 

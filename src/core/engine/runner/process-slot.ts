@@ -25,7 +25,10 @@ export interface ChildSettings {
   logger: Logger
 }
 
-/** A slot for one child process: forked when first needed, kept warm between orders, replaced after it died or was killed. */
+/**
+ * A slot for one child process: forked when first needed, kept warm between orders, replaced after it died or was
+ * killed.
+ */
 export class ProcessSlot {
   readonly #settings: ChildSettings
   #child: ChildProcess | undefined
@@ -44,7 +47,9 @@ export class ProcessSlot {
     return this.#losses
   }
 
-  /** One request at a time. Once it has settled, no process of the run is left that could write into the order's folder. */
+  /**
+   * One request at a time. Once it has settled, no process of the run is left that could write into the order's folder.
+   */
   async run(request: HostRequest, options: RunOptions): Promise<WorkResult> {
     options.signal.throwIfAborted()
     clearTimeout(this.#idleTimer)
@@ -215,8 +220,10 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
   return new StemworkError(
     'INTERNAL_ERROR',
     isMemoryFull
-      ? 'The process that ran the job ran out of memory and would do so again: the input is damaged or far too large. Send another copy of it.'
-      : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the operator the job id.',
+      ? 'The process that ran the job ran out of memory and would do so again: the input is damaged or far too ' +
+          'large. Send another copy of it.'
+      : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the ' +
+          'operator the job id.',
     {
       reason: 'worker_lost',
       retryable: !isMemoryFull,
@@ -227,14 +234,21 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
 }
 
 const outOfBundles =
-  'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: serverExternalPackages), and its folder in node_modules complete.'
+  'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: ' +
+  'serverExternalPackages), and its folder in node_modules complete.'
 
-/** The child has sent nothing yet. If it exits on its own now, it will do so every time; if the system ended it, it may start later. */
+/**
+ * The child has sent nothing yet. If it exits on its own now, it will do so every time; if the system ended it, it may
+ * start later.
+ */
 function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
   if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
   return new StemworkError(
     'RUNNER_UNAVAILABLE',
-    `The child process that runs jobs exited with code ${child.exitCode} while it was starting; the cause contains its last output. Check that it finds its program and packages without the host's loaders (Yarn PnP, tsx, a bundle). ${outOfBundles} To give it arguments and environment variables, use createEngine({ child: { nodeArguments, environment } }).`,
+    `The child process that runs jobs exited with code ${child.exitCode} while it was starting; the cause contains ` +
+      `its last output. Check that it finds its program and packages without the host's loaders (Yarn PnP, tsx, a ` +
+      `bundle). ${outOfBundles} To give it arguments and environment variables, use createEngine({ child: { ` +
+      'nodeArguments, environment } }).',
     { cause: new Error(`the runner process ${child.pid} ended with exit code ${child.exitCode}; ${endOf(stderr)}`) },
   )
 }

@@ -1,8 +1,8 @@
 import type { WorkProgress } from '../ports/runner.js'
 
 /**
- * Passes on each new stage at once and, within a stage, at most one progress per `intervalMs`, always the latest. `flush` passes on
- * what is still pending.
+ * Passes on each new stage at once and, within a stage, at most one progress per `intervalMs`, always the latest.
+ * `flush` passes on what is still pending.
  */
 export function throttleProgress(send: (progress: WorkProgress) => void, intervalMs: number) {
   let held: WorkProgress | undefined

@@ -57,8 +57,8 @@ const failureSchema = z.object({
 export type Failure = z.infer<typeof failureSchema>
 
 /**
- * Messages from the host to the child. `run` numbers the runs, so that a late message is not taken for the next run's. `prepare` is a
- * run without outputs.
+ * Messages from the host to the child. `run` numbers the runs, so that a late message is not taken for the next run's.
+ * `prepare` is a run without outputs.
  */
 export const hostMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('run'), run: z.number(), order: workOrderSchema }),

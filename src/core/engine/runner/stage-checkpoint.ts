@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
-/** The longer an attempt runs, the less often it keeps a part: this share of its time, up to this many times `everyMs`. */
+/**
+ * The longer an attempt runs, the less often it keeps a part: this share of its time, up to this many times `everyMs`.
+ */
 const shareOfWork = 0.05
 const longestPause = 30
 

@@ -4,8 +4,8 @@ import type { Workflow } from '../workflow/workflow.js'
 const workflows = new Map<string, Promise<Workflow>>()
 
 /**
- * The workflow that the module's default export, `(settings) => workflow`, makes. Created once per process and settings, so a loaded
- * network stays warm between runs.
+ * The workflow that the module's default export, `(settings) => workflow`, makes. Created once per process and
+ * settings, so a loaded network stays warm between runs.
  *
  * @throws StemworkError as the module throws it, else `INTERNAL_ERROR`
  */

@@ -31,8 +31,8 @@ export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): Async
 }
 
 /**
- * Detects a multipart form by its first bytes. Some clients declare `multipart/form-data` and send the raw file, others send a form without
- * declaring it, so the header is ignored.
+ * Detects a multipart form by its first bytes. Some clients declare `multipart/form-data` and send the raw file, others
+ * send a form without declaring it, so the header is ignored.
  */
 export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<PeekedBody> {
   const chunks: Uint8Array[] = []
@@ -62,7 +62,8 @@ async function* replay(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Async
 /**
  * The bytes of the form's field `filedata`, as they arrive.
  *
- * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, or a damaged or truncated form.
+ * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, or a damaged or truncated
+ * form.
  */
 export async function* fileFromForm(
   source: AsyncIterable<Uint8Array>,
@@ -109,7 +110,8 @@ export async function* fileFromForm(
     if (StemworkError.is(error)) throw error
     throw badInput(
       'decode_failed',
-      'The multipart form is damaged or breaks off before its last boundary. Send the file again, or as the plain body.',
+      'The multipart form is damaged or breaks off before its last boundary. Send the file again, or as the plain ' +
+        'body.',
       error,
     )
   } finally {

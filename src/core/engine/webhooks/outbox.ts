@@ -14,8 +14,8 @@ export interface OutboxPorts {
 }
 
 /**
- * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports, so a crash loses none.
- * A receiver may get one twice and recognises it by `webhook-id`.
+ * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports,
+ * so a crash loses none. A receiver may get one twice and recognises it by `webhook-id`.
  */
 export class Outbox {
   readonly #ports: OutboxPorts
@@ -44,13 +44,16 @@ export class Outbox {
   }
 
   /**
-   * A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. Each application has a share of
-   * it.
+   * A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. Each
+   * application has a share of it.
    */
   async #sendAllDue(): Promise<number> {
     const { concurrency, concurrencyPerApplication } = this.#ports.options.webhooks
     const lanes = new Lanes(concurrencyPerApplication)
-    /** Jobs handled since the last call of `send`: one that stays due, for example because the store is unavailable, is skipped. */
+    /**
+     * Jobs handled since the last call of `send`: one that stays due, for example because the store is unavailable, is
+     * skipped.
+     */
     const handled = new Set<string>()
     let sent = 0
     for (;;) {

@@ -2,8 +2,9 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { StemworkError } from '../errors.js'
 
 /**
- * Headers that sign a webhook message by the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of HMAC-SHA256 over
- * `<id>.<timestamp>.<payload>`, keyed with the bytes after `whsec_`. There is a signature for each secret; a receiver needs only one of them.
+ * Headers that sign a webhook message by the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of
+ * HMAC-SHA256 over `<id>.<timestamp>.<payload>`, keyed with the bytes after `whsec_`. There is a signature for each
+ * secret; a receiver needs only one of them.
  *
  * @param sentAt epoch milliseconds of this attempt; the header carries seconds.
  */

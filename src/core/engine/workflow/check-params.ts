@@ -8,7 +8,10 @@ export interface ParamIssue {
   message: string
 }
 
-/** Checks params by the schema of a workflow. What is missing is named as such; a name that is not known, with those that are. */
+/**
+ * Checks params by the schema of a workflow. What is missing is named as such; a name that is not known, with those
+ * that are.
+ */
 export function checkParams(
   schema: z.ZodType,
   given: unknown,

@@ -3,9 +3,9 @@ import type { KeptPart } from '../ports/runner.js'
 export type { KeptPart } from '../ports/runner.js'
 
 /**
- * What a stage keeps for the next attempt of its job, in parts: files whose content only the stage understands. A kept part never changes; the
- * next attempt, on any worker, gets all of them and continues after the last one. Nothing here throws: a full disk or an unavailable blob
- * store costs the checkpoint, never the job.
+ * What a stage keeps for the next attempt of its job, in parts: files whose content only the stage understands. A kept
+ * part never changes; the next attempt, on any worker, gets all of them and continues after the last one. Nothing here
+ * throws: a full disk or an unavailable blob store costs the checkpoint, never the job.
  */
 export interface Checkpoint {
   /** What earlier attempts kept, in order, as local files to read. They are removed after the run. */

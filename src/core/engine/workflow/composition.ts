@@ -39,8 +39,8 @@ export interface StepDefinition {
   /** The workflow to run, or the ID of one that is passed to `composeWorkflow`. */
   workflow: Workflow | string
   /**
-   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the composition. Default: the
-   * composition's input with the same name.
+   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the
+   * composition. Default: the composition's input with the same name.
    */
   inputs?: Record<string, string>
   /** Its other params, unless a job sets them. */
@@ -48,9 +48,9 @@ export interface StepDefinition {
   /** Share of the progress, relative to the other steps. Default: 1. */
   weight?: number
   /**
-   * How the step is run and retried; finished steps keep their results. Omitted values come from its workflow (`policy`), then from the
-   * defaults for all workflows; `timeoutMs` defaults to that of the job. The host's `policies` for its workflow override it. The job keeps its
-   * slot on the worker between attempts.
+   * How the step is run and retried; finished steps keep their results. Omitted values come from its workflow
+   * (`policy`), then from the defaults for all workflows; `timeoutMs` defaults to that of the job. The host's
+   * `policies` for its workflow override it. The job keeps its slot on the worker between attempts.
    */
   policy?: WorkflowPolicy
   /** Whether the job continues if it fails; `details.failed` says why it failed. Default: false. */
@@ -69,7 +69,10 @@ export interface Composition {
   steps: Record<string, StepDefinition>
   /** The published outputs, each from an output of a step: `{ vocals: 'encode.audio' }`. */
   outputs: Record<string, string>
-  /** How its jobs are run and retried after a step failed for good or the worker was lost; the host's `policies` override it. */
+  /**
+   * How its jobs are run and retried after a step failed for good or the worker was lost; the host's `policies`
+   * override it.
+   */
   policy?: WorkflowPolicy
 }
 
@@ -77,8 +80,8 @@ export interface Composition {
 const localAddress = 'http://localhost/'
 
 /**
- * Combines several workflows, whose inputs may be outputs of others, into one. Names, missing inputs and cycles are checked here; whatever
- * depends on a job's params is checked at submission.
+ * Combines several workflows, whose inputs may be outputs of others, into one. Names, missing inputs and cycles are
+ * checked here; whatever depends on a job's params is checked at submission.
  *
  * @param options `workflows` are those that steps name by ID, so that a composition can be JSON
  * @example

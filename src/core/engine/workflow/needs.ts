@@ -16,7 +16,8 @@ export function needsOf(
     if (!labelSchema.safeParse(label).success)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `Workflow ${id}: ${JSON.stringify(label)} is not a valid label. Expected 1 to 60 letters, digits, ".", "_", ":" and "-".`,
+        `Workflow ${id}: ${JSON.stringify(label)} is not a valid label. Expected 1 to 60 letters, digits, ".", ` +
+          '"_", ":" and "-".',
       )
   return labels
 }

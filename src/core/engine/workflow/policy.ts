@@ -22,7 +22,10 @@ export const workflowPolicySchema = z.strictObject({
     .optional(),
 })
 
-/** How a workflow's jobs are run and retried. Omitted values are as for all workflows (`dispatch` and `limits` of the engine). */
+/**
+ * How a workflow's jobs are run and retried. Omitted values are as for all workflows (`dispatch` and `limits` of the
+ * engine).
+ */
 export interface WorkflowPolicy {
   /** Attempts before a job with a temporary failure ends FAILED. Default: `dispatch.maxAttempts`. */
   maxAttempts?: number
@@ -35,8 +38,8 @@ export interface WorkflowPolicy {
   /** Longest run of one attempt, in milliseconds. Default: `limits.jobTimeoutMs`. */
   timeoutMs?: number
   /**
-   * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Canceled jobs and those past their deadline
-   * are never retried. Default: failures marked `retryable`.
+   * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Canceled jobs and
+   * those past their deadline are never retried. Default: failures marked `retryable`.
    */
   mayPass?: readonly string[] | MayPass
 }

@@ -38,11 +38,14 @@ export interface StageContext<
   /** The run's position in a trace, for stages that call other services or record their own spans. */
   readonly trace?: TraceContext
   /**
-   * Path at which the stage writes the named output. If it writes the file from start to end, it may name it `<path>.part` until it is
-   * complete: the written bytes can then be read while the job runs.
+   * Path at which the stage writes the named output. If it writes the file from start to end, it may name it
+   * `<path>.part` until it is complete: the written bytes can then be read while the job runs.
    */
   outputPath(name: Output): string
-  /** Sets the output's file name for downloads; the default is its `fileName`. Control characters and path separators are replaced. */
+  /**
+   * Sets the output's file name for downloads; the default is its `fileName`. Control characters and path separators
+   * are replaced.
+   */
   downloadName(name: Output, fileName: string): void
   /** 0..1 within this stage. */
   progress(fraction: number): void
@@ -92,19 +95,20 @@ export interface WorkflowDefinition<
     )
   stages: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
-   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given params. Default: none.
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given
+   * params. Default: none.
    */
   needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
   /** How its jobs are run and retried; the host's `policies` override it. */
   policy?: WorkflowPolicy
   /**
-   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without it, the stages run in
-   * the host's process, which is for light work only.
+   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without
+   * it, the stages run in the host's process, which is for light work only.
    */
   module?: { url: string | URL; settings?: unknown }
   /**
-   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first job, so that missing parts
-   * show when the worker starts. Its errors are thrown by `engine.start()`.
+   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first
+   * job, so that missing parts show when the worker starts. Its errors are thrown by `engine.start()`.
    */
   prepare?(): Promise<void>
 }
@@ -119,8 +123,8 @@ export type ResultOf<Outputs, Output extends string> = Outputs extends (...param
 type AlwaysThere = Pick<OutputDeclaration, 'fileName'> & { optional?: false }
 
 /**
- * A checked workflow, as the registry keeps it. The type parameters describe its jobs for `submit` and for typed clients: params before the
- * check, the names of those that are files, and result links by output name.
+ * A checked workflow, as the registry keeps it. The type parameters describe its jobs for `submit` and for typed
+ * clients: params before the check, the names of those that are files, and result links by output name.
  */
 export interface Workflow<
   Id extends string = string,
@@ -240,7 +244,8 @@ export function defineWorkflow<
         if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
           throw new StemworkError(
             'INVALID_OPTIONS',
-            `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, digits, "-", "_" and, in file names, ".".`,
+            `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, ` +
+              'digits, "-", "_" and, in file names, ".".',
           )
         }
         declared[name] = declaration

@@ -22,7 +22,8 @@ interface Common {
  * AIFF and AIFF-C with integers of 8 to 32 bits in either byte order, 32 or 64-bit floats, or G.711.
  *
  * @param start position of the header
- * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError for compressed audio
+ * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError
+ * for compressed audio
  */
 export async function openAiff(file: FileBytes, start: number): Promise<AudioStream> {
   let common: Common | undefined
@@ -105,6 +106,7 @@ function pcmEncoding({ compression, bits }: Common): PcmEncoding {
     default:
   }
   throw new UndecodedError(
-    `The AIFF file stores ${bits}-bit samples as ${JSON.stringify(compression)}, which is not supported; expected uncompressed integers or floats.`,
+    `The AIFF file stores ${bits}-bit samples as ${JSON.stringify(compression)}, which is not supported; expected ` +
+      'uncompressed integers or floats.',
   )
 }

@@ -21,7 +21,8 @@ const encodings: Record<number, PcmEncoding | undefined> = {
 /**
  * Sun audio (`.au`, `.snd`) with integers, floats or G.711.
  *
- * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError for compressed audio
+ * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError
+ * for compressed audio
  */
 export async function openAu(file: FileBytes, start: number): Promise<AudioStream> {
   const header = Buffer.from(await file.read(start, 24))

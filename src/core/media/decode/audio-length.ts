@@ -16,8 +16,8 @@ const tellingBytes = 512 * 1024
 const tellingSeconds = 10
 
 /**
- * Whether a file is really too long if its header says so: headers may be wrong. It is decoded until there is too much audio, or until a part
- * of its bytes confirms the header.
+ * Whether a file is really too long if its header says so: headers may be wrong. It is decoded until there is too much
+ * audio, or until a part of its bytes confirms the header.
  *
  * @param readBytes how many bytes of the file the stream has read
  */
@@ -42,7 +42,9 @@ export function tooLong(maxSeconds: number): StemworkError {
   return badInput('too_long', `The audio is longer than the allowed ${maxSeconds} seconds. Shorten it.`)
 }
 
-/** A sentence on the difference between the length that a file states and what was decoded, if it is more than padding. */
+/**
+ * A sentence on the difference between the length that a file states and what was decoded, if it is more than padding.
+ */
 export function lengthDifference(stated: number, decoded: number): string | undefined {
   if (Math.abs(stated - decoded) <= paddingSeconds) return undefined
   const lengths = `The file states a length of ${stated.toFixed(2)} seconds, but ${decoded.toFixed(2)} were decoded`

@@ -18,13 +18,17 @@ interface Decoder {
   free(): void
 }
 
-/** A damaged frame may claim another sample rate. If more audio than this differs, the stream has really changed its rate. */
+/**
+ * A damaged frame may claim another sample rate. If more audio than this differs, the stream has really changed its
+ * rate.
+ */
 const straySecondsAllowed = 1
 
 /**
- * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (so the AAC decoder, which is GPL code, is
- * loaded for AAC files only). The first audio is decoded before this returns. An error after the first audio ends the stream,
- * as for a truncated file, because the codecs report a cut-off end in the same way; the warnings say so.
+ * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (so the AAC decoder, which is
+ * GPL code, is loaded for AAC files only). The first audio is decoded before this returns. An error after the first
+ * audio ends the stream, as for a truncated file, because the codecs report a cut-off end in the same way; the warnings
+ * say so.
  *
  * @throws UndecodedError when there is no audio.
  */
@@ -45,8 +49,8 @@ export async function openCodec(codec: string, pieces: EncodedPieces, format: st
 }
 
 /**
- * Decoders keep what they do not understand yet and copy it for each piece. So after this many bytes without audio the pieces become
- * larger, and in the end the file is given up.
+ * Decoders keep what they do not understand yet and copy it for each piece. So after this many bytes without audio the
+ * pieces become larger, and in the end the file is given up.
  */
 const patienceBytes = 1024 * 1024
 const impatientPieceBytes = 128 * 1024

@@ -2,9 +2,9 @@
 const largestAllocation = 256 * 1024 * 1024
 
 /**
- * Arguments that make ffmpeg decode the first sound track of one file and nothing else: the demuxer is given, so no playlist, script
- * or reference in the file can lead to another one; no protocol but files; no pictures, subtitles or data; nothing read from the
- * terminal. The output is WAV with 32-bit floats on stdout.
+ * Arguments that make ffmpeg decode the first sound track of one file and nothing else: the demuxer is given, so no
+ * playlist, script or reference in the file can lead to another one; no protocol but files; no pictures, subtitles or
+ * data; nothing read from the terminal. The output is WAV with 32-bit floats on stdout.
  *
  * @param path absolute
  */

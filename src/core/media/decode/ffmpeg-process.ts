@@ -28,8 +28,8 @@ export interface FfmpegProcess {
 }
 
 /**
- * Starts ffmpeg, without a shell and with almost none of the environment. It is killed when the signal fires, when it exceeds a limit, and
- * when `output` is given up.
+ * Starts ffmpeg, without a shell and with almost none of the environment. It is killed when the signal fires, when it
+ * exceeds a limit, and when `output` is given up.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` when the program cannot be started
  */
@@ -118,7 +118,8 @@ function notStarted(program: string, cause: unknown): StemworkError {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new StemworkError(
     'MISSING_DEPENDENCY',
-    `ffmpeg is allowed as a decoder, but "${program}" could not be started (${why}). Install ffmpeg, or set decoders.ffmpeg to its path.`,
+    `ffmpeg is allowed as a decoder, but "${program}" could not be started (${why}). Install ffmpeg, or set ` +
+      'decoders.ffmpeg to its path.',
     { cause },
   )
 }

@@ -25,8 +25,8 @@ const headBytes = 4096
 /**
  * Decodes the first sound track of a file with ffmpeg, in its own process.
  *
- * @throws StemworkError `BAD_INPUT`: `no_audio` without a sound track, `decode_failed` when ffmpeg cannot read the file;
- * `MISSING_DEPENDENCY` when it cannot be started
+ * @throws StemworkError `BAD_INPUT`: `no_audio` without a sound track, `decode_failed` when ffmpeg cannot read the
+ * file; `MISSING_DEPENDENCY` when it cannot be started
  */
 export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<AudioStream> {
   const { program, demuxer, format, signal, maxSeconds, limits } = options

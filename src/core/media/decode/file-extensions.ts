@@ -1,6 +1,7 @@
 /** Usual endings of the names of files that the package decodes itself. */
 const own =
-  '3gp aac ac3 aif aifc aiff amr au avi caf dts eac3 flac m4a m4b m4v mka mkv mov mp3 mp4 oga ogg opus snd tta w64 wav webm wma wv'
+  '3gp aac ac3 aif aifc aiff amr au avi caf dts eac3 flac m4a m4b m4v mka mkv mov mp3 mp4 oga ogg opus snd tta w64 ' +
+  'wav webm wma wv'
 /** Of those that ffmpeg has to decode. */
 const foreign = 'ape dff dsf flv m2ts mpc mpeg mpg mxf ogv ra rm tak thd ts vob voc wmv'
 

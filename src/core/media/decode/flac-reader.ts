@@ -8,10 +8,10 @@ import { headerCount } from './header-count.js'
 const readBytes = 64 * 1024
 
 /**
- * Native FLAC of up to 32 bits, exactly as it was encoded: integers are divided by 2^(bits-1). Every frame is checked by its CRC-16;
- * damaged ones are skipped and replaced by silence of the same length, so that the rest stays in time. Where the file's header and
- * the frames differ, the frames are right. (The streaming decoder of `audio-decode` 3 silently drops about one frame of 4,096
- * samples in three thousand, and scales by 2^(bits-1) - 1.)
+ * Native FLAC of up to 32 bits, exactly as it was encoded: integers are divided by 2^(bits-1). Every frame is checked
+ * by its CRC-16; damaged ones are skipped and replaced by silence of the same length, so that the rest stays in time.
+ * Where the file's header and the frames differ, the frames are right. (The streaming decoder of `audio-decode` 3
+ * silently drops about one frame of 4,096 samples in three thousand, and scales by 2^(bits-1) - 1.)
  *
  * @param start position of the `fLaC` marker
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header or when no frame can be decoded
@@ -58,7 +58,10 @@ export async function openFlacPieces(
 function lossText({ frames, samples }: FlacLosses, sampleRate: number): string | undefined {
   if (frames === 0 && samples === 0) return undefined
   const seconds = (samples / sampleRate).toFixed(2)
-  return `The FLAC file is damaged: ${frames} of its parts could not be decoded, and ${seconds} seconds are silent instead.`
+  return (
+    `The FLAC file is damaged: ${frames} of its parts could not be decoded, and ${seconds} seconds are silent ` +
+    'instead.'
+  )
 }
 
 interface Metadata {

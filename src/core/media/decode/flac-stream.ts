@@ -18,12 +18,14 @@ export interface DecodedFrame {
 const silenceSamples = 65_536
 /** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
 const longestGapSeconds = 600
-/** Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up. */
+/**
+ * Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up.
+ */
 const mostFailures = 1000
 
 /**
- * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later is skipped as damage.
- * `losses` is updated meanwhile.
+ * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later
+ * is skipped as damage. `losses` is updated meanwhile.
  */
 export async function* decodeFrames(
   pieces: AsyncGenerator<Uint8Array, void, undefined>,

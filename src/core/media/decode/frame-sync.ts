@@ -6,12 +6,14 @@ export interface MpegSync {
   samplesPerFrame: number
 }
 
-/** Consecutive frames that must agree before bytes count as audio. Three agree by chance at about 1 in 10^9 positions. */
+/**
+ * Consecutive frames that must agree before bytes count as audio. Three agree by chance at about 1 in 10^9 positions.
+ */
 const framesInARow = 3
 
 /**
- * Finds the first MPEG-1/2/2.5 audio frame (ISO/IEC 11172-3, 2.4.2.3) that is followed by frames of the same stream. In a short
- * buffer, fewer frames suffice if the buffer starts with one.
+ * Finds the first MPEG-1/2/2.5 audio frame (ISO/IEC 11172-3, 2.4.2.3) that is followed by frames of the same stream. In
+ * a short buffer, fewer frames suffice if the buffer starts with one.
  *
  * @param frames how many frames must agree
  */
@@ -20,7 +22,8 @@ export function findMpegAudio(bytes: Uint8Array, frames = framesInARow): MpegSyn
     const first = mpegHeader(bytes, position)
     if (!first) continue
     if (first.frameBytes === 0) {
-      // Free format does not state the frame length. A second identical header within the longest possible frame confirms it.
+      // Free format does not state the frame length. A second identical header within the longest possible frame
+      // confirms it.
       if (position === 0 && hasSameStreamId(bytes, first.streamId)) return { ...first, position, isFreeFormat: true }
       continue
     }

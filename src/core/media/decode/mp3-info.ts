@@ -27,8 +27,8 @@ export interface Mp3Facts {
 }
 
 /**
- * A silent frame with information for players: Xing's `Info` tag with LAME's extension, which states the length and how much to
- * cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
+ * A silent frame with information for players: Xing's `Info` tag with LAME's extension, which states the length and how
+ * much to cut off at both ends (http://gabriel.mp3-tech.org/mp3infotag.html).
  *
  * @param header of any frame of the file
  */

@@ -2,7 +2,10 @@ import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { headerCount } from './header-count.js'
 
-/** A box of an MP4 file (ISO/IEC 14496-12, 4.2). Positions count from the start of the file or of the buffer that holds it. */
+/**
+ * A box of an MP4 file (ISO/IEC 14496-12, 4.2). Positions count from the start of the file or of the buffer that holds
+ * it.
+ */
 export interface Box extends BoxRange {
   type: string
   start: number

@@ -16,11 +16,13 @@ export interface Mp4Sound {
 const largestIndexBytes = 128 * 1024 * 1024
 
 /**
- * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone: an index with tables
- * that fit, then the samples in their order. So the decoder needs no random access, sees no pictures, and only gets counts that were checked.
+ * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone:
+ * an index with tables that fit, then the samples in their order. So the decoder needs no random access, sees no
+ * pictures, and only gets counts that were checked.
  *
  * @param pieceBytes about how many bytes a piece has
- * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio` without a sound track
+ * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio`
+ * without a sound track
  */
 export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4Sound> {
   const index = await findIndex(file)

@@ -30,8 +30,8 @@ interface Part {
 }
 
 /**
- * Finds where the parts of a damaged stream begin: as many samples before the end of a page as the pages up to it hold. The last page
- * is left out, as the end of its audio may be cut.
+ * Finds where the parts of a damaged stream begin: as many samples before the end of a page as the pages up to it hold.
+ * The last page is left out, as the end of its audio may be cut.
  */
 export async function positionsOf(pages: Pages, codec: string): Promise<PartPosition[]> {
   const positions: PartPosition[] = []
@@ -77,7 +77,8 @@ async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>,
 }
 
 /**
- * Decodes the parts of a damaged stream, each with its own decoder, and puts silence between them where their positions say so.
+ * Decodes the parts of a damaged stream, each with its own decoder, and puts silence between them where their positions
+ * say so.
  *
  * @param silent to which the seconds of silence are added
  */

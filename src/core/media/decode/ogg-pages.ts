@@ -100,7 +100,9 @@ export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; goesOn: 
   return { packets, goesOn: segments > 0 && bytes[headerBytes + segments - 1]! === 255 }
 }
 
-/** The page without the part of a packet that it begins or ends with, whose rest was lost; undefined if nothing is left. */
+/**
+ * The page without the part of a packet that it begins or ends with, whose rest was lost; undefined if nothing is left.
+ */
 export function withoutParts(page: OggPage, { first, last }: { first: boolean; last: boolean }): OggPage | undefined {
   const { packets, goesOn } = packetsOf(page)
   const cutsLast = last && goesOn

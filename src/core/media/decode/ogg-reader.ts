@@ -50,7 +50,9 @@ async function* bytesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<U
   for await (const { bytes } of pages) yield bytes
 }
 
-/** Bytes before the stream's own header in the first packet (the mapping of FLAC into Ogg, version 1.0; RFC 9639, 10.1). */
+/**
+ * Bytes before the stream's own header in the first packet (the mapping of FLAC into Ogg, version 1.0; RFC 9639, 10.1).
+ */
 const mappingBytes = 9
 
 async function openOggFlac(pages: ReturnType<typeof streamPages>): Promise<AudioStream> {

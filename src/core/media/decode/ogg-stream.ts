@@ -29,8 +29,9 @@ export function oggCodecOf(packet: Uint8Array): OggCodec | undefined {
 }
 
 /**
- * The pages of the first stream with that codec. Only whole packets from intact pages are in them: what is left of a packet whose
- * rest was lost would decode to noise. A stream of the same codec that begins after the first one's end belongs to it.
+ * The pages of the first stream with that codec. Only whole packets from intact pages are in them: what is left of a
+ * packet whose rest was lost would decode to noise. A stream of the same codec that begins after the first one's end
+ * belongs to it.
  */
 export async function* streamPages(
   pieces: AsyncIterable<Uint8Array>,

@@ -18,10 +18,16 @@ export interface Decoders {
 
 export interface OpenAudioOptions {
   signal?: AbortSignal
-  /** Longer audio is rejected: before it is used if the header says so and the audio agrees, else as soon as that much is decoded. */
+  /**
+   * Longer audio is rejected: before it is used if the header says so and the audio agrees, else as soon as that much
+   * is decoded.
+   */
   maxSeconds?: number
   decoders?: Decoders
-  /** Begins at this sample where the file has this rate and can be read from anywhere; else, `firstSample` of the stream is 0. */
+  /**
+   * Begins at this sample where the file has this rate and can be read from anywhere; else, `firstSample` of the stream
+   * is 0.
+   */
   seek?: { sample: number; sampleRate: number }
 }
 
@@ -31,9 +37,10 @@ const highestRate = 768_000
 /**
  * Opens an audio file, or a video file with sound, for streaming. Memory does not grow with its length.
  *
- * @throws StemworkError `BAD_INPUT`, here or while `blocks` is read: `unsupported_format` (not audio, or audio in a format that
- * cannot be decoded), `no_audio` (empty), `decode_failed` (damaged beyond use) or `too_long`; `MISSING_DEPENDENCY` when ffmpeg is
- * allowed and needed, but cannot be started. Truncated files are read as far as they go.
+ * @throws StemworkError `BAD_INPUT`, here or while `blocks` is read: `unsupported_format` (not audio, or audio in a
+ * format that cannot be decoded), `no_audio` (empty), `decode_failed` (damaged beyond use) or `too_long`;
+ * `MISSING_DEPENDENCY` when ffmpeg is allowed and needed, but cannot be started. Truncated files are read as far as
+ * they go.
  */
 export async function openAudio(path: string, options: OpenAudioOptions = {}): Promise<AudioStream> {
   const { signal, maxSeconds = Infinity, decoders } = options

@@ -26,7 +26,9 @@ export interface OpenedFormat {
 /** Small, because a codec may expand each byte of silence to a thousand samples. */
 const codecPieceBytes = 16 * 1024
 
-/** Stream properties object's type for video (ASF specification, 10.5); headers with large pictures are cut off here. */
+/**
+ * Stream properties object's type for video (ASF specification, 10.5); headers with large pictures are cut off here.
+ */
 const asfVideoStream = Buffer.from('c0ef19bc4d5bcf11a8fd00805f5c442b', 'hex')
 const asfHeaderBytes = 1024 * 1024
 

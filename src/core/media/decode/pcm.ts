@@ -7,12 +7,15 @@ export interface PcmEncoding {
   littleEndian: boolean
 }
 
-/** Float files with the range of 16-bit integers are accepted. Larger values are damage and would corrupt the whole separation. */
+/**
+ * Float files with the range of 16-bit integers are accepted. Larger values are damage and would corrupt the whole
+ * separation.
+ */
 const largestFloat = 65_536
 
 /**
- * Splits interleaved samples into planes. Integers are divided by 2^(bits-1), so that writing them back at the same width
- * gives the same bytes. Trailing bytes that do not complete a sample of every channel are ignored.
+ * Splits interleaved samples into planes. Integers are divided by 2^(bits-1), so that writing them back at the same
+ * width gives the same bytes. Trailing bytes that do not complete a sample of every channel are ignored.
  */
 export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount: number): Float32Array[] {
   const sampleCount = Math.floor(bytes.length / (encoding.bytes * channelCount))
@@ -32,7 +35,10 @@ export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount
   return channels
 }
 
-/** The most common encoding, four times as fast as a read per sample. Every platform that ONNX Runtime supports is little-endian. */
+/**
+ * The most common encoding, four times as fast as a read per sample. Every platform that ONNX Runtime supports is
+ * little-endian.
+ */
 function spread16(samples: Int16Array, first: number, step: number, plane: Float32Array): void {
   for (let index = 0, at = first; index < plane.length; index++, at += step) plane[index] = samples[at]! / 32_768
 }

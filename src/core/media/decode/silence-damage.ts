@@ -1,4 +1,6 @@
-/** Decoded peaks are within about 1.5. Damaged frames give values of 40 and more, which would corrupt a whole segment. */
+/**
+ * Decoded peaks are within about 1.5. Damaged frames give values of 40 and more, which would corrupt a whole segment.
+ */
 const largestSample = 8
 
 /** Sets impossible samples to zero. Returns their number. */

@@ -112,7 +112,8 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
  * Detects the format from a file's first bytes.
  *
  * @param head the file's first `sniffBytes` bytes, after an ID3v2 tag if it starts with one
- * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not audio
+ * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not
+ * audio
  */
 export function sniff(head: Uint8Array): InputFormat | ForeignFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')

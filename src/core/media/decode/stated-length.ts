@@ -39,7 +39,9 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
 }
 
-/** From the last page's granule position, which counts samples (RFC 3533, 6; Opus always counts at 48 kHz: RFC 7845, 4). */
+/**
+ * From the last page's granule position, which counts samples (RFC 3533, 6; Opus always counts at 48 kHz: RFC 7845, 4).
+ */
 function oggSeconds(head: Uint8Array, tail: Uint8Array, format: 'vorbis' | 'opus'): number | undefined {
   const first = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const last = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)

@@ -18,7 +18,10 @@ export interface WavFormat {
 export interface WavHeader extends WavFormat {
   layout: ChunkLayout
   dataStart: number
-  /** Stated size of the audio in bytes; undefined if the writer left it unset, so that the audio runs to the end of the file. */
+  /**
+   * Stated size of the audio in bytes; undefined if the writer left it unset, so that the audio runs to the end of the
+   * file.
+   */
   dataBytes: number | undefined
 }
 
@@ -60,8 +63,8 @@ export async function readWavHeader(file: ReadableBytes, start: number): Promise
 }
 
 /**
- * The size of a data chunk that states 0. Programs that stream a WAV file leave its size unset, and some set only the outer one
- * afterwards. The chunk is really empty only if nothing or another chunk follows.
+ * The size of a data chunk that states 0. Programs that stream a WAV file leave its size unset, and some set only the
+ * outer one afterwards. The chunk is really empty only if nothing or another chunk follows.
  */
 async function impliedBytes(file: ReadableBytes, { body }: Chunk, riffEnd: number): Promise<number | undefined> {
   if (riffEnd === Infinity || riffEnd <= body) return file.size > body ? undefined : 0

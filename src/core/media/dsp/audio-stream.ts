@@ -1,14 +1,16 @@
 /** Position of a loudspeaker, named as in WAVE_FORMAT_EXTENSIBLE; back and side positions are not distinguished. */
 export type Speaker = 'left' | 'right' | 'centre' | 'lfe' | 'surroundLeft' | 'surroundRight' | 'surroundCentre' | 'mono'
 
-/** A run of samples: one plane per channel, all of the same length, nominal range -1..1 (float sources may exceed it). */
+/**
+ * A run of samples: one plane per channel, all of the same length, nominal range -1..1 (float sources may exceed it).
+ */
 export interface AudioBlock {
   channels: Float32Array[]
 }
 
 /**
- * Decoded audio as it streams through the pipeline. `blocks` can be iterated once; block sizes are arbitrary and never zero.
- * Nothing stays open between blocks, so a stream that is not read to its end need not be closed.
+ * Decoded audio as it streams through the pipeline. `blocks` can be iterated once; block sizes are arbitrary and never
+ * zero. Nothing stays open between blocks, so a stream that is not read to its end need not be closed.
  */
 export interface AudioStream {
   sampleRate: number
@@ -22,7 +24,10 @@ export interface AudioStream {
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>
-  /** Blocks from this sample on instead, of a file that can be read from anywhere. For `openAudio`, whose streams lack it. */
+  /**
+   * Blocks from this sample on instead, of a file that can be read from anywhere. For `openAudio`, whose streams lack
+   * it.
+   */
   blocksFrom?: (sample: number) => AsyncIterable<AudioBlock>
   /** Sample of the track with which `blocks` begins. Default: 0. */
   firstSample?: number

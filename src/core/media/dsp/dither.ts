@@ -1,9 +1,10 @@
 const runSamples = 1024
 
 /**
- * Adds noise of one step's height and triangular distribution, so that rounding to integers leaves noise instead of distortion (S. P.
- * Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). Runs that already consist of such integers are
- * unchanged: copies stay exact, and silence stays silent. The noise is the same every time.
+ * Adds noise of one step's height and triangular distribution, so that rounding to integers leaves noise instead of
+ * distortion (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, Quantization and Dither, JAES 40, 1992). Runs that
+ * already consist of such integers are unchanged: copies stay exact, and silence stays silent. The noise is the same
+ * every time.
  */
 export class Dither {
   readonly #full: number

@@ -127,6 +127,7 @@ async function* notEmpty(blocks: AsyncIterable<AudioBlock>): AsyncGenerator<Audi
   if (isEmpty)
     throw badInput(
       'no_audio',
-      'No audio is left. Choose a start before the end, a length of at least one sample, and a file that contains audio.',
+      'No audio is left. Choose a start before the end, a length of at least one sample, and a file that contains ' +
+        'audio.',
     )
 }

@@ -1,12 +1,13 @@
 import { requireSimd } from './kernels/kernel.js'
 
 /**
- * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD: the round trip is exact to
- * about 3e-7 of the peak). `size` must be a multiple of 32 with no prime factors other than 2, 3 and 5.
+ * Real FFTs of a batch of frames, in the memory of the pffft WebAssembly module (single precision, SIMD: the round trip
+ * is exact to about 3e-7 of the peak). `size` must be a multiple of 32 with no prime factors other than 2, 3 and 5.
  *
- * A caller writes frames into `time()`, calls `forward`, and reads `spectrum()`; or the other way round with `inverse`. Both
- * views hold `batch` rows of `size` floats. A row of the spectrum is `[re 0, re size/2, re 1, im 1, re 2, im 2, ...]`
- * (the imaginary parts of bins 0 and size/2 are zero). Unscaled: `inverse(forward(x)) = size * x`.
+ * A caller writes frames into `time()`, calls `forward`, and reads `spectrum()`; or the other way round with `inverse`.
+ * Both views hold `batch` rows of `size` floats. A row of the spectrum is
+ * `[re 0, re size/2, re 1, im 1, re 2, im 2, ...]` (the imaginary parts of bins 0 and size/2 are zero). Unscaled:
+ * `inverse(forward(x)) = size * x`.
  */
 export class RealFft {
   readonly size: number
@@ -41,7 +42,9 @@ export class RealFft {
     return new RealFft(module, size, batch, setup)
   }
 
-  /** Valid until the next `RealFft.create` in this process, which may move the memory. Call it again for every batch. */
+  /**
+   * Valid until the next `RealFft.create` in this process, which may move the memory. Call it again for every batch.
+   */
   time(): Float32Array {
     return this.#view(this.#time)
   }

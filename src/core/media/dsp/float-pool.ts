@@ -1,6 +1,6 @@
 /**
- * Large buffers that are reused instead of being allocated for every segment. `take` returns arrays that hold old data. `give`
- * returns a buffer to the pool; it may have been transferred to another thread and back as a new array.
+ * Large buffers that are reused instead of being allocated for every segment. `take` returns arrays that hold old data.
+ * `give` returns a buffer to the pool; it may have been transferred to another thread and back as a new array.
  */
 export class FloatPool {
   readonly #free: ArrayBuffer[] = []

@@ -12,8 +12,8 @@ const passband = 0.91
 
 /**
  * Kaiser-windowed sinc (J. F. Kaiser 1974; Oppenheim and Schafer, Discrete-Time Signal Processing, 7.6) of 120 dB for
- * converting `inputRate` to `outputRate`: flat up to 0.91 of the lower of the two Nyquist frequencies, and closed above that
- * frequency. Each phase sums to 1, so that a constant stays constant.
+ * converting `inputRate` to `outputRate`: flat up to 0.91 of the lower of the two Nyquist frequencies, and closed above
+ * that frequency. Each phase sums to 1, so that a constant stays constant.
  */
 export function designLowPass(inputRate: number, outputRate: number, phases: number, rowCount: number): LowPass {
   const nyquist = Math.min(inputRate, outputRate) / 2

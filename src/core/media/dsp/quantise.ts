@@ -1,6 +1,6 @@
 /**
- * Rounds a plane to integers from `-full` to `full - 1`, halves upwards, and writes it to every `step`th sample from `at` on. NaN
- * becomes 0.
+ * Rounds a plane to integers from `-full` to `full - 1`, halves upwards, and writes it to every `step`th sample from
+ * `at` on. NaN becomes 0.
  *
  * @returns how many samples were clipped
  */

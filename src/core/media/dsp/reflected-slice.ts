@@ -5,8 +5,9 @@ export interface TrackPart {
 }
 
 /**
- * Samples `from` to `to` of a track, mirrored at its ends ("reflect" padding: sample -i is sample i, sample n - 1 + i of n is
- * sample n - 1 - i), zero beyond that. Returns a view of the part if nothing has to be padded, else a copy in `scratch`.
+ * Samples `from` to `to` of a track, mirrored at its ends ("reflect" padding: sample -i is sample i, sample n - 1 + i
+ * of n is sample n - 1 - i), zero beyond that. Returns a view of the part if nothing has to be padded, else a copy in
+ * `scratch`.
  *
  * @param trackSamples length of the track, or `undefined` while its end is beyond `to`.
  */

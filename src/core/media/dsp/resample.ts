@@ -3,7 +3,9 @@ import { createDotProduct, type DotProduct } from './kernels/dot-product.js'
 import type { Kernel } from './kernels/kernel.js'
 import { designLowPass } from './low-pass.js'
 
-/** Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases. */
+/**
+ * Up to this many phases, every one has its own filter; above it, filters are interpolated between neighbouring phases.
+ */
 const mostExactPhases = 1024
 /**
  * Linear interpolation between this many phases has an error below -135 dB. A filter that is narrower for its input

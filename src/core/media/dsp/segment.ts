@@ -2,13 +2,17 @@ import type { FloatPool } from './float-pool.js'
 import type { AudioBlock } from './audio-stream.js'
 
 /**
- * How a track is cut: segment `k` spans the samples `k * step - before` to `k * step - before + length`, clipped to the track.
+ * How a track is cut: segment `k` spans the samples `k * step - before` to `k * step - before + length`, clipped to the
+ * track.
  */
 export interface SegmentGeometry {
   step: number
   before: number
   length: number
-  /** Samples from `index * step` on that the previous segment also covers. No segment is made for these alone. Default: 0. */
+  /**
+   * Samples from `index * step` on that the previous segment also covers. No segment is made for these alone. Default:
+   * 0.
+   */
   given?: number
 }
 
@@ -24,9 +28,9 @@ export interface Segment {
 }
 
 /**
- * Cuts a stream of blocks into overlapping segments (see `SegmentGeometry`), one for every `index * step` inside the track
- * (after the first one, for every `index * step + given`).
- * Keeps no more than a segment and a block of audio. The planes come from `pool`; the consumer returns them to it.
+ * Cuts a stream of blocks into overlapping segments (see `SegmentGeometry`), one for every `index * step` inside the
+ * track (after the first one, for every `index * step + given`). Keeps no more than a segment and a block of audio. The
+ * planes come from `pool`; the consumer returns them to it.
  */
 export async function* segments(
   blocks: AsyncIterable<AudioBlock>,

@@ -27,8 +27,9 @@ const defaultSpeakers: Record<number, readonly Speaker[]> = {
 }
 
 /**
- * Converts any number of channels to two: mono is duplicated, stereo is unchanged, and more channels are mixed down with the ITU
- * coefficients. The mix is scaled by one constant per layout (0.41 for 5.1), so that full-scale channels cannot clip together.
+ * Converts any number of channels to two: mono is duplicated, stereo is unchanged, and more channels are mixed down
+ * with the ITU coefficients. The mix is scaled by one constant per layout (0.41 for 5.1), so that full-scale channels
+ * cannot clip together.
  */
 export function toStereo(stream: AudioStream): AudioStream {
   if (stream.channelCount === 2) return stream

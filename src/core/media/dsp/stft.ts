@@ -21,11 +21,11 @@ export interface SpectrumLayout {
 }
 
 /**
- * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred frames, pass a
- * signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
+ * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred
+ * frames, pass a signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
  *
- * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the memory of the
- * kernels and that of the FFT; these copies cost little compared with doing the loops in JavaScript.
+ * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the
+ * memory of the kernels and that of the FFT; these copies cost little compared with doing the loops in JavaScript.
  */
 export class Stft {
   readonly size: number
@@ -87,8 +87,8 @@ export class Stft {
 
   /**
    * Reconstructs the signal from its frames: inverse transforms, times the window, overlap-added, divided by the
-   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop` at each
-   * end lack the frames beyond, and are exact only where the given frames alone determine them.
+   * overlap-added squared window (guarded by 1e-8). Writes `samplesOf(frameCount)` samples into `out`; the `size - hop`
+   * at each end lack the frames beyond, and are exact only where the given frames alone determine them.
    *
    * @param silentFrames silent frames before the first and after the last one; they only count in the divisor
    */
@@ -131,7 +131,8 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first one.
+   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first
+   * one.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels
@@ -204,7 +205,9 @@ export class Stft {
   }
 }
 
-/** More than a window away from both ends, the envelope has the period `hop`, so only the ends and one hop are summed. */
+/**
+ * More than a window away from both ends, the envelope has the period `hop`, so only the ends and one hop are summed.
+ */
 function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: number): Float32Array<ArrayBuffer> {
   const size = squaredWindow.length
   const lastFrame = sampleCount - size
@@ -225,7 +228,9 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: 
 interface Offsets {
   window: number
   synthesis: number
-  /** Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch. */
+  /**
+   * Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch.
+   */
   rows: number
   re: number
   im: number

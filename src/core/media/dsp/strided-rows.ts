@@ -14,8 +14,8 @@ export interface RowLayout {
   stride: number
 }
 
-// Both functions copy one element of all 16 rows per iteration. This takes a third of the time of an inner loop over the rows,
-// which would take as long as the transforms themselves.
+// Both functions copy one element of all 16 rows per iteration. This takes a third of the time of an inner loop over
+// the rows, which would take as long as the transforms themselves.
 
 /** Copies rows to strided positions. */
 export function spreadRows(source: Float32Array, target: Float32Array, layout: RowLayout): void {

@@ -11,7 +11,10 @@ export const tileFrames = 8
 export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
 export type TilePlane = (typeof tilePlanes)[number]
 
-/** The kernels with a memory for one tile and for the voice's magnitudes in one window. Offsets count floats of `memory`. */
+/**
+ * The kernels with a memory for one tile and for the voice's magnitudes in one window. Offsets count floats of
+ * `memory`.
+ */
 export interface WienerMemory {
   memory: Float32Array
   /** From one row to the next. */

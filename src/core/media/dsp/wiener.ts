@@ -17,19 +17,22 @@ export interface RefinementSizes {
 /** Keeps the matrices invertible; the reference implementation's `eps` in single precision. */
 const guard = 1.1920929e-7
 
-/** The mixture is scaled to this peak, so that the guard means the same at every level. The reference only scales down. */
+/**
+ * The mixture is scaled to this peak, so that the guard means the same at every level. The reference only scales down.
+ */
 const workingPeak = 10
 
 /** Windows below this peak are left unchanged: they are inaudible. */
 const silence = 1e-30
 
 /**
- * One step of expectation-maximisation of the local Gaussian model with two sources, the vocals and the rest of the magnitudes
- * (Duong, Vincent, Gribonval 2010; `expectation_maximization` of Open-Unmix): each source has a power `v` for every bin and
- * frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
+ * One step of expectation-maximisation of the local Gaussian model with two sources, the vocals and the rest of the
+ * magnitudes (Duong, Vincent, Gribonval 2010; `expectation_maximization` of Open-Unmix): each source has a power `v`
+ * for every bin and frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
  * `v1 R1 (v1 R1 + v2 R2 + guard)^-1 x`.
  *
- * Networks use magnitudes as `[2, bins, frames]` while spectra are kept frame by frame, so only magnitudes are transposed.
+ * Networks use magnitudes as `[2, bins, frames]` while spectra are kept frame by frame, so only magnitudes are
+ * transposed.
  */
 export class VocalsRefinement {
   readonly #sizes: RefinementSizes
@@ -113,7 +116,10 @@ export class VocalsRefinement {
     })
   }
 
-  /** Copies the mixture's spectra into the kernels' memory, a few frames at a time; `offset` is the first one's index in the window. */
+  /**
+   * Copies the mixture's spectra into the kernels' memory, a few frames at a time; `offset` is the first one's index in
+   * the window.
+   */
   #eachTile(
     mixture: StereoSpectrum,
     from: number,

@@ -15,7 +15,9 @@ export interface EncoderState {
 
 /** Writes an audio file as audio arrives. Calls must not overlap. */
 export interface AudioEncoder {
-  /** Appends one plane per channel, all of the same length, nominal range -1..1. The arrays may be reused afterwards. */
+  /**
+   * Appends one plane per channel, all of the same length, nominal range -1..1. The arrays may be reused afterwards.
+   */
   write(planes: readonly Float32Array[]): Promise<void>
   /** With which another encoder can continue the file as it is now. Absent in encoders that cannot be resumed. */
   state?(): EncoderState

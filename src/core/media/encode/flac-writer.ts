@@ -12,8 +12,8 @@ import { PcmEncoder } from './pcm-encoder.js'
 const lastBlockFlag = 0x80
 
 /**
- * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in what is only known then:
- * length, size of the frames and MD5, for players and `flac -t`.
+ * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in what is
+ * only known then: length, size of the frames and MD5, for players and `flac -t`.
  */
 export class FlacWriter implements AudioEncoder {
   readonly #file: FileWriter

@@ -17,8 +17,8 @@ export interface Mp3Options {
 const decoderDelay = 529
 
 /**
- * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before and
- * after the audio, so that players that support this restore the original start and length.
+ * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before
+ * and after the audio, so that players that support this restore the original start and length.
  */
 export class Mp3Writer implements AudioEncoder {
   readonly #file: FileWriter
@@ -43,7 +43,8 @@ export class Mp3Writer implements AudioEncoder {
     if (!mp3SampleRates.includes(options.sampleRate) || options.channels > 2)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${options.channels} at ${options.sampleRate} Hz. Choose format 'flac'.`,
+        `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${options.channels} at ` +
+          `${options.sampleRate} Hz. Choose format 'flac'.`,
       )
     const writer = new Mp3Writer(await FileWriter.open(path), options)
     const tag = id3Tag(options.tags ?? {})

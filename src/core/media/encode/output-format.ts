@@ -1,6 +1,6 @@
 /**
- * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits, MP3 of
- * 320 kbit/s.
+ * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits,
+ * MP3 of 320 kbit/s.
  */
 export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
 

@@ -7,8 +7,8 @@ export type PcmFormat = '16' | '24' | '32f'
 export const bytesPerSample: Record<PcmFormat, number> = { '16': 2, '24': 3, '32f': 4 }
 
 /**
- * Interleaves planes into little-endian samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`, rounded half up
- * and clipped.
+ * Interleaves planes into little-endian samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`,
+ * rounded half up and clipped.
  */
 export class PcmEncoder {
   /** Samples beyond the integer range so far. */
@@ -53,8 +53,8 @@ export class PcmEncoder {
   }
 }
 
-// The functions below run for every sample that is written. The arrays have the byte order of the file, because every platform
-// that ONNX Runtime supports is little-endian.
+// The functions below run for every sample that is written. The arrays have the byte order of the file, because every
+// platform that ONNX Runtime supports is little-endian.
 
 type Samples = Int16Array | Int32Array | Float32Array
 

@@ -17,9 +17,9 @@ export interface WavWriterOptions {
 }
 
 /**
- * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes
- * `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never wrapped or dithered,
- * so samples from a file of the same width keep their bytes.
+ * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28
+ * bytes becomes `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never
+ * wrapped or dithered, so samples from a file of the same width keep their bytes.
  */
 export class WavWriter implements AudioEncoder {
   readonly #file: FileWriter

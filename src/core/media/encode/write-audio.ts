@@ -40,7 +40,10 @@ export async function writeAudio(stream: AudioStream, path: string, options: Wri
 const mostFlacRate = 655_350
 const mostFlacChannels = 8
 
-/** The stream as the format can store it: with at most its number of channels, and at the format's nearest rate not above its own. */
+/**
+ * The stream as the format can store it: with at most its number of channels, and at the format's nearest rate not
+ * above its own.
+ */
 export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   switch (format) {
     case 'mp3': {

@@ -3,8 +3,9 @@ const binsPerLu = 100
 const binCount = 100 * binsPerLu
 
 /**
- * Loudness values by size, in bins of 0.01 LU from -70 LUFS on, so that memory does not grow with the audio. Lower ones are left out:
- * the absolute gate. Means are of the energies themselves; only the relative gate and the percentiles are as coarse as the bins.
+ * Loudness values by size, in bins of 0.01 LU from -70 LUFS on, so that memory does not grow with the audio. Lower ones
+ * are left out: the absolute gate. Means are of the energies themselves; only the relative gate and the percentiles are
+ * as coarse as the bins.
  */
 export class GatedLoudness {
   readonly #counts = new Float64Array(binCount)
@@ -19,7 +20,10 @@ export class GatedLoudness {
     this.#energies[within]! += energy
   }
 
-  /** Loudness of the mean of the values above a gate, which is this far below the mean of all values. -Infinity if there are none. */
+  /**
+   * Loudness of the mean of the values above a gate, which is this far below the mean of all values. -Infinity if there
+   * are none.
+   */
   mean(gateLu: number): { loudness: number; gate: number } {
     const gate = this.#mean(0) + gateLu
     return { loudness: this.#mean(this.#firstBin(gate)), gate }

@@ -1,7 +1,8 @@
 /**
- * The K-weighting filter of ITU-R BS.1770-5, annex 1: a shelf that stands for the head, then a high-pass, for one channel. The
- * recommendation gives coefficients for 48 kHz; those for other rates come from the same analogue filters by the bilinear transform
- * (B. De Man, Evaluation of Implementations of the EBU R128 Loudness Measurement, AES 145, 2018).
+ * The K-weighting filter of ITU-R BS.1770-5, annex 1: a shelf that stands for the head, then a high-pass, for one
+ * channel. The recommendation gives coefficients for 48 kHz; those for other rates come from the same analogue filters
+ * by the bilinear transform (B. De Man, Evaluation of Implementations of the EBU R128 Loudness Measurement, AES 145,
+ * 2018).
  */
 export class KWeighting {
   readonly #shelf: Biquad
@@ -14,7 +15,10 @@ export class KWeighting {
     this.#highPass = highPass(sampleRate)
   }
 
-  /** Filters samples `from` to `to`, which follow those of the call before. Returns the sum of the squares of the result. */
+  /**
+   * Filters samples `from` to `to`, which follow those of the call before. Returns the sum of the squares of the
+   * result.
+   */
   energy(plane: Float32Array, from: number, to: number): number {
     const { b0, b1, b2, a1, a2 } = this.#shelf
     const { a1: c1, a2: c2 } = this.#highPass

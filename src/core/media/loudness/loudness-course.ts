@@ -1,4 +1,7 @@
-/** Loudness over time: the loudest of each interval, in LUFS; NaN before the first window is full, -Infinity for silence. */
+/**
+ * Loudness over time: the loudest of each interval, in LUFS; NaN before the first window is full, -Infinity for
+ * silence.
+ */
 export interface LoudnessCourse {
   intervalSeconds: number
   momentary: Float32Array

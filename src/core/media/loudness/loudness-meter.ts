@@ -35,8 +35,8 @@ const integratedGateLu = -10
 const rangeGateLu = -20
 
 /**
- * Measures loudness according to ITU-R BS.1770-5 (integrated, true peak), EBU Tech 3341 (momentary, short-term) and EBU Tech 3342 (range).
- * Memory does not grow with the audio.
+ * Measures loudness according to ITU-R BS.1770-5 (integrated, true peak), EBU Tech 3341 (momentary, short-term) and EBU
+ * Tech 3342 (range). Memory does not grow with the audio.
  */
 export class LoudnessMeter {
   readonly #sampleRate: number
@@ -129,8 +129,8 @@ export class LoudnessMeter {
 }
 
 /**
- * BS.1770-5, annex 1, table 3: 1.41 for loudspeakers at the sides, 1 for those at the front and behind, none for the LFE channel. The
- * surround pair of 5.1 counts as at the sides; of two pairs, the first is the one behind.
+ * BS.1770-5, annex 1, table 3: 1.41 for loudspeakers at the sides, 1 for those at the front and behind, none for the
+ * LFE channel. The surround pair of 5.1 counts as at the sides; of two pairs, the first is the one behind.
  */
 function channelWeights(speakers: readonly Speaker[]): number[] {
   const count = (speaker: Speaker) => speakers.filter((each) => each === speaker).length

@@ -9,9 +9,9 @@ const runSamples = 32
 const pieceSamples = 4096
 
 /**
- * The highest level of one channel between its samples, too (ITU-R BS.1770-5, annex 2): of the signal at four times the rate, or what makes it
- * at least 192 kHz. Runs of samples so low that no interpolated value can exceed the current peak are skipped, which does not change the
- * result.
+ * The highest level of one channel between its samples, too (ITU-R BS.1770-5, annex 2): of the signal at four times the
+ * rate, or what makes it at least 192 kHz. Runs of samples so low that no interpolated value can exceed the current
+ * peak are skipped, which does not change the result.
  */
 export class TruePeak {
   /** Linear, at least the highest sample. */

@@ -14,8 +14,8 @@ const timeoutMs = 5 * 60_000
 const maxAnswerBytes = 1024 * 1024
 
 /**
- * Makes an `AudioPeaks` that reads each file in a short-lived child process, one at a time: decoding never blocks the host, and no
- * decoder is loaded into it.
+ * Makes an `AudioPeaks` that reads each file in a short-lived child process, one at a time: decoding never blocks the
+ * host, and no decoder is loaded into it.
  *
  * @param directory for the copy of the file that the child reads. Default: the system's temporary folder.
  */

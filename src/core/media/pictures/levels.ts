@@ -1,6 +1,9 @@
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 
-/** Loudness of a track over time: one entry per `samplesPerBin` samples, over all channels; the last one may cover fewer. */
+/**
+ * Loudness of a track over time: one entry per `samplesPerBin` samples, over all channels; the last one may cover
+ * fewer.
+ */
 export interface Levels {
   sampleRate: number
   channelCount: number
@@ -16,8 +19,8 @@ export interface Levels {
 const firstSamplesPerBin = 256
 
 /**
- * Reads a track and keeps at most `maxBins` (an even number) entries: when they are full, each pair is merged. So memory does not
- * grow with the track, and its length need not be known.
+ * Reads a track and keeps at most `maxBins` (an even number) entries: when they are full, each pair is merged. So
+ * memory does not grow with the track, and its length need not be known.
  */
 export async function collectLevels(
   stream: AudioStream,

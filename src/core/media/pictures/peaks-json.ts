@@ -1,9 +1,10 @@
 import type { Levels } from './levels.js'
 
 /**
- * Peaks for players, in the JSON format of audiowaveform, version 2 (https://github.com/bbc/audiowaveform/blob/master/doc/DataFormat.md):
- * `data` alternates the lowest and the highest value of every `samples_per_pixel` samples, -128 to 127, over all channels.
- * Peaks.js reads it as it is; for wavesurfer.js divide by 128: `peaks: [data.map((value) => value / 128)]`.
+ * Peaks for players, in the JSON format of audiowaveform, version 2
+ * (https://github.com/bbc/audiowaveform/blob/master/doc/DataFormat.md): `data` alternates the lowest and the highest
+ * value of every `samples_per_pixel` samples, -128 to 127, over all channels. Peaks.js reads it as it is; for
+ * wavesurfer.js divide by 128: `peaks: [data.map((value) => value / 128)]`.
  */
 export function peaksJson({ sampleRate, samplesPerBin, lowest, highest }: Levels): string {
   const data: number[] = []

@@ -9,7 +9,10 @@ export interface Stencil {
   colour: readonly [number, number, number]
 }
 
-/** A PNG file (https://www.w3.org/TR/png-3/) with a palette of one colour at all opacities, so that each pixel takes one byte. */
+/**
+ * A PNG file (https://www.w3.org/TR/png-3/) with a palette of one colour at all opacities, so that each pixel takes one
+ * byte.
+ */
 export function encodePng({ width, height, opacity, colour }: Stencil): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)

@@ -12,7 +12,9 @@ const peakOpacity = 0.45
 /** Silence is drawn as a line. */
 const thinnestPixels = 1
 
-/** A PNG overview on a transparent background: time from left to right, full scale from top to bottom, not normalised. */
+/**
+ * A PNG overview on a transparent background: time from left to right, full scale from top to bottom, not normalised.
+ */
 export function waveformPicture(levels: Levels, { width, height, colour }: WaveformPicture): Buffer {
   const opacity = new Uint8Array(width * height)
   for (let column = 0; column < width; column++) {

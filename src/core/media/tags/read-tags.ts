@@ -10,9 +10,9 @@ import { TagSource } from './tag-source.js'
 const id3v1Bytes = 128
 
 /**
- * What an audio file says about its song: ID3 (MP3, AAC, WAV, AIFF), Vorbis comments (FLAC, Ogg), MP4 and RIFF tags. The time and
- * the memory that this takes are bounded whatever the file claims. A file whose tags cannot be read has none: whether it
- * can be used at all is for the decoder to say.
+ * What an audio file says about its song: ID3 (MP3, AAC, WAV, AIFF), Vorbis comments (FLAC, Ogg), MP4 and RIFF tags.
+ * The time and the memory that this takes are bounded whatever the file claims. A file whose tags cannot be read has
+ * none: whether it can be used at all is for the decoder to say.
  */
 export async function readTags(path: string): Promise<AudioTags> {
   try {

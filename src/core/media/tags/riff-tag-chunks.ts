@@ -10,7 +10,10 @@ const fields: [TextTag, string][] = [
   ['genre', 'IGNR'],
 ]
 
-/** The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover, too. Of even length. */
+/**
+ * The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover, too. Of even
+ * length.
+ */
 export function riffTagChunks(tags: AudioTags): Uint8Array {
   const info = fields.flatMap(([field, type]) => {
     const text = tags[field]

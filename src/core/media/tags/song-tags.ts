@@ -25,8 +25,8 @@ export async function songTags({ path, name }: { path: string; name?: string }):
 const maxSongNameBytes = 150
 
 /**
- * A song's name as a part of a file name on any system: without separators of paths, characters that Windows forbids and control
- * characters, and not too long.
+ * A song's name as a part of a file name on any system: without separators of paths, characters that Windows forbids
+ * and control characters, and not too long.
  *
  * @returns `undefined` if nothing is left
  */

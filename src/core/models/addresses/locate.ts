@@ -12,8 +12,8 @@ export interface LocateOptions {
 }
 
 /**
- * Resolves an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`, or
- * `npm:package@version/path`.
+ * Resolves an address: `https://...`, `file:...` or a path, each with `#path` for a file in a `.tar.gz` or `.tar.bz2`,
+ * or `npm:package@version/path`.
  *
  * @throws PermanentFailure for any other address
  */

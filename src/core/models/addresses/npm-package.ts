@@ -7,7 +7,8 @@ import { httpFile } from './http-file.js'
 const defaultRegistry = 'https://registry.npmjs.org/'
 
 /**
- * A file inside the tarball of an npm package, by `npm:package@version/path`. The package is not installed and runs no script.
+ * A file inside the tarball of an npm package, by `npm:package@version/path`. The package is not installed and runs no
+ * script.
  *
  * @throws PermanentFailure for a malformed address or a package that the registry does not have
  */
@@ -20,7 +21,8 @@ export async function npmPackageFile(address: string, signal: AbortSignal): Prom
   const response = await fetch(url, { signal })
   if (!response.ok) {
     await response.body?.cancel()
-    const message = `The npm registry ${registry} answered with the HTTP status ${response.status} to ${name}@${version}`
+    const answer = `the HTTP status ${response.status} to ${name}@${version}`
+    const message = `The npm registry ${registry} answered with ${answer}`
     throw response.status >= 500 ? new Error(message) : new PermanentFailure(message)
   }
   const { dist } = (await response.json()) as { dist?: { tarball?: unknown } }
@@ -29,7 +31,9 @@ export async function npmPackageFile(address: string, signal: AbortSignal): Prom
   return { source: httpFile(dist.tarball), archive: { format: 'tar.gz', member } }
 }
 
-/** The registry that npm would use: from the environment, else from the `.npmrc` in this folder, else from the user's. */
+/**
+ * The registry that npm would use: from the environment, else from the `.npmrc` in this folder, else from the user's.
+ */
 export async function npmRegistry(name: string, env: NodeJS.ProcessEnv = process.env): Promise<string> {
   const scope = /^@[^/]+/.exec(name)?.[0]
   const user = env.NPM_CONFIG_USERCONFIG ?? env.npm_config_userconfig ?? join(homedir(), '.npmrc')

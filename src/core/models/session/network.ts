@@ -33,6 +33,8 @@ export interface Network {
    * same memory, possibly as new arrays. Runs are queued in call order.
    */
   run(feeds: Record<string, Tensor>, fetches: Record<string, Tensor>): Promise<NetworkResult>
-  /** Frees the network. Waits for runs in progress, because ending a thread during a run would abort the whole process. */
+  /**
+   * Frees the network. Waits for runs in progress, because ending a thread during a run would abort the whole process.
+   */
   close(): Promise<void>
 }

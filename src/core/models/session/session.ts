@@ -16,8 +16,8 @@ export function defaultThreads(): number {
 }
 
 /**
- * Loads an ONNX file with onnxruntime-node into this thread. `run` blocks the thread for the whole inference; outside tests
- * use `openNetworkThread`.
+ * Loads an ONNX file with onnxruntime-node into this thread. `run` blocks the thread for the whole inference; outside
+ * tests use `openNetworkThread`.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed
  */
@@ -30,12 +30,13 @@ export async function openSession(path: string, options: SessionOptions = {}): P
       executionMode: 'sequential',
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
-      // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena it would
-      // take 2.6 GB, but 25 % more time. What is live at once is 0.6 GB: the planner holds buffers for later layers of the same
-      // shape. Its switch `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not in its C interface.
+      // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena
+      // it would take 2.6 GB, but 25 % more time. What is live at once is 0.6 GB: the planner holds buffers for later
+      // layers of the same shape. Its switch `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not
+      // in its C interface.
       enableMemPattern: false,
-      // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 % more CPU time
-      // on two busy processors and was no faster on idle ones.
+      // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 %
+      // more CPU time on two busy processors and was no faster on idle ones.
       extra: { session: { intra_op: { allow_spinning: '0' } } },
       logSeverityLevel: 3,
     })
@@ -89,8 +90,10 @@ async function importRuntime() {
 const install = 'npm install onnxruntime-node --onnxruntime-node-install=skip'
 const notInstalled = `Separation needs the package onnxruntime-node, which is not installed. Install it: ${install}`
 const notLoadable =
-  'The package onnxruntime-node is installed, but its native library cannot be loaded: it is damaged, or of another platform. ' +
-  `Remove node_modules/onnxruntime-node and install it again on this machine: ${install}. There is none for Alpine Linux and Intel Macs.`
+  'The package onnxruntime-node is installed, but its native library cannot be loaded: it is damaged, or of ' +
+  'another platform. ' +
+  `Remove node_modules/onnxruntime-node and install it again on this machine: ${install}. There is none for Alpine ` +
+  'Linux and Intel Macs.'
 
 /** The library inside the package is not found either, on a platform that it has none for. */
 function isNotInstalled(error: unknown): boolean {

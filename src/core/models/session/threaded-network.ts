@@ -30,14 +30,15 @@ export type ThreadMessage =
 const entry = new URL('./network-thread.js', import.meta.url)
 
 /**
- * Loads a network into its own thread, so that this thread can decode and compute spectra while an inference runs. Tensors are
- * transferred there and back without a copy: until the run ends, the arrays that were passed in are detached.
+ * Loads a network into its own thread, so that this thread can decode and compute spectra while an inference runs.
+ * Tensors are transferred there and back without a copy: until the run ends, the arrays that were passed in are
+ * detached.
  *
- * An idle thread does not keep the process alive. It must never be terminated during a run, because that would abort the
- * process: `close` waits for runs in progress. To stop a run at once, kill the process.
+ * An idle thread does not keep the process alive. It must never be terminated during a run, because that would abort
+ * the process: `close` waits for runs in progress. To stop a run at once, kill the process.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed, `INVALID_OPTIONS` when the file is not an
- * ONNX model
+ * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed, `INVALID_OPTIONS` when the file is
+ * not an ONNX model
  */
 export async function openNetworkThread(path: string, options: SessionOptions = {}): Promise<Network> {
   const { threads = defaultThreads(), provider = 'cpu' } = options
@@ -112,7 +113,8 @@ function loadError({ message, missing }: { message: string; missing?: { stack: s
   }
   return new StemworkError(
     'INVALID_OPTIONS',
-    'The model file could not be loaded as an ONNX network. Check that it is complete and that the manifest names the right file.',
+    'The model file could not be loaded as an ONNX network. Check that it is complete and that the manifest names ' +
+      'the right file.',
     {
       cause: new Error(message),
     },

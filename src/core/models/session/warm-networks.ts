@@ -4,7 +4,8 @@ import { openNetworkThread } from './threaded-network.js'
 
 export interface WarmNetworkOptions extends SessionOptions {
   /**
-   * While this process uses more memory than this, unused networks are closed, except the most recently used one. Default: 2 GiB.
+   * While this process uses more memory than this, unused networks are closed, except the most recently used one.
+   * Default: 2 GiB.
    */
   maxWarmBytes?: number
 }
@@ -19,8 +20,8 @@ interface WarmNetwork {
 const warm = new Map<string, WarmNetwork>()
 
 /**
- * Calls `use` with the network of this file. It is loaded on the first call and kept for later calls in this process. The least
- * recently used networks are closed first, and never one that is in use.
+ * Calls `use` with the network of this file. It is loaded on the first call and kept for later calls in this process.
+ * The least recently used networks are closed first, and never one that is in use.
  */
 export async function withWarmNetwork<T>(
   path: string,

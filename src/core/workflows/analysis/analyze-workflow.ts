@@ -8,8 +8,8 @@ const id = 'service/analyze'
 
 export type AnalyzeSettings = Pick<AudioSettings, 'decoders'> & {
   /**
-   * Model that finds beats and bars in place of the textbook methods: `beat-this-small`, or the path of a manifest or its folder. It must be
-   * pulled first. Default: none.
+   * Model that finds beats and bars in place of the textbook methods: `beat-this-small`, or the path of a manifest or
+   * its folder. It must be pulled first. Default: none.
    */
   beats?: string
 }

@@ -4,8 +4,8 @@ import { framesPerChroma, framesPerSecond } from './spectral-features.js'
 const tightness = 100
 
 /**
- * The frames of the beats: on strong onsets about one period apart, by dynamic programming over the whole piece (D. P. W. Ellis, Beat Tracking
- * by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * The frames of the beats: on strong onsets about one period apart, by dynamic programming over the whole piece (D. P.
+ * W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
  */
@@ -57,8 +57,8 @@ export interface Bars {
 }
 
 /**
- * Which beats begin bars: those with strong low onsets and changes of harmony. Tries bars of four and three beats; three must be clearly
- * better, because most music has four.
+ * Which beats begin bars: those with strong low onsets and changes of harmony. Tries bars of four and three beats;
+ * three must be clearly better, because most music has four.
  *
  * @returns undefined for less than two bars
  */

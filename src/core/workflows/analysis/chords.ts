@@ -19,9 +19,10 @@ export function indexOf(root: number, mode: Mode): number {
 }
 
 /**
- * How likely each major and minor triad is in each segment of a piece: a hidden Markov model whose chords last, fitted to templates of three
- * tones, with the bass apart (T. Fujishima, Realtime Chord Recognition of Musical Sound, ICMC 1999; A. Sheh and D. P. W. Ellis, Chord
- * Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR 2003).
+ * How likely each major and minor triad is in each segment of a piece: a hidden Markov model whose chords last, fitted
+ * to templates of three tones, with the bass apart (T. Fujishima, Realtime Chord Recognition of Musical Sound, ICMC
+ * 1999; A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR
+ * 2003).
  *
  * @returns for each segment 24 numbers that sum to 1, by `indexOf`
  */

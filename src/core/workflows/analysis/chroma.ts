@@ -21,7 +21,10 @@ interface Tones {
   bass: Float32Array
 }
 
-/** Collects the tones of a piece relative to its tuning: keeps 96 bytes per frame, and temporarily the frames that determine the tuning. */
+/**
+ * Collects the tones of a piece relative to its tuning: keeps 96 bytes per frame, and temporarily the frames that
+ * determine the tuning.
+ */
 export class ChromaGatherer {
   readonly #hertzPerBin: number
   readonly #chroma: Chroma = { all: [], bass: [] }

@@ -5,13 +5,19 @@ const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 
 type Profile = Record<Mode, readonly number[]>
 
-/** How well each pitch class fits a key of C in written music (D. Temperley, Music and Probability, 2007, table 6.1: the Kostka-Payne corpus). */
+/**
+ * How well each pitch class fits a key of C in written music (D. Temperley, Music and Probability, 2007, table 6.1: the
+ * Kostka-Payne corpus).
+ */
 const writtenProfile: Profile = {
   major: [0.748, 0.06, 0.488, 0.082, 0.67, 0.46, 0.096, 0.715, 0.104, 0.366, 0.057, 0.4],
   minor: [0.712, 0.084, 0.474, 0.618, 0.049, 0.46, 0.105, 0.747, 0.404, 0.067, 0.133, 0.33],
 }
 
-/** The same in records of dance music, which has loops and few cadences (A. Faraldo et al., Key Estimation in Electronic Dance Music, ECIR 2016). */
+/**
+ * The same in records of dance music, which has loops and few cadences (A. Faraldo et al., Key Estimation in Electronic
+ * Dance Music, ECIR 2016).
+ */
 const recordedProfile: Profile = {
   major: [0.1652, 0.0475, 0.0829, 0.0669, 0.0999, 0.0927, 0.0529, 0.1316, 0.0522, 0.0744, 0.0694, 0.0643],
   minor: [0.1724, 0.0534, 0.0761, 0.1004, 0.0562, 0.0853, 0.0498, 0.1345, 0.0746, 0.05, 0.0919, 0.0555],
@@ -38,8 +44,8 @@ const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
 const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['major', 'minor'] }
 
 /**
- * Weight of each clue, in natural log odds: rounded from a fit to 260 rendered pieces of four kinds, half of them distorted, filtered and
- * reverberated, so that right answers are as frequent as the confidence says.
+ * Weight of each clue, in natural log odds: rounded from a fit to 260 rendered pieces of four kinds, half of them
+ * distorted, filtered and reverberated, so that right answers are as frequent as the confidence says.
  */
 const weights = { written: 2.5, recorded: 4, ownChords: 6, tonicChord: 1, cadences: 4, first: 2 }
 /** Length of the first chord of a piece. */
@@ -55,10 +61,11 @@ export interface Key {
 }
 
 /**
- * The key that most clues speak for: how all tones correlate with its profiles (C. L. Krumhansl, Cognitive Foundations of Musical Pitch, 1990,
- * chapter 4), and, of the chords that are likely, the share that belongs to it, the share of its tonic, the share of the changes that lead
- * from its dominant to its tonic, and whether the first is its tonic (key from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden
- * Markov Model, ISMIR 2006). Tones alone confuse a key with its relative one; chords alone fail in music of few chords.
+ * The key that most clues speak for: how all tones correlate with its profiles (C. L. Krumhansl, Cognitive Foundations
+ * of Musical Pitch, 1990, chapter 4), and, of the chords that are likely, the share that belongs to it, the share of
+ * its tonic, the share of the changes that lead from its dominant to its tonic, and whether the first is its tonic (key
+ * from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden Markov Model, ISMIR 2006). Tones alone confuse a
+ * key with its relative one; chords alone fail in music of few chords.
  *
  * @returns undefined if there are no tones
  */

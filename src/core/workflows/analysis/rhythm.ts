@@ -12,7 +12,9 @@ export interface Rhythm {
 /** An interval belongs to the tempo if it differs from the usual one by less than this part of it. */
 const steadiness = 0.1
 
-/** What beats and first beats of bars tell: confidence is the share of intervals, or of bars, that are as the usual one. */
+/**
+ * What beats and first beats of bars tell: confidence is the share of intervals, or of bars, that are as the usual one.
+ */
 export function rhythmOf({ beats, downbeats }: BeatTimes): Rhythm {
   const intervals = beats.slice(1).map((time, index) => time - beats[index]!)
   const usual = [...intervals].sort((one, other) => one - other).at(intervals.length >> 1)

@@ -93,7 +93,10 @@ export function frameSeconds(frame: number): number {
   return Math.max(0, ((frame + 1) * hop - onsetWindow / 2) / analysisRate)
 }
 
-/** Spectral flux of bands on a logarithmic scale (S. Dixon, Onset Detection Revisited, DAFx 2006), which weighs loud and quiet parts alike. */
+/**
+ * Spectral flux of bands on a logarithmic scale (S. Dixon, Onset Detection Revisited, DAFx 2006), which weighs loud and
+ * quiet parts alike.
+ */
 class BandFlux {
   readonly #edges: number[] = []
   readonly #lowBands: number

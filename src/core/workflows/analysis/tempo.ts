@@ -14,8 +14,8 @@ export interface Tempo {
 }
 
 /**
- * The tempo that repeats most: the autocorrelation of the onsets in windows, weighted by how common a tempo is (D. P. W. Ellis, Beat Tracking
- * by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * The tempo that repeats most: the autocorrelation of the onsets in windows, weighted by how common a tempo is (D. P.
+ * W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
  * @returns undefined if nothing repeats

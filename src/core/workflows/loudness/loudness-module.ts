@@ -62,7 +62,8 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
       context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${fileType(format).extension}`)
     if (isLimitedByPeak)
       warnings.push(
-        `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a true peak of ${ceiling} dBTP.`,
+        `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
+          `true peak of ${ceiling} dBTP.`,
       )
     details.gainDb = Math.round(gainDb * 100) / 100
     details.clippedSamples = clippedSamples

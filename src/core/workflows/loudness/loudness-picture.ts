@@ -6,7 +6,9 @@ const scale = { lowest: -60, highest: 0, step: 10 }
 const plotWidth = size.width - frame.left - frame.right
 const plotHeight = size.height - frame.top - frame.bottom
 
-/** An SVG picture of momentary (thin) and short-term loudness (thick) over time, with a line at the integrated loudness. */
+/**
+ * An SVG picture of momentary (thin) and short-term loudness (thick) over time, with a line at the integrated loudness.
+ */
 export function loudnessPicture({ course, integrated, range, truePeak }: Loudness, seconds: number): string {
   const { intervalSeconds, momentary, shortTerm } = course
   const x = (point: number) =>

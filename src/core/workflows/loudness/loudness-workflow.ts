@@ -24,8 +24,8 @@ export interface LoudnessParams {
 }
 
 /**
- * `service/loudness`: measures integrated, momentary and short-term loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128),
- * as JSON and as a picture; with `normalizeTo` it also writes the audio at that loudness.
+ * `service/loudness`: measures integrated, momentary and short-term loudness, loudness range and true peak (ITU-R
+ * BS.1770-5, EBU R 128), as JSON and as a picture; with `normalizeTo` it also writes the audio at that loudness.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -57,7 +57,8 @@ export function defineLoudness(
         .max(0)
         .optional()
         .describe(
-          'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if necessary.',
+          'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if ' +
+            'necessary.',
         )
         .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
       format: formatParam(formats, usualFormat, 'Format of the audio to write.'),

@@ -7,8 +7,8 @@ export interface Normalisation {
 }
 
 /**
- * The one gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed: with loud peaks it
- * stays below the target. Silence is left as it is.
+ * The one gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed: with
+ * loud peaks it stays below the target. Silence is left as it is.
  *
  * @param target LUFS
  * @param ceiling dBTP

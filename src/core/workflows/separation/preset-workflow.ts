@@ -7,13 +7,14 @@ import { type StemsSettings, stemsWorkflowOf } from './stems-workflow.js'
 export type PresetSettings = Omit<StemsSettings, 'model' | 'ensemble' | 'allowedModels'> & PresetWishes
 
 /**
- * `service/<preset>`: several known models that work together, as an ensemble or one after the other. Their models must be pulled first:
- * `stemwork models pull <preset>`. A chain adds up, too: `lead + backing + accompaniments = mixture`, up to the rounding of its files, and its
- * memory does not grow with the length, because a file is between its steps.
+ * `service/<preset>`: several known models that work together, as an ensemble or one after the other. Their models must
+ * be pulled first: `stemwork models pull <preset>`. A chain adds up, too: `lead + backing + accompaniments = mixture`,
+ * up to the rounding of its files, and its memory does not grow with the length, because a file is between its steps.
  *
  * @example
  * createEngine({ workflows: [stemsWorkflow(), presetWorkflow('lead-and-backing', { format: 'flac24' })] })
- * @throws StemworkError `INVALID_OPTIONS` for an unknown name or a wrong setting, `MODEL_UNAVAILABLE` if `commercial` rules the preset out
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown name or a wrong setting, `MODEL_UNAVAILABLE` if `commercial`
+ * rules the preset out
  */
 export function presetWorkflow(name: string, { commercial, ...settings }: PresetSettings = {}): Workflow {
   return workflowOfPreset(modelPreset(name, { commercial }), settings)
@@ -33,7 +34,8 @@ export function workflowOfPreset(
   if (format === 'mp3')
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The preset ${name} separates one of its own results again, and MP3 would reduce its quality. Choose a WAV or FLAC format.`,
+      `The preset ${name} separates one of its own results again, and MP3 would reduce its quality. Choose a WAV ` +
+        'or FLAC format.',
     )
   const step = (stepId: string, own: object) =>
     stemsWorkflowOf({ id: `${id}-${stepId}`, name: title, description, stems, ...settings, format, ...own })

@@ -35,7 +35,10 @@ export interface Separation {
   seconds: number
   sampleRate: number
   clippedSamples: number
-  /** In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them before. */
+  /**
+   * In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them
+   * before.
+   */
   timings: PipelineTimings & { load: number }
   /** The model, or the models of the ensemble. */
   models: UsedModel[]
@@ -47,8 +50,8 @@ export interface Separation {
 
 /**
  * Separates an audio file into stems: stereo files at the model's sample rate, with the same length and start. Before
- * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is normalised. Memory does
- * not grow with the length of the audio. The networks stay loaded for the next call.
+ * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is
+ * normalised. Memory does not grow with the length of the audio. The networks stay loaded for the next call.
  *
  * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
  * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
@@ -102,7 +105,10 @@ export async function loadNetworks(
   await withWarmNetworks(paths, network, async () => {})
 }
 
-/** What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the memory. */
+/**
+ * What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the
+ * memory.
+ */
 const usualBytes = 900 * 2 ** 20
 /** Large networks take up to this many times their file's size. */
 const bytesPerWeightByte = 64
@@ -220,12 +226,14 @@ function commonSampleRate(passes: readonly Pass[]): number {
   if (rates.size === 1 && sampleRate !== undefined) return sampleRate
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the same rate.`,
+    `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the ` +
+      'same rate.',
   )
 }
 
 /**
- * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays below 1.
+ * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays
+ * below 1.
  */
 function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
   const startedAt = performance.now()

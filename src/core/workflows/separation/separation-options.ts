@@ -33,8 +33,9 @@ export interface SeparationOptions {
   /** Paths of the files to write, by stem. */
   outputs: Partial<Record<StemName, string>>
   /**
-   * Name of a model, or the path of its manifest or folder (`model.json` and its ONNX files). With several models, each stem is
-   * made of their estimates by `ensemble`, and the accompaniments are the rest of the mixture. Default: the bundled model.
+   * Name of a model, or the path of its manifest or folder (`model.json` and its ONNX files). With several models, each
+   * stem is made of their estimates by `ensemble`, and the accompaniments are the rest of the mixture. Default: the
+   * bundled model.
    */
   model?: string | readonly ModelChoice[]
   /** How the estimates of several models become one. Default: `avg_wave`, their weighted mean. */
@@ -49,15 +50,24 @@ export interface SeparationOptions {
   provider?: ExecutionProvider
   /** While this process uses more memory than this, networks of earlier calls are closed. Default: 2 GiB. */
   maxWarmBytes?: number
-  /** Fraction by which neighbouring segments overlap, 0 to 0.9: more is slower and smoother. Default: the architecture's own. */
+  /**
+   * Fraction by which neighbouring segments overlap, 0 to 0.9: more is slower and smoother. Default: the architecture's
+   * own.
+   */
   overlap?: number
   /** Number of passes to average, with segments shifted by up to half a second; 1 to 20. Default: 1. */
   shifts?: number
   /** Segments per network run, 1 to 64, if the network supports batches: for GPUs. Default: 1. */
   batch?: number
-  /** Architecture `mdx`: averages the outputs for the mixture and for its negative; takes twice the time. Default: false. */
+  /**
+   * Architecture `mdx`: averages the outputs for the mixture and for its negative; takes twice the time. Default:
+   * false.
+   */
   denoise?: boolean
-  /** Takes the accompaniments from the model, if it has them, instead of subtracting the vocals from the mixture. Default: false. */
+  /**
+   * Takes the accompaniments from the model, if it has them, instead of subtracting the vocals from the mixture.
+   * Default: false.
+   */
   ownAccompaniments?: boolean
   /** Programs that may decode what the package cannot. Default: none. */
   decoders?: Decoders
@@ -104,17 +114,20 @@ function checkEnsemble(models: readonly ModelChoice[], ensemble: EnsembleAlgorit
   if (!limited) return
   if (!isSpectral(ensemble))
     throw invalid(
-      `The model ${limited.model} is limited to a band, which ${ensemble} cannot do. Choose avg_fft, median_fft, min_fft or max_fft.`,
+      `The model ${limited.model} is limited to a band, which ${ensemble} cannot do. Choose avg_fft, median_fft, ` +
+        'min_fft or max_fft.',
     )
   for (const [index, band] of bands.entries()) {
     if (band && !(band.from >= 0 && band.from < band.to))
       throw invalid(
-        `The band of model ${models[index]?.model} is ${band.from} to ${band.to} Hz; expected a lower and a higher frequency.`,
+        `The band of model ${models[index]?.model} is ${band.from} to ${band.to} Hz; expected a lower and a higher ` +
+          'frequency.',
       )
   }
   if (!coversAllFrequencies(bands))
     throw invalid(
-      'There are frequencies that no model of the ensemble takes part in. Let its bands meet, from 0 Hz to the highest.',
+      'There are frequencies that no model of the ensemble takes part in. Let its bands meet, from 0 Hz to the ' +
+        'highest.',
     )
 }
 

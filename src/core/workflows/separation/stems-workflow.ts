@@ -25,14 +25,17 @@ const settingsShape = {
     .union([modelName, z.array(modelChoice).min(1)])
     .optional()
     .describe(
-      'Name of a model, or the path of its manifest or folder; or several, whose estimates are combined as `ensemble` says, with weights or ' +
-        'bands of frequencies. Models other than the default must be pulled first. Default: `embedded`, the bundled model.',
+      'Name of a model, or the path of its manifest or folder; or several, whose estimates are combined as ' +
+        '`ensemble` says, with weights or ' +
+        'bands of frequencies. Models other than the default must be pulled first. Default: `embedded`, the ' +
+        'bundled model.',
     ),
   ensemble: z
     .enum(ensembleAlgorithms)
     .optional()
     .describe(
-      'How the estimates of several models are combined: their mean, median, minimum or maximum, of the waves or of the spectra (`_fft`). ' +
+      'How the estimates of several models are combined: their mean, median, minimum or maximum, of the waves or ' +
+        'of the spectra (`_fft`). ' +
         'Default: `avg_wave`, the weighted mean.',
     ),
   allowedModels: z
@@ -50,7 +53,8 @@ const settingsShape = {
     .enum(executionProviders)
     .optional()
     .describe(
-      'What runs the network. If it is not available, the CPU is used, and the details of the job say so. Default: `cpu`.',
+      'What runs the network. If it is not available, the CPU is used, and the details of the job say so. Default: ' +
+        '`cpu`.',
     ),
   maxWarmBytes: z
     .number()
@@ -125,8 +129,9 @@ export interface StemsWorkflow<
 > {}
 
 /**
- * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`, stereo at
- * 44.1 kHz, of the same length as the input. It runs in a child process; the host loads neither decoders nor networks.
+ * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`,
+ * stereo at 44.1 kHz, of the same length as the input. It runs in a child process; the host loads neither decoders nor
+ * networks.
  *
  * @example
  * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
@@ -143,8 +148,8 @@ export function stemsWorkflow(settings: StemsSettings = {}): StemsWorkflow {
 }
 
 /**
- * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that have these. The default model must
- * be pulled first, which includes accepting its terms: `stemwork models pull htdemucs`.
+ * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that have these. The default
+ * model must be pulled first, which includes accepting its terms: `stemwork models pull htdemucs`.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -174,7 +179,8 @@ export function stemsWorkflowOf<const Id extends string, const Stem extends Stem
   const refuse = () => {
     throw new StemworkError(
       'INTERNAL_ERROR',
-      'The stems workflow only runs in a child process, because inference would block the host. Use the process runner.',
+      'The stems workflow only runs in a child process, because inference would block the host. Use the process ' +
+        'runner.',
     )
   }
   // The names are in the definition, which is checked; the compiler cannot follow them through its outputs.

@@ -27,7 +27,8 @@ export interface TranscodeParams {
 }
 
 /**
- * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and amplify it.
+ * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and
+ * amplify it.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -54,7 +55,8 @@ export function defineTranscode(
         .max(192_000)
         .optional()
         .describe(
-          `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that it has.`,
+          `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that ` +
+            'it has.',
         )
         .meta({ 'x-unit': 'Hz' }),
       channels: z.literal([1, 2]).optional().describe('1 or 2. Default: those of the input; for MP3, at most 2.'),

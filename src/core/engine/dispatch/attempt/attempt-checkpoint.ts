@@ -33,8 +33,8 @@ interface CheckpointPorts {
 }
 
 /**
- * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds it. Nothing
- * here fails the job: work that cannot be stored or read is repeated.
+ * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds
+ * it. Nothing here fails the job: work that cannot be stored or read is repeated.
  */
 export class AttemptCheckpoint implements RunCheckpoint {
   readonly #job: JobRecord

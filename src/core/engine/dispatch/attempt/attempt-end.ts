@@ -4,8 +4,8 @@ import type { JobChange } from '../../job/transitions.js'
 import type { JobStore } from '../../ports/job-store.js'
 
 /**
- * Writes the change that ends a claim. A short outage of the store must not lose a finished job, so this retries until the lease
- * must have expired, and then throws the store's error.
+ * Writes the change that ends a claim. A short outage of the store must not lose a finished job, so this retries until
+ * the lease must have expired, and then throws the store's error.
  *
  * @returns the record as written; `undefined` if the claim is no longer the job's
  */

@@ -19,8 +19,8 @@ interface InputSources {
 }
 
 /**
- * The job's input files in `directory`: uploads come from the blob store, downloads from an earlier attempt or else from their
- * addresses.
+ * The job's input files in `directory`: uploads come from the blob store, downloads from an earlier attempt or else
+ * from their addresses.
  *
  * @throws StemworkError as `readUpload` and `fetchInput`; the signal's reason.
  */

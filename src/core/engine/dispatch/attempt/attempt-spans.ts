@@ -50,7 +50,10 @@ export class AttemptSpans {
     return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
   }
 
-  /** The run, with a span for each stage. A span begins with the stage's first message, because stages run in another process. */
+  /**
+   * The run, with a span for each stage. A span begins with the stage's first message, because stages run in another
+   * process.
+   */
   run<Result>(
     work: (trace: TraceContext | undefined, onStage: (stage: string) => void) => Promise<Result>,
   ): Promise<Result> {

@@ -3,8 +3,8 @@ import type { Usage } from '../../job/quota.js'
 import type { InputFile } from '../../ports/runner.js'
 
 /**
- * What the job's last attempt used, for the quota: bytes of its inputs and, after a success, the length of the audio (the workflow's
- * detail `seconds`). Nothing for a job without a quota.
+ * What the job's last attempt used, for the quota: bytes of its inputs and, after a success, the length of the audio
+ * (the workflow's detail `seconds`). Nothing for a job without a quota.
  */
 export function usageOf(
   { metered }: Pick<JobRecord, 'metered'>,

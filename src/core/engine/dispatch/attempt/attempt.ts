@@ -35,8 +35,8 @@ const timerSlackMs = 25
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between, either that
- * write is accepted or another worker holds the job and this run leaves nothing behind.
+ * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between,
+ * either that write is accepted or another worker holds the job and this run leaves nothing behind.
  */
 export class Attempt {
   readonly #ports: AttemptPorts
@@ -98,7 +98,10 @@ export class Attempt {
     this.#heartbeat.stop()
   }
 
-  /** The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays away. */
+  /**
+   * The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays
+   * away.
+   */
   run(): Promise<JobRecord | undefined> {
     return this.#spans.whole(() => this.#runToEnd())
   }
@@ -236,7 +239,10 @@ export class Attempt {
     })
   }
 
-  /** Waits for an unavailable blob store and keeps the lease, so an outage costs neither the attempt nor the finished run. */
+  /**
+   * Waits for an unavailable blob store and keeps the lease, so an outage costs neither the attempt nor the finished
+   * run.
+   */
   async #throughOutage<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await throughOutage(work, {

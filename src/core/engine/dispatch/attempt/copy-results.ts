@@ -13,8 +13,8 @@ export interface CopyOptions {
 }
 
 /**
- * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without redirects. Only
- * the copy is retried: running the whole job again would be expensive.
+ * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without
+ * redirects. Only the copy is retried: running the whole job again would be expensive.
  *
  * @throws StemworkError `BAD_INPUT` with reason `copy_failed`.
  */
@@ -49,7 +49,8 @@ export async function copyResult(output: string, file: OutputFile, url: string, 
 function copyFailed(output: string, what: string, cause?: unknown): StemworkError {
   return new StemworkError(
     'BAD_INPUT',
-    `The result "${output}" could not be copied to the given URL: ${what}. Check that the URL accepts a PUT of a file and has not expired.`,
+    `The result "${output}" could not be copied to the given URL: ${what}. Check that the URL accepts a PUT of a ` +
+      'file and has not expired.',
     { reason: 'copy_failed', cause },
   )
 }

@@ -5,14 +5,16 @@ const fullCodes = ['ENOSPC', 'EDQUOT']
 const maxDepth = 8
 
 /**
- * The error of an attempt, with a cause that tells the operator about a full disk if it has one. What clients see stays the same.
- * Stores explain a full disk themselves.
+ * The error of an attempt, with a cause that tells the operator about a full disk if it has one. What clients see stays
+ * the same. Stores explain a full disk themselves.
  */
 export function explainFullDisk(error: unknown, directory: string): unknown {
   if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return error
   const full = fullDisk(error)
   if (!full) return error
-  const text = `A disk is full, probably the one with the files of running jobs (${directory}). Free some space, or move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.`
+  const text =
+    `A disk is full, probably the one with the files of running jobs (${directory}). Free some space, or ` +
+    'move that folder to another disk: scratchDirectory of the engine, --data or TMPDIR of the command line.'
   const cause = new Error(text, { cause: full })
   if (!StemworkError.is(error)) return internalError(cause)
   const { code, message, reason, retryable, details } = error

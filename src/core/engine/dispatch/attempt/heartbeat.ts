@@ -14,9 +14,9 @@ export interface HeartbeatOptions {
 }
 
 /**
- * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a request to cancel.
- * Interrupts the run when the job is canceled or the lease is lost, or when the store was unreachable for so long that the lease must
- * have expired: another worker may hold the job by then.
+ * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a
+ * request to cancel. Interrupts the run when the job is canceled or the lease is lost, or when the store was
+ * unreachable for so long that the lease must have expired: another worker may hold the job by then.
  */
 export class HeartbeatLoop {
   readonly #jobs: JobStore

@@ -12,8 +12,8 @@ export interface Policy {
 }
 
 /**
- * The only place that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param own from the
- * definition
+ * The only place that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param
+ * own from the definition
  */
 export function policyOf(
   id: string,

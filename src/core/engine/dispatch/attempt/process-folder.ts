@@ -8,8 +8,8 @@ const startedAt = Math.round(performance.timeOrigin)
 const host = hostname().replace(/[^\w-]/g, '')
 
 /**
- * Creates a folder for this process that only its user can enter (`mkdtemp`: mode 0700, a name that nobody can guess), so that no
- * other local user can read what is in it or prepare a link for it.
+ * Creates a folder for this process that only its user can enter (`mkdtemp`: mode 0700, a name that nobody can guess),
+ * so that no other local user can read what is in it or prepare a link for it.
  */
 export async function makeProcessFolder(directory: string, prefix: string): Promise<string> {
   return await mkdtemp(join(directory, `${prefix}.${host}.${process.pid}.${startedAt}.`))

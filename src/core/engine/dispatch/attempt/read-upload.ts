@@ -5,8 +5,8 @@ import { badInput, type StemworkError, tooLarge } from '../../errors.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 
 /**
- * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form or a file that is
- * too large: both are handled here.
+ * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form or a
+ * file that is too large: both are handled here.
  *
  * @throws StemworkError `BAD_INPUT` with reason `upload_missing`, `too_large` or `decode_failed`.
  */
@@ -42,7 +42,9 @@ export async function readUpload(
   return { bytes: file.bytesWritten }
 }
 
-/** Copies inside the kernel. Returns false if that fails: reading the blob then succeeds, or says why it cannot be read. */
+/**
+ * Copies inside the kernel. Returns false if that fails: reading the blob then succeeds, or says why it cannot be read.
+ */
 async function copyStart(source: { path: string; bytes: number }, path: string): Promise<boolean> {
   try {
     await copyFile(source.path, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)

@@ -12,8 +12,9 @@ import type { Policy } from './policy.js'
 import { StepsCheckpoint } from './steps-checkpoint.js'
 
 /**
- * Runs the steps of a composed workflow one after another, each as its own order. A step that fails or whose process dies is retried
- * on its own, by its policy, with the files of the other steps. Steps that earlier attempts finished do not run again.
+ * Runs the steps of a composed workflow one after another, each as its own order. A step that fails or whose process
+ * dies is retried on its own, by its policy, with the files of the other steps. Steps that earlier attempts finished do
+ * not run again.
  *
  * @throws as the runner does for the step that failed; the signal's reason
  */

@@ -67,7 +67,8 @@ export class Scratch {
     if (!['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'].includes(code)) return cause
     return new StemworkError(
       'RUNNER_UNAVAILABLE',
-      `The folder for the files of running jobs cannot be used (${code}): this process must be able to make folders in it. Name another as scratchDirectory, or change its owner.`,
+      `The folder for the files of running jobs cannot be used (${code}): this process must be able to make ` +
+        'folders in it. Name another as scratchDirectory, or change its owner.',
       { cause },
     )
   }

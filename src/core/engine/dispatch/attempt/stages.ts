@@ -1,8 +1,8 @@
 import PQueue from 'p-queue'
 
 /**
- * A fetch that takes longer gives its run slot to another job. Until then, the next job may have to wait for it, so an application
- * with a slow fetch gets no second such wait.
+ * A fetch that takes longer gives its run slot to another job. Until then, the next job may have to wait for it, so an
+ * application with a slow fetch gets no second such wait.
  */
 const slowAfterMs = 100
 
@@ -16,9 +16,9 @@ export interface StageLimits {
 }
 
 /**
- * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives slowly occupies
- * no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no more jobs than it can run
- * soon.
+ * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives
+ * slowly occupies no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no
+ * more jobs than it can run soon.
  */
 export class Stages {
   readonly #limits: StageLimits
@@ -64,8 +64,8 @@ export class Stages {
   }
 
   /**
-   * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to observe the
-   * signal itself.
+   * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to
+   * observe the signal itself.
    */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {

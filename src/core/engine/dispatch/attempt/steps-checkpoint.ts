@@ -35,9 +35,9 @@ type Note = z.infer<typeof noteSchema>
 const lengthBytes = 4
 
 /**
- * The checkpoint of a composed workflow: one chain of parts for all its steps. A part is either work of a step in progress or the
- * outputs of a finished step; a note at its end tells which. The next attempt skips finished steps and resumes the step in progress at
- * its last part. Like every checkpoint, it never fails the job.
+ * The checkpoint of a composed workflow: one chain of parts for all its steps. A part is either work of a step in
+ * progress or the outputs of a finished step; a note at its end tells which. The next attempt skips finished steps and
+ * resumes the step in progress at its last part. Like every checkpoint, it never fails the job.
  */
 export class StepsCheckpoint {
   readonly #order: WorkOrder
@@ -57,7 +57,9 @@ export class StepsCheckpoint {
     this.#next = order.checkpoint?.parts.length ?? 0
   }
 
-  /** Reads the notes of earlier attempts' parts. Work of a part that cannot be read, and of those after it, is repeated. */
+  /**
+   * Reads the notes of earlier attempts' parts. Work of a part that cannot be read, and of those after it, is repeated.
+   */
   static async open(order: WorkOrder, host: RunCheckpoint | undefined): Promise<StepsCheckpoint> {
     const opened = new StepsCheckpoint(order, host)
     try {
@@ -68,7 +70,9 @@ export class StepsCheckpoint {
     return opened
   }
 
-  /** The result of a step that an earlier attempt finished with this order; its files are placed in the order's folder. */
+  /**
+   * The result of a step that an earlier attempt finished with this order; its files are placed in the order's folder.
+   */
   async finished(step: Step, order: WorkOrder): Promise<WorkResult | undefined> {
     const kept = this.#finished.get(step.name)
     if (kept?.note.work !== workOf(order)) return undefined

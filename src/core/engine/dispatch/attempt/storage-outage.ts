@@ -16,7 +16,8 @@ const longestWaitMs = 30_000
 /**
  * The result of `work`, which is repeated with growing waits while the blob store is unavailable.
  *
- * @throws StemworkError `STORE_UNAVAILABLE` (not retryable) after `maxMs`; the signal's reason; other errors of `work` at once.
+ * @throws StemworkError `STORE_UNAVAILABLE` (not retryable) after `maxMs`; the signal's reason; other errors of `work`
+ * at once.
  */
 export async function throughOutage<Result>(work: () => Promise<Result>, options: OutageOptions): Promise<Result> {
   const { signal, maxMs, onFailure } = options
@@ -43,7 +44,8 @@ function isOutage(error: unknown): boolean {
 function awayTooLong(maxMs: number, cause: unknown): StemworkError {
   return new StemworkError(
     'STORE_UNAVAILABLE',
-    `The blob store was unavailable for more than ${Math.round(maxMs / 1000)} s (\`dispatch.storageOutageMs\`). Check the cause and the server.`,
+    `The blob store was unavailable for more than ${Math.round(maxMs / 1000)} s (\`dispatch.storageOutageMs\`). ` +
+      'Check the cause and the server.',
     { cause },
   )
 }

@@ -12,8 +12,8 @@ type Marker = z.infer<typeof markerSchema>
 export type FilePass = { isOwn: true } | { isOwn: false; problem: string } | undefined
 
 /**
- * Begins a pass over all files, and tells whether this job store may judge them: it must be the same store as before, and not an
- * older copy.
+ * Begins a pass over all files, and tells whether this job store may judge them: it must be the same store as before,
+ * and not an older copy.
  */
 export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs: number): Promise<FilePass> {
   // In this order, a store that was not restored is always ahead of the marker.
@@ -22,13 +22,15 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
   if (!begun) return undefined
   if (seen && seen.deployment !== begun.deployment) {
     const problem =
-      'The files belong to another job store, so none was removed. Give each deployment a folder or bucket prefix of its own. If this store replaces the other, delete the blob `deployment`.'
+      'The files belong to another job store, so none was removed. Give each deployment a folder or bucket prefix ' +
+      'of its own. If this store replaces the other, delete the blob `deployment`.'
     logger.error({ key: deploymentKey, files: seen.deployment, jobs: begun.deployment }, problem)
     return { isOwn: false, problem }
   }
   if (seen && seen.pass >= begun.pass) {
     const problem =
-      'The job store is older than the files: it was restored from a backup and does not know the later jobs. No file was removed. If the files of unknown jobs may be deleted, delete the blob `deployment`.'
+      'The job store is older than the files: it was restored from a backup and does not know the later jobs. No ' +
+      'file was removed. If the files of unknown jobs may be deleted, delete the blob `deployment`.'
     logger.error({ key: deploymentKey, files: seen.pass, jobs: begun.pass }, problem)
     return { isOwn: false, problem }
   }

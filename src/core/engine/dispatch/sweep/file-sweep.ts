@@ -109,7 +109,9 @@ export class FileSweep {
     }
     if (files >= fewFiles && orphans.length > files / 2 && !allowMassRemoval) {
       this.#problem =
-        'Most result files belong to no job that the job store knows, so none was removed. Is this the right store, and is it complete? If the files may be deleted, call engine.sweep({ files: true, allowMassRemoval: true }).'
+        'Most result files belong to no job that the job store knows, so none was removed. Is this the right ' +
+        'store, and is it complete? If the files may be deleted, call engine.sweep({ files: true, ' +
+        'allowMassRemoval: true }).'
       logger.error({ files, orphans: orphans.length }, this.#problem)
       return 0
     }

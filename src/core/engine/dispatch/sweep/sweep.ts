@@ -34,8 +34,8 @@ export interface SweepReport {
 const batch = 100
 
 /**
- * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted, or run by
- * several processes at once.
+ * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted,
+ * or run by several processes at once.
  */
 export class Sweep {
   readonly #ports: SweepPorts

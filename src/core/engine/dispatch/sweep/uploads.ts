@@ -4,8 +4,8 @@ import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
 
 /**
- * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes them: a
- * second job may use the same upload, and a ticket accepts no second file while the first exists.
+ * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes
+ * them: a second job may use the same upload, and a ticket accepts no second file while the first exists.
  */
 export async function removeUploads(job: JobRecord, jobs: JobStore, blobs: BlobStore): Promise<void> {
   for (const key of Object.values(job.uploads)) {

@@ -1,8 +1,8 @@
 import { createKernel, type Kernel } from './kernel.js'
 
 /**
- * The loops of a FLAC encoder over the samples of a block. Samples are doubles that hold integers, so that sums of products
- * are exact; residuals are 32-bit integers. Offsets count floats, those of doubles are even.
+ * The loops of a FLAC encoder over the samples of a block. Samples are doubles that hold integers, so that sums of
+ * products are exact; residuals are 32-bit integers. Offsets count floats, those of doubles are even.
  */
 export interface FlacKernels {
   /**
@@ -11,28 +11,31 @@ export interface FlacKernels {
    * @param pairs of two samples in place of a float
    */
   separatePairs(pairs: number, left: number, right: number, count: number): void
-  /** Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`. */
+  /**
+   * Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`.
+   */
   middleAndSide(left: number, right: number, middle: number, side: number, count: number): void
   /**
-   * Writes five doubles: the sums of the magnitudes of the signal and of its first to fourth differences, of the fifth sample and
-   * those after it, without the last if the count is odd.
+   * Writes five doubles: the sums of the magnitudes of the signal and of its first to fourth differences, of the fifth
+   * sample and those after it, without the last if the count is odd.
    */
   differenceSums(signal: number, to: number, count: number): void
   /**
-   * Writes nine doubles: the sums of products of the signal, multiplied by the window, with itself 0 to 8 samples before. The last
-   * sample of an odd count is left out. The windowed signal goes to `windowed`, before which eight doubles must be 0.
+   * Writes nine doubles: the sums of products of the signal, multiplied by the window, with itself 0 to 8 samples
+   * before. The last sample of an odd count is left out. The windowed signal goes to `windowed`, before which eight
+   * doubles must be 0.
    */
   autocorrelate(signal: number, window: number, windowed: number, to: number, count: number): void
   /**
-   * Writes, at the place of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is that of the
-   * coefficients times the samples before it. Reads and writes up to three more than `count`.
+   * Writes, at the place of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is that
+   * of the coefficients times the samples before it. Reads and writes up to three more than `count`.
    *
    * @returns the largest magnitude; the integers are right only if it is less than 2^31
    */
   residual(signal: number, coefficients: number, order: number, scale: number, to: number, count: number): number
   /**
-   * Writes the sum of each part of the residuals, as doubles. They are folded as Rice codes fold them: 0, -1, 1, -2, 2 ... count as
-   * 0, 1, 2, 3, 4 ...
+   * Writes the sum of each part of the residuals, as doubles. They are folded as Rice codes fold them: 0, -1, 1, -2, 2
+   * ... count as 0, 1, 2, 3, 4 ...
    *
    * @param order how many samples at the start of the first part have no residual
    * @param length of every part, in samples
@@ -58,8 +61,8 @@ export interface FlacKernels {
     to: number,
   ): number
   /**
-   * Writes the parameter of each part and its residuals in Rice codes, after the `bit` bits that `to` holds already. The last word is
-   * filled up with zeros.
+   * Writes the parameter of each part and its residuals in Rice codes, after the `bit` bits that `to` holds already.
+   * The last word is filled up with zeros.
    *
    * @param partitions as `choosePartitions` writes them
    * @returns how many bits `to` holds now

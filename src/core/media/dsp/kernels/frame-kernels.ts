@@ -1,8 +1,8 @@
 import { createKernel, type Kernel } from './kernel.js'
 
 /**
- * The inner loops of the short-time Fourier transform. What is read and what is written are the same stretch of memory or lie
- * apart.
+ * The inner loops of the short-time Fourier transform. What is read and what is written are the same stretch of memory
+ * or lie apart.
  */
 export interface FrameKernels {
   /** `memory[to + i] = memory[a + i] * memory[b + i]` */

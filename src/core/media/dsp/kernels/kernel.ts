@@ -36,7 +36,8 @@ function compiled(name: KernelName): object {
   } catch (error) {
     throw new StemworkError(
       'MISSING_DEPENDENCY',
-      'This process cannot compile WebAssembly with SIMD, which audio code needs. Start Node.js without --jitless, on a processor with SSE4.1 (x86, from 2008 on) or on ARM64.',
+      'This process cannot compile WebAssembly with SIMD, which audio code needs. Start Node.js without --jitless, ' +
+        'on a processor with SSE4.1 (x86, from 2008 on) or on ARM64.',
       { cause: error },
     )
   }

@@ -1,8 +1,8 @@
 /** The MP3 kernels that handle codes (ISO/IEC 11172-3, 2.4.1.7). */
 export interface Mp3CodeKernels {
   /**
-   * Finds the shortest codes of magnitudes: pairs in three regions with a table each, then fours of 0 and 1, then zeros. Writes six
-   * integers (`codingFields`).
+   * Finds the shortest codes of magnitudes: pairs in three regions with a table each, then fours of 0 and 1, then
+   * zeros. Writes six integers (`codingFields`).
    *
    * @param values as integers, at most 8206; an even count
    * @param regions for each even number of values in pairs, where the first and the second region end, as integers
@@ -11,7 +11,8 @@ export interface Mp3CodeKernels {
    */
   chooseCodes(values: number, count: number, regions: number, tables: number, coding: number): number
   /**
-   * Writes the codes that `chooseCodes` chose, and the signs, after the `bit` bits that `to` holds already. The next eight bytes become 0.
+   * Writes the codes that `chooseCodes` chose, and the signs, after the `bit` bits that `to` holds already. The next
+   * eight bytes become 0.
    *
    * @returns how many bits `to` holds now
    */
@@ -26,7 +27,9 @@ export interface Mp3CodeKernels {
   ): number
 }
 
-/** What `chooseCodes` writes: the tables of the regions and of the fours, where the pairs end, and where the fours end. */
+/**
+ * What `chooseCodes` writes: the tables of the regions and of the fours, where the pairs end, and where the fours end.
+ */
 export const codingFields = { tables: 0, fourTable: 3, pairsEnd: 4, foursEnd: 5, count: 6 } as const
 
 /** Places in the tables of codes, in floats. */
@@ -34,11 +37,17 @@ export const codeTables = (() => {
   let at = 0
   const take = (floats: number) => (at += floats) - floats
   return {
-    /** For each largest value up to 15, and for more: the bits of each pair with its signs in up to four tables, 16 bits for each. */
+    /**
+     * For each largest value up to 15, and for more: the bits of each pair with its signs in up to four tables, 16 bits
+     * for each.
+     */
     pairLengths: take(17 * 256 * 2),
     /** The same of four values of 0 and 1. */
     fourLengths: take(16 * 2),
-    /** These up to four tables, by the largest value, or from 16 on by how many bits it has beyond 15: integers, the last ones 0. */
+    /**
+     * These up to four tables, by the largest value, or from 16 on by how many bits it has beyond 15: integers, the
+     * last ones 0.
+     */
     candidates: take(30 * 4),
     /** Bits for a value from 15 on in each table, after the code. */
     escapeBits: take(32),

@@ -4,8 +4,8 @@ import type { Mp3CodeKernels } from './mp3-codes.js'
 /** The loops of an MP3 encoder over the samples of a granule. Offsets count floats. */
 export interface Mp3Kernels extends Mp3CodeKernels {
   /**
-   * The filter bank: writes rows of 32 subbands, each from 512 samples, 32 samples further on each time. In every second row the
-   * odd subbands change their sign, as the transform after it expects.
+   * The filter bank: writes rows of 32 subbands, each from 512 samples, 32 samples further on each time. In every
+   * second row the odd subbands change their sign, as the transform after it expects.
    *
    * @param window 512 factors
    * @param cosines rows of 16, one for each of the 32 sums that are left of the 512 products

@@ -2,7 +2,8 @@ import { createKernel, type Kernel } from './kernel.js'
 
 export interface StereoPacking {
   /**
-   * Rounds two planes to 16 bits as `quantise` does, side by side: sample `i` of both takes the four bytes of `memory[packed + i]`.
+   * Rounds two planes to 16 bits as `quantise` does, side by side: sample `i` of both takes the four bytes of
+   * `memory[packed + i]`.
    *
    * @returns how many samples were clipped
    */

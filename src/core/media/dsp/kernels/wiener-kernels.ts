@@ -14,13 +14,15 @@ export const sumFields = [
 export type SumField = (typeof sumFields)[number]
 
 /**
- * The filter `v1 R1 (v1 R1 + v2 R2 + g)^-1` of a bin and window as a function of the powers `v1` and `v2` of a frame. As the
- * adjugate of a sum of 2 x 2 matrices is the sum of their adjugates, it is
+ * The filter `v1 R1 (v1 R1 + v2 R2 + g)^-1` of a bin and window as a function of the powers `v1` and `v2` of a frame.
+ * As the adjugate of a sum of 2 x 2 matrices is the sum of their adjugates, it is
  *
- *     v1 / d * (v1 det(R1) + v2 N + g R1),   d = v1^2 det(R1) + v2^2 det(R2) + v1 v2 tr(N) + g (v1 tr(R1) + v2 tr(R2)) + g^2
+ *     v1 / d * (v1 det(R1) + v2 N + g R1), d = v1^2 det(R1) + v2^2 det(R2) + v1 v2 tr(N) + g (v1 tr(R1) + v2 tr(R2)) +
+ *     g^2
  *
- * with `N = R1 adj(R2)`, which lets nothing through that lies where the others lie. Nothing in `d` is negative, so single precision
- * suffices where the determinant of the sum itself would lose all digits, as in music with equal channels.
+ * with `N = R1 adj(R2)`, which lets nothing through that lies where the others lie. Nothing in `d` is negative, so
+ * single precision suffices where the determinant of the sum itself would lose all digits, as in music with equal
+ * channels.
  */
 export const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
@@ -57,8 +59,9 @@ export interface WienerKernels {
   /** `memory[to + i] = sqrt(memory[re + i]^2 + memory[im + i]^2)`. Returns the largest that is a number. */
   magnitudes(re: number, im: number, to: number, bins: number): number
   /**
-   * Adds to the sums what the tile and the voice hold, times `scale`, and replaces the voice's magnitudes (left, and right in the
-   * other plane) by its power and by that of the others, which the filter needs. Sums are doubles, each field `pitch` of them.
+   * Adds to the sums what the tile and the voice hold, times `scale`, and replaces the voice's magnitudes (left, and
+   * right in the other plane) by its power and by that of the others, which the filter needs. Sums are doubles, each
+   * field `pitch` of them.
    *
    * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where
    * they are tiny beside their terms: in channels that are alike.
@@ -74,7 +77,10 @@ export interface WienerKernels {
     rows: number,
     scale: number,
   ): void
-  /** Replaces the tile by the vocals, from the powers that `addToSums` left. In single precision, each field `pitch` floats. */
+  /**
+   * Replaces the tile by the vocals, from the powers that `addToSums` left. In single precision, each field `pitch`
+   * floats.
+   */
   filter(
     tile: number,
     tilePlane: number,

@@ -10,12 +10,12 @@ type Coded =
   | { kind: 'verbatim' }
   | { kind: 'predicted'; predictor: Predictor; residual: number; partitions: number; bits: number }
 
-// What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so large that compiling
-// them took half as long as encoding a song.
+// What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so
+// large that compiling them took half as long as encoding a song.
 
 /**
- * Encodes blocks as FLAC frames, with the tools of the reference encoder's default level: four ways to code two channels, fixed and
- * linear predictors of up to eight samples, and Rice codes in up to 32 partitions.
+ * Encodes blocks as FLAC frames, with the tools of the reference encoder's default level: four ways to code two
+ * channels, fixed and linear predictors of up to eight samples, and Rice codes in up to 32 partitions.
  */
 export class FlacBlocks {
   readonly #format: FlacFormat
@@ -255,7 +255,9 @@ export class FlacBlocks {
  */
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
 
-/** Into how many parts a block may be divided, each time by two: the first holds what has no residual, and a residual. */
+/**
+ * Into how many parts a block may be divided, each time by two: the first holds what has no residual, and a residual.
+ */
 function mostPartitions(sampleCount: number, predictorOrder: number): number {
   let parts = 1
   while (parts < maxPartitions && sampleCount % (2 * parts) === 0 && sampleCount / (2 * parts) > predictorOrder)

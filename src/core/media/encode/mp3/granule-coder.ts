@@ -169,7 +169,10 @@ export function writeRegions(memory: Float32Array<ArrayBuffer>, places: Places, 
   }
 }
 
-/** Where the first two regions end where transforms change: the first three short bands or eight long ones, and all others. */
+/**
+ * Where the first two regions end where transforms change: the first three short bands or eight long ones, and all
+ * others.
+ */
 const switchedRegions = [36, granuleSamples] as const
 
 /** The smallest gain at which a compressed value has a code. */

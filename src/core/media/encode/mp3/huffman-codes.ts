@@ -6,8 +6,9 @@ export interface Code {
 }
 
 /**
- * The codes of ISO/IEC 11172-3, table B.7, for pairs: their values and their length in bits, one digit each (lengths to base 36), in
- * the order of the codes. As each code follows the one before, nothing else is needed. 16 and 24 stand for all tables with escapes.
+ * The codes of ISO/IEC 11172-3, table B.7, for pairs: their values and their length in bits, one digit each (lengths to
+ * base 36), in the order of the codes. As each code follows the one before, nothing else is needed. 16 and 24 stand for
+ * all tables with escapes.
  */
 const pairDigits: Record<number, string> = {
   1: '113013102001',

@@ -34,7 +34,9 @@ export class HybridFilter {
     this.#channel = places.channels[channel]!
   }
 
-  /** Takes the samples of the granule after the next. Returns energies of its three parts, without the lowest subbands. */
+  /**
+   * Takes the samples of the granule after the next. Returns energies of its three parts, without the lowest subbands.
+   */
   add(samples: Float32Array): [number, number, number] {
     const { memory } = this.#kernel
     const { scratch, window, cosines, sums } = this.#places

@@ -19,8 +19,8 @@ export const encoderDelay = 1104
 const bitrate = 320_000
 const bitrateCode = 14
 
-// What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so large that
-// compiling them took as long as encoding a song.
+// What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so
+// large that compiling them took as long as encoding a song.
 
 /** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). */
 export class Mp3Frames {
@@ -89,7 +89,10 @@ export class Mp3Frames {
     return type
   }
 
-  /** Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of one of four. */
+  /**
+   * Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of
+   * one of four.
+   */
   #findGains(room: number): void {
     let tooFine = -Infinity
     let fits = Infinity

@@ -45,7 +45,10 @@ export const unitGain = 210
 const shaping = 0.45
 /** Logarithm of the level below which a band is taken for silent: less than the smallest step of 16 bits. */
 const silentLevel = -17
-/** Bands without a factor have the steps of the loudest band, but no more than those of a band this much louder (in octaves). */
+/**
+ * Bands without a factor have the steps of the loudest band, but no more than those of a band this much louder (in
+ * octaves).
+ */
 const loudestBeyond = 6
 
 /** @param squares the sum of each band's squares */

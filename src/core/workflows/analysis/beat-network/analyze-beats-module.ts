@@ -17,7 +17,8 @@ export default function analyzeBeatsModule(settings: unknown): Workflow {
     if (architecture !== beatArchitecture)
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `The model ${name} finds no beats: it has the architecture ${architecture}, expected ${beatArchitecture}. Choose beat-this-small.`,
+        `The model ${name} finds no beats: it has the architecture ${architecture}, expected ${beatArchitecture}. ` +
+          'Choose beat-this-small.',
       )
     await withWarmNetwork(path, {}, async (network) => {
       const tracker = await BeatTracker.create(beatNetwork(network, name))

@@ -4,8 +4,9 @@ import { melBands } from '../beats/log-mel.js'
 import type { Network, TensorInfo } from '../../../models/session/network.js'
 
 /**
- * A network of the kind of Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Its exports differ in the name of
- * the input and in dimensions of one, so the only input is taken, and the outputs `beat` and `downbeat`, or else the first two.
+ * A network of the kind of Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Its exports
+ * differ in the name of the input and in dimensions of one, so the only input is taken, and the outputs `beat` and
+ * `downbeat`, or else the first two.
  *
  * @throws StemworkError `INVALID_OPTIONS` if it has other inputs or outputs
  */
@@ -18,7 +19,8 @@ export function beatNetwork(network: Network, model: string): BeatNetwork {
   if (inputs.length !== 1 || !input || !beat || !downbeat || (typeof bands === 'number' && bands !== melBands))
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The network of model ${model} does not find beats: expected one input of ${melBands} bands and the outputs beat and downbeat. Choose another model.`,
+      `The network of model ${model} does not find beats: expected one input of ${melBands} bands and the outputs ` +
+        'beat and downbeat. Choose another model.',
     )
   return async (frames, frameCount) => {
     const logits = (output: TensorInfo) => ({

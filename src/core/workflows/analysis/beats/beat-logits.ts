@@ -15,8 +15,9 @@ export interface BeatLogits {
 export type BeatNetwork = (frames: Float32Array<ArrayBuffer>, frameCount: number) => Promise<BeatLogits>
 
 /**
- * Logits of a spectrogram of any length, in chunks as the authors cut it: each overlaps its neighbours by the borders, the last one is moved
- * so that it ends with the piece, and where chunks overlap the first counts. Two chunks of frames are held.
+ * Logits of a spectrogram of any length, in chunks as the authors cut it: each overlaps its neighbours by the borders,
+ * the last one is moved so that it ends with the piece, and where chunks overlap the first counts. Two chunks of frames
+ * are held.
  */
 export class BeatLogitsReader {
   readonly #network: BeatNetwork

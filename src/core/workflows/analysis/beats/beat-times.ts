@@ -11,7 +11,10 @@ export interface BeatTimes {
   downbeats: number[]
 }
 
-/** The peaks above a chance of one half; neighbours become one at their mean, and a first beat of a bar is moved to the nearest beat. */
+/**
+ * The peaks above a chance of one half; neighbours become one at their mean, and a first beat of a bar is moved to the
+ * nearest beat.
+ */
 export function beatTimes({ beat, downbeat }: BeatLogits): BeatTimes {
   const times = (logits: Float32Array) => peaksOf(logits).map((frame) => frame / beatFramesPerSecond)
   const beats = times(beat)

@@ -2,7 +2,10 @@ import { type BeatNetwork, BeatLogitsReader } from './beat-logits.js'
 import { type BeatTimes, beatTimes } from './beat-times.js'
 import { LogMel } from './log-mel.js'
 
-/** Finds the beats of mono audio at 22,050 Hz with a network of the kind of Beat This!. Memory grows by 800 bytes for each second. */
+/**
+ * Finds the beats of mono audio at 22,050 Hz with a network of the kind of Beat This!. Memory grows by 800 bytes for
+ * each second.
+ */
 export class BeatTracker {
   readonly #mel: LogMel
   readonly #logits: BeatLogitsReader

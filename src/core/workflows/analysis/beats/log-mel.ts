@@ -10,9 +10,9 @@ const [lowestHertz, highestHertz] = [30, 11_000]
 const logFactor = 1000
 
 /**
- * The log-mel spectrogram of Beat This! (F. Foscarin, J. Schlüter and G. Widmer, ISMIR 2024): magnitudes of an STFT with frames that are
- * centred on multiples of 441 samples and reflected at both ends, divided by the root of its size; 128 triangles on the mel scale of Slaney's
- * Auditory Toolbox, not normalized; `log(1 + 1000 x)`.
+ * The log-mel spectrogram of Beat This! (F. Foscarin, J. Schlüter and G. Widmer, ISMIR 2024): magnitudes of an STFT
+ * with frames that are centred on multiples of 441 samples and reflected at both ends, divided by the root of its size;
+ * 128 triangles on the mel scale of Slaney's Auditory Toolbox, not normalized; `log(1 + 1000 x)`.
  */
 export class LogMel {
   readonly #fft: RealFft

@@ -2,7 +2,10 @@ import type { Segment, SegmentGeometry } from '../../../media/dsp/segment.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
 import type { Estimate, StemName } from '../../../models/stems.js'
 
-/** One run of a network: tensors to read and tensors to fill. All of them are lent to the network and returned by `Network.run`. */
+/**
+ * One run of a network: tensors to read and tensors to fill. All of them are lent to the network and returned by
+ * `Network.run`.
+ */
 export interface NetworkRun {
   /** Index into the networks of the model. */
   network: number
@@ -22,15 +25,19 @@ export interface ArchitectureOptions {
   stems?: readonly StemName[]
   /** Fraction by which neighbouring segments overlap, 0 to 0.9. Default: the architecture's own. */
   overlap?: number
-  /** `mdx` only: takes half the difference between the outputs for the mixture and for its negative. Doubles the run time. */
+  /**
+   * `mdx` only: takes half the difference between the outputs for the mixture and for its negative. Doubles the run
+   * time.
+   */
   denoise?: boolean
 }
 
 /**
- * Turns segments of audio into the input tensors of a model's networks, and their output back into audio. Stereo throughout.
+ * Turns segments of audio into the input tensors of a model's networks, and their output back into audio. Stereo
+ * throughout.
  *
- * `prepare` and `collect` are separate so that both can process neighbouring segments while a network runs. They are called in
- * segment order; `collect` gets the runs that `prepare` returned for the same segment.
+ * `prepare` and `collect` are separate so that both can process neighbouring segments while a network runs. They are
+ * called in segment order; `collect` gets the runs that `prepare` returned for the same segment.
  */
 export interface Architecture {
   readonly sampleRate: number

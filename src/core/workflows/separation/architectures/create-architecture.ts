@@ -33,8 +33,8 @@ const architectures: Record<string, ArchitectureEntry> = {
 }
 
 /**
- * @throws StemworkError `INVALID_OPTIONS` for an unknown architecture, a network that does not fit its architecture, or an
- * option or stem that the model does not support
+ * @throws StemworkError `INVALID_OPTIONS` for an unknown architecture, a network that does not fit its architecture, or
+ * an option or stem that the model does not support
  */
 export async function createArchitecture(
   manifest: Manifest,
@@ -44,13 +44,16 @@ export async function createArchitecture(
   if (manifest.architecture === beatArchitecture) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `Model ${manifest.name} finds beats and separates nothing. Use it with "stemwork analyze --beats ${manifest.name}", or choose another model.`,
+      `Model ${manifest.name} finds beats and separates nothing. Use it with "stemwork analyze --beats ` +
+        `${manifest.name}", or choose another model.`,
     )
   }
   if (!Object.hasOwn(architectures, manifest.architecture)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `Model ${manifest.name} has the architecture ${JSON.stringify(manifest.architecture)}, which this version does not know. It knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another model.`,
+      `Model ${manifest.name} has the architecture ${JSON.stringify(manifest.architecture)}, which this version ` +
+        `does not know. It knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another ` +
+        'model.',
     )
   }
   const { create, takes } = architectures[manifest.architecture]!
@@ -58,7 +61,8 @@ export async function createArchitecture(
     if (options[option] !== undefined && options[option] !== false && !takes.includes(option)) {
       throw new StemworkError(
         'INVALID_OPTIONS',
-        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, has no such option. Leave it out.`,
+        `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, ` +
+          'has no such option. Leave it out.',
       )
     }
   }
@@ -77,7 +81,8 @@ export async function createArchitecture(
   architecture.close()
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose another model or other stems.`,
+    `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose another ` +
+      'model or other stems.',
   )
 }
 

@@ -27,9 +27,9 @@ const none = new Float32Array(0)
  * The bundled model: one network from the complex spectrum of the mixture to that of the vocals, both
  * `[1, 4, frames, bins]` with the channels L.re, L.im, R.re, R.im.
  *
- * The network normalises each segment by that segment's own mean power, so segments must be exactly those it was evaluated
- * with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, clipped to the track and
- * padded to a multiple of 8 by repeating the last frame.
+ * The network normalises each segment by that segment's own mean power, so segments must be exactly those it was
+ * evaluated with: frames `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, clipped to the
+ * track and padded to a multiple of 8 by repeating the last frame.
  */
 export async function embeddedArchitecture(
   manifest: Manifest,
@@ -146,7 +146,8 @@ function tensorNames(networks: readonly NetworkShape[], bins: number): [string, 
     )
     throw new StemworkError(
       'INVALID_OPTIONS',
-      `The model does not fit its architecture: expected one input and one output [1, 4, frames, ${bins}]; found ${found.join('; ')}. Correct the manifest.`,
+      `The model does not fit its architecture: expected one input and one output [1, 4, frames, ${bins}]; found ` +
+        `${found.join('; ')}. Correct the manifest.`,
     )
   }
   return [network!.inputs[0]!.name, network!.outputs[0]!.name]

@@ -13,11 +13,12 @@ import { TrackWaves } from './track-waves.js'
 const droppedFrames = 2
 
 /**
- * Hybrid Transformer Demucs: from the waveform `[1, 2, samples]` to the stems' waveforms `[1, stems, 2, samples]`. Exports
- * without the STFT also take the spectrum `[1, 4, bins, frames]` and return the stems' spectra `[1, stems, 4, bins, frames]`,
- * channels L.re, L.im, R.re, R.im. A stem is the sum of its waveform and the inverse of its spectrum. The spectrum is the centred STFT with the hop
- * `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the waveform reflected by 1.5 hops at both ends, without two frames at each
- * end and without the highest bin (`_spec` and `_ispec` of the reference implementation).
+ * Hybrid Transformer Demucs: from the waveform `[1, 2, samples]` to the stems' waveforms `[1, stems, 2, samples]`.
+ * Exports without the STFT also take the spectrum `[1, 4, bins, frames]` and return the stems' spectra
+ * `[1, stems, 4, bins, frames]`, channels L.re, L.im, R.re, R.im. A stem is the sum of its waveform and the inverse of
+ * its spectrum. The spectrum is the centred STFT with the hop `n_fft / 4`, scaled by `1 / sqrt(n_fft)`, of the waveform
+ * reflected by 1.5 hops at both ends, without two frames at each end and without the highest bin (`_spec` and `_ispec`
+ * of the reference implementation).
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
@@ -193,7 +194,8 @@ function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
   }
   throw misfit(
     networks,
-    `a waveform [1, 2, samples] of fixed length and stems [1, ${stems}, 2, samples], alone or with the spectrum [1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
+    `a waveform [1, 2, samples] of fixed length and stems [1, ${stems}, 2, samples], alone or with the spectrum ` +
+      `[1, 4, bins, frames] and the stems' [1, ${stems}, 4, bins, frames]`,
   )
 }
 

@@ -13,8 +13,8 @@ export interface JointOptions {
 }
 
 /**
- * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no weight is
- * zero.
+ * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no
+ * weight is zero.
  */
 export class Joints {
   readonly #first: number

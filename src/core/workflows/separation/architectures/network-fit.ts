@@ -29,7 +29,8 @@ export function misfit(networks: readonly NetworkShape[], expected: string): Ste
   )
   return new StemworkError(
     'INVALID_OPTIONS',
-    `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the manifest's architecture or sizes.`,
+    `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the ` +
+      `manifest's architecture or sizes.`,
   )
 }
 

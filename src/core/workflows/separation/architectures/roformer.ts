@@ -19,9 +19,9 @@ const fadeShare = 0.1
 
 /**
  * Band-split and mel-band RoFormer: from the complex spectrum of the mixture to a complex mask for each stem, which
- * multiplies it. A row is `2 * bin + channel`. Two layouts: `[1, rows, frames, 2]` with masks `[1, stems, rows, frames, 2]`,
- * and `[1, frames, 2 * rows]`, where each row holds the real and then the imaginary part, with masks `[1, (stems,)
- * frames, 2 * rows]`. The constant component is silent.
+ * multiplies it. A row is `2 * bin + channel`. Two layouts: `[1, rows, frames, 2]` with masks
+ * `[1, stems, rows, frames, 2]`, and `[1, frames, 2 * rows]`, where each row holds the real and then the imaginary
+ * part, with masks `[1, (stems,) frames, 2 * rows]`. The constant component is silent.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
@@ -140,7 +140,8 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
   if (!isOne || !isInput || !isOutput) {
     throw misfit(
       networks,
-      `a spectrum [1, rows, frames, 2] and ${stems} masks [1, ${stems}, rows, frames, 2], or [1, frames, 2 * rows] and [1, ${stems}, frames, 2 * rows]`,
+      `a spectrum [1, rows, frames, 2] and ${stems} masks [1, ${stems}, rows, frames, 2], or [1, frames, 2 * rows] ` +
+        `and [1, ${stems}, frames, 2 * rows]`,
     )
   }
   return { input, output, rows, frameCount, isFrameMajor }

@@ -13,7 +13,8 @@ import { TrackWaves } from './track-waves.js'
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
   /**
-   * Length of a segment; the remaining frames of the network are silent. Default: 11 s, the length SCNet was trained with.
+   * Length of a segment; the remaining frames of the network are silent. Default: 11 s, the length SCNet was trained
+   * with.
    */
   segmentSamples: z.number().int().positive().optional(),
 })
@@ -21,9 +22,9 @@ const parametersSchema = z.object({
 const trainedSeconds = 11
 
 /**
- * SCNet: one network from the spectrum of the mixture `[1, 4, bins, frames]`, channels L.re, L.im, R.re, R.im, to those of
- * the stems, one after another, `[1, 4 * stems, bins, frames]`. The track is normalised as a whole; the centred STFT of each
- * segment has a rectangular window and is scaled by `1 / sqrt(n_fft)`.
+ * SCNet: one network from the spectrum of the mixture `[1, 4, bins, frames]`, channels L.re, L.im, R.re, R.im, to those
+ * of the stems, one after another, `[1, 4 * stems, bins, frames]`. The track is normalised as a whole; the centred STFT
+ * of each segment has a rectangular window and is scaled by `1 / sqrt(n_fft)`.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */

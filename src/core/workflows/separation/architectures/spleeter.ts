@@ -21,9 +21,9 @@ const guard = 1e-10
 const extendedBands = 10
 
 /**
- * Spleeter: one network for each stem, all from the magnitudes of the mixture `[2, splits, frames, bins]` with the channels
- * first, to those of a stem. The masks are the stems' shares in the sum of the squares. The STFT is not centred: the track
- * is surrounded by silence.
+ * Spleeter: one network for each stem, all from the magnitudes of the mixture `[2, splits, frames, bins]` with the
+ * channels first, to those of a stem. The masks are the stems' shares in the sum of the squares. The STFT is not
+ * centred: the track is surrounded by silence.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
@@ -139,7 +139,8 @@ function magnitudes(networks: readonly NetworkShape[], stems: number, nFft: numb
   ) {
     throw misfit(
       networks,
-      `${stems} networks, one for each stem, with one input and one output [2, splits, frames, bands] of at most ${nFft / 2} bands`,
+      `${stems} networks, one for each stem, with one input and one output [2, splits, frames, bands] of at most ` +
+        `${nFft / 2} bands`,
     )
   }
   return { frameCount, bands }

@@ -5,8 +5,8 @@ import type { StemName } from '../../../models/stems.js'
 export type StemSources = ReadonlyMap<StemName, readonly number[]>
 
 /**
- * The sources of the wanted stems, for a network whose outputs are in the manifest's order. If a model has no accompaniments
- * output, they are the sum of everything but the vocals.
+ * The sources of the wanted stems, for a network whose outputs are in the manifest's order. If a model has no
+ * accompaniments output, they are the sum of everything but the vocals.
  */
 export function stemSources({ stems }: Manifest, wanted: readonly StemName[] = stems): StemSources {
   const sources = new Map<StemName, readonly number[]>()

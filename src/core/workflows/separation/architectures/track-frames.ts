@@ -12,18 +12,19 @@ export interface TrackFramesOptions extends StftOptions {
   /** Longest cross-fade, in samples. Default: the whole overlap. */
   fade?: number
   /**
-   * How the track is padded. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`. `zeros`:
-   * frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
+   * How the track is padded. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`.
+   * `zeros`: frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
    */
   padding: 'reflect' | 'zeros'
 }
 
 /**
- * Cuts the STFT of the whole track into segments of a fixed number of frames, and turns the separated frames back into audio.
+ * Cuts the STFT of the whole track into segments of a fixed number of frames, and turns the separated frames back into
+ * audio.
  *
- * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that frames of
- * other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the STFT of the whole
- * track, however the track is segmented.
+ * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that
+ * frames of other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the
+ * STFT of the whole track, however the track is segmented.
  */
 export class TrackFrames {
   readonly bins: number

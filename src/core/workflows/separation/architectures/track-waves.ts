@@ -11,9 +11,9 @@ const none: TrackStatistics = { mean: 0, standardDeviation: 1 }
 const leastDeviation = 1e-8
 
 /**
- * Cuts a track into waveforms of a fixed length, normalised by the statistics of the whole track, and joins the networks'
- * outputs. The last waveform, and that of a shorter track, is extended on both sides: by real audio, and by silence beyond the
- * track.
+ * Cuts a track into waveforms of a fixed length, normalised by the statistics of the whole track, and joins the
+ * networks' outputs. The last waveform, and that of a shorter track, is extended on both sides: by real audio, and by
+ * silence beyond the track.
  */
 export class TrackWaves {
   readonly length: number

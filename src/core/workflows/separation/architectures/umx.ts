@@ -16,13 +16,16 @@ const parametersSchema = z.object({
   wienerSteps: z.union([z.literal(0), z.literal(1)]).default(1),
 })
 
-/** Frames over which that step estimates the position of a source in the stereo field, as in the reference implementation. */
+/**
+ * Frames over which that step estimates the position of a source in the stereo field, as in the reference
+ * implementation.
+ */
 const wienerFrames = 300
 
 /**
- * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get the
- * mixture's phase. The remaining magnitudes are the other source; one step of expectation-maximisation fits both to the two
- * channels.
+ * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get
+ * the mixture's phase. The remaining magnitudes are the other source; one step of expectation-maximisation fits both to
+ * the two channels.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */

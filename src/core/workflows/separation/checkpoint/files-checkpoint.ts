@@ -30,7 +30,9 @@ export interface FilesCheckpointOptions {
   checkpoint: Checkpoint
   /** The run's folder: parts are written there. */
   directory: string
-  /** Text that identifies the work: input, models, options and version. Requested once, and only if something is kept. */
+  /**
+   * Text that identifies the work: input, models, options and version. Requested once, and only if something is kept.
+   */
   fingerprint(): Promise<string>
 }
 

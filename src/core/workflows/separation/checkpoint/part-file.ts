@@ -27,7 +27,10 @@ export type PartIndex = z.infer<typeof indexSchema>
 
 const lengthBytes = 4
 
-/** Writes a part, which may grow for a long time before its index is known: JSON at the end of the file, its length in the last four bytes. */
+/**
+ * Writes a part, which may grow for a long time before its index is known: JSON at the end of the file, its length in
+ * the last four bytes.
+ */
 export class PartWriter {
   readonly path: string
   readonly #file: FileHandle

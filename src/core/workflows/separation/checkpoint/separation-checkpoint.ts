@@ -20,7 +20,9 @@ export interface SeparationCheckpointOptions {
   directory: string
   /** Passes over the track. */
   passes: number
-  /** Text that identifies the work: input, models, options and version. Requested once, and only if something is kept. */
+  /**
+   * Text that identifies the work: input, models, options and version. Requested once, and only if something is kept.
+   */
   fingerprint(): Promise<string>
 }
 
@@ -40,9 +42,10 @@ interface Pass {
 }
 
 /**
- * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any worker resumes from. A part holds
- * the samples of the estimated stems; everything cheap next to the network (decoding, the other stems, encoding) is done again from
- * them, in the same blocks, so that the files come out with the same bytes.
+ * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any
+ * worker resumes from. A part holds the samples of the estimated stems; everything cheap next to the network (decoding,
+ * the other stems, encoding) is done again from them, in the same blocks, so that the files come out with the same
+ * bytes.
  */
 export class SeparationCheckpoint implements TrackCheckpoint {
   readonly #options: SeparationCheckpointOptions

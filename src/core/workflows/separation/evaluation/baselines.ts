@@ -1,6 +1,8 @@
 import { type SpectrumLayout, Stft } from '../../../media/dsp/stft.js'
 
-/** A part of the stereo mixture with `context` additional samples on each side: silence beyond the ends of the track. */
+/**
+ * A part of the stereo mixture with `context` additional samples on each side: silence beyond the ends of the track.
+ */
 export interface MixtureWindow {
   planes: Float32Array[]
   context: number

@@ -11,7 +11,9 @@ import { addStereo, tracks } from './tracks.js'
 export interface SeparationScores {
   vocals: StemScores
   accompaniments: StemScores
-  /** Energy of the predicted vocals over that of the mixture where nobody sings, in dB; NaN if there is no such second. */
+  /**
+   * Energy of the predicted vocals over that of the mixture where nobody sings, in dB; NaN if there is no such second.
+   */
   falseVocals: number
   /** Largest |mixture - vocals - accompaniments| of any sample. */
   sumError: number

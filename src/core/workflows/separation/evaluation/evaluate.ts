@@ -46,8 +46,8 @@ export interface SongEvaluation {
 }
 
 /**
- * Separates songs whose stems are known, and scores the results together with baselines that need no model. Songs are returned
- * in order, each as soon as it is done. Memory does not grow with their length.
+ * Separates songs whose stems are known, and scores the results together with baselines that need no model. Songs are
+ * returned in order, each as soon as it is done. Memory does not grow with their length.
  *
  * @throws StemworkError as `separate` does, naming the song with the bad files; the signal's reason
  */

@@ -7,8 +7,8 @@ import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
 
 /**
- * Reads a song once, so that errors in its files are found before a model runs, and writes the sum of its stems to `path` (float
- * WAV) unless it has its own mixture.
+ * Reads a song once, so that errors in its files are found before a model runs, and writes the sum of its stems to
+ * `path` (float WAV) unless it has its own mixture.
  *
  * @throws StemworkError `BAD_INPUT` for files that cannot be read, do not match or hold no audio; the signal's reason
  */

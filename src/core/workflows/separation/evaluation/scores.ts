@@ -3,11 +3,13 @@ export interface StemScores {
   /** `10 log10((sum s^2 + 1e-7) / (sum (s - e)^2 + 1e-7))` over the whole track. */
   uSdr: number
   /**
-   * Median of the same ratio over chunks of one second. Chunks with a silent reference or estimate are left out, and so is an
-   * incomplete last chunk unless it is the only one. NaN if no chunk is left.
+   * Median of the same ratio over chunks of one second. Chunks with a silent reference or estimate are left out, and so
+   * is an incomplete last chunk unless it is the only one. NaN if no chunk is left.
    */
   cSdr: number
-  /** `10 log10(|a s|^2 / |a s - e|^2)` with the best-fitting scale `a = <s, e> / <s, s>`, so that level does not matter. */
+  /**
+   * `10 log10(|a s|^2 / |a s - e|^2)` with the best-fitting scale `a = <s, e> / <s, s>`, so that level does not matter.
+   */
   siSdr: number
 }
 
@@ -43,7 +45,10 @@ export class StemComparison {
   }
 }
 
-/** Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more below the mixture. */
+/**
+ * Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more
+ * below the mixture.
+ */
 export class FalseVocals {
   readonly #chunks: Chunks
   #vocals = 0
@@ -66,7 +71,10 @@ export class FalseVocals {
     }
   }
 
-  /** Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An incomplete last chunk is left out. */
+  /**
+   * Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An
+   * incomplete last chunk is left out.
+   */
   get level(): number {
     return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
   }

@@ -13,7 +13,8 @@ const mostOverhangSeconds = 0.05
 /**
  * Joins the channels of several streams into one stream, cut to the shortest. Memory does not grow with their length.
  *
- * @throws StemworkError `BAD_INPUT` for different sample rates (at once) and for lengths that differ by more than 50 ms (at the end)
+ * @throws StemworkError `BAD_INPUT` for different sample rates (at once) and for lengths that differ by more than 50 ms
+ * (at the end)
  */
 export function sideBySide(sources: readonly NamedStream[]): AudioStream {
   const { name, stream } = sources[0]!
@@ -21,7 +22,8 @@ export function sideBySide(sources: readonly NamedStream[]): AudioStream {
     if (other.stream.sampleRate === stream.sampleRate) continue
     throw badInput(
       'unsupported_format',
-      `The files have different sample rates: ${name} ${stream.sampleRate} Hz, ${other.name} ${other.stream.sampleRate} Hz. Convert them to the same rate.`,
+      `The files have different sample rates: ${name} ${stream.sampleRate} Hz, ${other.name} ` +
+        `${other.stream.sampleRate} Hz. Convert them to the same rate.`,
     )
   }
   const channelCount = sources.reduce((sum, source) => sum + source.stream.channelCount, 0)
@@ -50,7 +52,8 @@ async function* joined(sources: readonly NamedStream[], sampleRate: number): Asy
     const end = (taken / sampleRate).toFixed(2)
     throw badInput(
       'decode_failed',
-      `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index]!.name} is longer. Cut them to the same length.`,
+      `The files have different lengths: ${shortest} ends after ${end} s, ${sources[index]!.name} is longer. Cut ` +
+        'them to the same length.',
     )
   }
 }

@@ -40,7 +40,8 @@ const layout =
 /**
  * The songs of a folder, ordered by name: the folder itself, or folders up to two levels below it.
  *
- * @throws StemworkError `NOT_FOUND` when there is no such folder; `BAD_INPUT` when it has no song or a song lacks a stem
+ * @throws StemworkError `NOT_FOUND` when there is no such folder; `BAD_INPUT` when it has no song or a song lacks a
+ * stem
  */
 export async function findSongs(directory: string): Promise<SongFolder[]> {
   const found = await stat(directory).catch(() => undefined)

@@ -6,7 +6,10 @@ import { resample } from '../../../media/dsp/resample.js'
 import { toStereo } from '../../../media/dsp/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
-/** Several stereo tracks in one stream, at this rate, or at their own rate if it is undefined and they all have the same. */
+/**
+ * Several stereo tracks in one stream, at this rate, or at their own rate if it is undefined and they all have the
+ * same.
+ */
 export async function tracks(
   paths: readonly string[],
   sampleRate: number | undefined,

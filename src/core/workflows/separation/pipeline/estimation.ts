@@ -17,7 +17,9 @@ export interface Estimator {
   statistics?: TrackStatistics
   /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
-  /** Segments that earlier runs finished, and what keeps later ones. Default: every segment is estimated, none is kept. */
+  /**
+   * Segments that earlier runs finished, and what keeps later ones. Default: every segment is estimated, none is kept.
+   */
   kept?: KeptSegments
 }
 
@@ -54,8 +56,9 @@ interface Work {
 const maxInFlight = 2
 
 /**
- * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory. While the networks process one
- * segment, this thread finishes the previous one and prepares the next. When the generator ends, no run is in progress.
+ * Separates a stereo stream at the architecture's sample rate, segment by segment, in bounded memory. While the
+ * networks process one segment, this thread finishes the previous one and prepares the next. When the generator ends,
+ * no run is in progress.
  *
  * @throws the signal's reason; the signal is checked between segments
  */

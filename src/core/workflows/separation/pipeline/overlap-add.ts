@@ -7,7 +7,9 @@ export interface FinishedAudio {
   stems: Partial<Record<StemName, Float32Array[]>>
 }
 
-/** The samples that later estimates may still change, from track sample `start` on: their sums and those of the weights. */
+/**
+ * The samples that later estimates may still change, from track sample `start` on: their sums and those of the weights.
+ */
 export interface OverlapAddState {
   start: number
   weights: Float32Array
@@ -15,8 +17,8 @@ export interface OverlapAddState {
 }
 
 /**
- * Weighted overlap-add of estimates in track order: `sum(weight * estimate) / sum(weight)`, with the divisor at least 1e-8.
- * Keeps only the samples that later estimates may still change.
+ * Weighted overlap-add of estimates in track order: `sum(weight * estimate) / sum(weight)`, with the divisor at least
+ * 1e-8. Keeps only the samples that later estimates may still change.
  */
 export class OverlapAdd {
   #start = 0

@@ -15,7 +15,10 @@ export interface PipelineMember extends Estimator {
   weight?: number
   /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
   delaySamples?: number
-  /** Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: its own. */
+  /**
+   * Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: its
+   * own.
+   */
   model?: number
   /** Frequencies that the model takes part in, for the algorithms that combine spectra. Default: all. */
   band?: Band
@@ -42,8 +45,8 @@ export interface PipelineResult {
 const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 
 /**
- * Separates a track with one model, or with several whose estimates are combined, in bounded memory. The accompaniments are
- * the mixture minus the vocals, sample by sample, computed once at the end.
+ * Separates a track with one model, or with several whose estimates are combined, in bounded memory. The accompaniments
+ * are the mixture minus the vocals, sample by sample, computed once at the end.
  *
  * @throws the signal's reason; the signal is checked between segments
  */

@@ -71,8 +71,8 @@ function byName(runs: Record<string, Tensor>[], join: (tensors: Tensor[]) => Ten
 }
 
 /**
- * Visits the contiguous slices of tensors that are joined along an axis, with their offsets in their own data and in the
- * joined data.
+ * Visits the contiguous slices of tensors that are joined along an axis, with their offsets in their own data and in
+ * the joined data.
  */
 function eachSlice(
   tensors: Tensor[],

@@ -30,8 +30,8 @@ interface Range {
 }
 
 /**
- * One estimate of several, frequency by frequency: frames of 2048 samples around every 1024th sample of the track, which is silent before
- * its start and after its end. The mixture is taken from the first member.
+ * One estimate of several, frequency by frequency: frames of 2048 samples around every 1024th sample of the track,
+ * which is silent before its start and after its end. The mixture is taken from the first member.
  */
 export async function* combinedSpectra(
   members: readonly SpectralMember[],
