@@ -1,27 +1,51 @@
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig, type Plugin } from 'vitest/config'
+import { daily, rules, unit } from './test/projects.mjs'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 /** `scripts/mutation` makes others. */
 const build = process.env.STEMWORK_BUILD ?? 'dist'
 
 export default defineConfig(({ mode }) => ({
-  plugins: [testTheBuild()],
   test: {
-    include: ['test/**/*.test.ts'],
-    // These need a registry of packages and minutes: `npm run test:platforms`.
-    exclude: [...configDefaults.exclude, ...(mode === 'platforms' ? [] : ['test/platforms/**'])],
     globalSetup: 'test/setup.ts',
-    // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    expect: { poll: { timeout: 20_000 } },
+    projects:
+      mode === 'daily'
+        ? [project('daily', { include: daily })]
+        : [
+            // One process for many files: they share nothing that one of them changes.
+            project('unit', { include: unit, isolate: false }),
+            project('rules', { include: rules }),
+            project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...rules, ...daily] }),
+          ],
     pool: 'forks',
     maxWorkers: 2,
-    // The build is loaded by Node itself, as a host loads it.
-    server: { deps: { external: [new RegExp(`/${build}/`)] } },
   },
 }))
+
+function project(name: string, { include, exclude = [], isolate = true }: ProjectOptions) {
+  return {
+    plugins: [testTheBuild()],
+    test: {
+      name,
+      include,
+      exclude: [...configDefaults.exclude, ...exclude],
+      isolate,
+      // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
+      expect: { poll: { timeout: 20_000 } },
+      // The build is loaded by Node itself, as a host loads it.
+      server: { deps: { external: [new RegExp(`/${build}/`)] } },
+    },
+  }
+}
+
+interface ProjectOptions {
+  include: string[]
+  exclude?: string[]
+  isolate?: boolean
+}
 
 /**
  * Tests import `src/...`, so that types and editors follow, and run `dist/...`: what is tested is what is published, and a test's

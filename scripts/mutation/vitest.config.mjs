@@ -5,8 +5,15 @@ import tests from '../../vitest.config.ts'
 export default (environment) => {
   const { test, ...config } = tests(environment)
   const runner = fileURLToPath(new URL('runner.mjs', import.meta.url))
+  const changes = { runner, isolate: true, expect: { poll: { timeout: 1500 } } }
   return {
     ...config,
-    test: { ...test, runner, globalSetup: [], maxWorkers: 1, reporters: 'dot', expect: { poll: { timeout: 1500 } } },
+    test: {
+      ...test,
+      globalSetup: [],
+      maxWorkers: 1,
+      reporters: 'dot',
+      projects: test.projects.map((project) => ({ ...project, test: { ...project.test, ...changes } })),
+    },
   }
 }

@@ -10,7 +10,7 @@ import { resolvePublicName, resolveWithSystem } from '../../src/core/engine/fetc
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { type DurableStores, durableStores } from '../http/durable-stores.js'
-import { testEngine, textWorkflow } from './harness.js'
+import { testEngine, textWorkflow } from '../engine/harness.js'
 
 const memory = async (): Promise<DurableStores> => ({
   jobs: memoryJobs(),

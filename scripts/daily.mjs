@@ -1,0 +1,23 @@
+// The tests that take minutes and need the network: other platforms and programs, real weights (98 MB, for tests only, as their terms
+// allow), and damaged files. Arguments are vitest's; with any, only the tests run. Closes with `N passed, N failed, N skipped`.
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { printCounts, runTests } from './run-tests.mjs'
+
+const root = join(import.meta.dirname, '..')
+const args = process.argv.slice(2)
+let failed = 0
+
+if (args.length === 0) {
+  // Other files each day: the seed is the date, and printed.
+  if (!succeeds('benchmarks/fuzz.mjs')) failed++
+  if (!succeeds('dist/cli/main.js', 'models', 'pull', 'htdemucs', '--accept-licence'))
+    console.log('htdemucs could not be pulled (see above): its tests will be skipped.')
+}
+const counts = await runTests(['--mode=daily', ...args])
+printCounts({ ...counts, failed: counts.failed + failed })
+
+function succeeds(program, ...rest) {
+  const env = { STEMWORK_FUZZ_SECONDS: '120', ...process.env }
+  return spawnSync(process.execPath, [join(root, program), ...rest], { cwd: root, stdio: 'inherit', env }).status === 0
+}

@@ -1,0 +1,3 @@
+export declare const unit: string[]
+export declare const rules: string[]
+export declare const daily: string[]
