@@ -23,7 +23,8 @@ export default defineConfig(({ mode }) => ({
   },
 }))
 
-function project(name: string, { include, exclude = [], isolate = true }: ProjectOptions) {
+/** Tests that run in the same way. */
+export function project(name: string, { include, exclude = [], isolate = true }: ProjectOptions) {
   return {
     plugins: [testTheBuild()],
     test: {
@@ -48,8 +49,8 @@ interface ProjectOptions {
 }
 
 /**
- * Tests import `src/...`, so that types and editors follow, and run `dist/...`: what is tested is what is published, and a test's
- * host and the children that it forks are always of the same build. `test/setup.ts` builds it. The console's sources are an
+ * Tests import `src/...`, so that types and editors follow, and run `dist/...`: what is tested is what is published, and
+ * a test's host and the children that it forks are always of the same build. `test/setup.ts` builds it. The console's sources are an
  * exception: its build is a single script for browsers.
  */
 function testTheBuild(): Plugin {

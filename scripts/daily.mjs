@@ -1,5 +1,6 @@
-// The tests that take minutes and need the network: other platforms and programs, real weights (98 MB, for tests only, as their terms
-// allow), and damaged files. Arguments are vitest's; with any, only the tests run. Closes with `N passed, N failed, N skipped`.
+// The tests that take minutes and need the network: other platforms and programs, real weights (98 MB, for tests only,
+// as their terms allow), and damaged files. Arguments are vitest's; with any, only the tests run. Closes with the line
+// `N passed, N failed, N skipped`.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { printCounts, runTests } from './run-tests.mjs'

@@ -6,8 +6,8 @@ import { join, relative } from 'node:path'
 const root = join(import.meta.dirname, '..')
 
 /**
- * Runs vitest and prints what it prints, then every skipped test with its reason. Returns the counts; `failed` includes files that do
- * not load and errors outside any test.
+ * Runs vitest and prints what it prints, then every skipped test with its reason. Returns the counts; `failed` includes
+ * files that do not load and errors outside any test.
  */
 export async function runTests(args) {
   const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))

@@ -4,7 +4,10 @@ import { vi } from 'vitest'
 
 const realDelay = promises.setTimeout
 
-/** From now on no timer fires and no clock moves but by `vi.advanceTimersByTimeAsync`. Sockets and files go on by themselves. */
+/**
+ * From now on no timer fires and no clock moves but by `vi.advanceTimersByTimeAsync`. Sockets and files go on by
+ * themselves.
+ */
 export function stopTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] })
   // vitest leaves `node:timers/promises` as it is, which the build imports by name.

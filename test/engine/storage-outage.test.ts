@@ -40,8 +40,8 @@ function awayFor(times: number, isMeant: (request: S3Request) => boolean, onFail
 }
 
 /**
- * Time stands still but for the waits between the attempts of the store, 0.5 s, 1 s, 2 s and so on: what the job does besides takes
- * none of its time, however slow the machine is.
+ * Time stands still but for the waits between the attempts of the store, 0.5 s, 1 s, 2 s and so on: what the job does
+ * besides takes none of its time, however slow the machine is.
  */
 function timeOfWaits(): Logger {
   stopTime()
